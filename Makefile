@@ -1,0 +1,81 @@
+# Every target sets up what it needs; a second run skips what is there.
+# Needs Python 3.11 or newer, Node 20 or newer, and the package indexes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON_READY := $(VENV)/.ready
+NODE_READY := node_modules/.ready
+
+# the CDK CLI and jsii say at length that Node 20 is at its end of life
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
+export NODE_NO_WARNINGS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: tools
+tools:
+	@command -v $(PYTHON) > /dev/null || { echo "make: Python 3.11 or newer is needed, found no $(PYTHON); choose one with make PYTHON=..." >&2; exit 2; }
+	@command -v node > /dev/null || { echo "make: Node 20 or newer is needed, found no node" >&2; exit 2; }
+
+.PHONY: setup
+setup: tools $(PYTHON_READY) $(NODE_READY) ## Virtual environment, packages, CDK CLI
+
+.PHONY: demo
+demo: setup ## Deploy an example to a local cloud with the real CDK CLI and watch a Monday go by (offline, free)
+	@$(BIN)/python examples/bulk_load/demo.py
+
+.PHONY: test
+test: setup check ## Every check and test (offline, free)
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup $(ARGS)
+
+.PHONY: check
+check: setup ## Style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab examples/*/*.py benchmarks tests
+
+.PHONY: format
+format: setup ## Put the style right
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+.PHONY: benchmark
+benchmark: setup ## Synth time against hand-written resources (offline, free; a few minutes)
+	@$(BIN)/python benchmarks/synth.py
+
+.PHONY: wheels
+wheels: setup ## Build the three distributions into dist/
+	@for part in . lambda_src lab_src; do $(BIN)/python -m build --wheel --no-isolation --outdir dist $$part > /dev/null || exit 1; done
+	@ls dist/*.whl
+
+.PHONY: lock
+lock: setup ## Compile requirements-dev.txt anew from requirements-dev.in
+	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-annotate --no-header --upgrade requirements-dev.in -o requirements-dev.txt
+
+.PHONY: clean
+clean: ## Remove everything that can be made again
+	@rm -rf $(VENV) node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(PYTHON_READY) $(NODE_READY): | tools
+
+$(PYTHON_READY): requirements-dev.txt pyproject.toml lambda_src/pyproject.toml lab_src/pyproject.toml
+	@$(PYTHON) -c 'import sys; print("")' > /dev/null 2>&1 || { echo "make: $(PYTHON) is no Python that runs; choose one with make PYTHON=..." >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python 3.11 or newer is needed, got %d.%d; choose one with make PYTHON=..." % sys.version_info[:2])'
+	@echo "setting up $(VENV): packages (a minute or two, once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable lambda_src --editable lab_src
+	@touch $@
+
+$(NODE_READY): package.json package-lock.json
+	@node -e 'if (+process.versions.node.split(".")[0] < 20) { console.error("make: Node 20 or newer is needed, got " + process.version); process.exit(1) }'
+	@echo "setting up node_modules: the CDK CLI"
+	@npm ci --silent --no-audit --no-fund
+	@touch $@

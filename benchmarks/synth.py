@@ -1,0 +1,176 @@
+"""Synth time of 200 tables with two indexes each, beside the same resources written by hand.
+
+Both sides make, for each table and each of its two indexes, read and write: a scalable target, a policy and the
+scheduled actions of two windows; one side with `HighWaterTable`, the other with aws-cdk-lib's own constructs. They run
+in turns, each round in a process of its own, so that neither profits from the other's warmth. Prints seconds, the
+ratio of the medians, and resources per table. Ends with status 1 where the ratio passes its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TABLES = 200
+ROUNDS = 5
+LIMIT = 1.25
+# a stack takes 500 resources: 25 tables of up to 16, and the function's
+TABLES_PER_STACK = 25
+ZONE = "America/New_York"
+
+
+def _measure(kind: str, tables: int) -> None:
+    import aws_cdk as cdk
+
+    # the first call starts node, which is neither side's work
+    cdk.Stack(cdk.App(), "Warm")
+    began = time.perf_counter()
+    app = cdk.App()
+    build = _with_highwater if kind == "highwater" else _by_hand
+    stacks = []
+    for number in range(tables):
+        if number % TABLES_PER_STACK == 0:
+            stacks.append(cdk.Stack(app, f"Stack{number // TABLES_PER_STACK}"))
+        build(stacks[-1], f"Table{number}")
+    assembly = app.synth()
+    seconds = time.perf_counter() - began
+    resources = sum(
+        len(json.loads((Path(assembly.directory) / f"{stack.stack_name}.template.json").read_text())["Resources"])
+        for stack in stacks
+    )
+    print(json.dumps({"seconds": seconds, "resources": resources}))
+
+
+def _with_highwater(stack: object, name: str) -> None:
+    import aws_cdk as cdk
+    from aws_cdk import aws_dynamodb as dynamodb
+
+    from cdk_highwater import Capacity, GlobalIndex, HighWaterTable, Window
+
+    assert isinstance(stack, cdk.Stack)
+    text = dynamodb.AttributeType.STRING
+    HighWaterTable(
+        stack,
+        name,
+        partition_key=dynamodb.Attribute(name="pk", type=text),
+        read=Capacity.autoscaled(min=200, max=8_000),
+        write=Capacity.autoscaled(min=100, max=20_000),
+        windows=[
+            Window.weekly("load", days="MON-FRI", start="05:00", end="06:30", timezone=ZONE, write_min=18_000),
+            Window.weekly(
+                "rush", days="MON-FRI", start="09:00", end="11:00", timezone=ZONE, read_min=3_000, write_min=1_500
+            ),
+        ],
+        indexes=[
+            GlobalIndex(name="first", partition_key=dynamodb.Attribute(name="a", type=text)),
+            GlobalIndex(name="second", partition_key=dynamodb.Attribute(name="b", type=text)),
+        ],
+    )
+
+
+def _by_hand(stack: object, name: str) -> None:
+    import aws_cdk as cdk
+    from aws_cdk import aws_applicationautoscaling as autoscaling
+    from aws_cdk import aws_dynamodb as dynamodb
+
+    assert isinstance(stack, cdk.Stack)
+    text = dynamodb.AttributeType.STRING
+    table = dynamodb.Table(
+        stack,
+        name,
+        partition_key=dynamodb.Attribute(name="pk", type=text),
+        read_capacity=200,
+        write_capacity=100,
+        deletion_protection=True,
+        point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+            point_in_time_recovery_enabled=True
+        ),
+    )
+    for index, key in (("first", "a"), ("second", "b")):
+        table.add_global_secondary_index(
+            index_name=index,
+            partition_key=dynamodb.Attribute(name=key, type=text),
+            read_capacity=200,
+            write_capacity=100,
+        )
+    zone = cdk.TimeZone.of(ZONE)
+    reads = [
+        table.auto_scale_read_capacity(min_capacity=200, max_capacity=8_000),
+        *(
+            table.auto_scale_global_secondary_index_read_capacity(index, min_capacity=200, max_capacity=8_000)
+            for index in ("first", "second")
+        ),
+    ]
+    writes = [
+        table.auto_scale_write_capacity(min_capacity=100, max_capacity=20_000),
+        *(
+            table.auto_scale_global_secondary_index_write_capacity(index, min_capacity=100, max_capacity=20_000)
+            for index in ("first", "second")
+        ),
+    ]
+    read_times = (("RushUp", 8, 55, 3_000), ("RushDown", 11, 0, 200))
+    write_times = (
+        ("LoadUp", 4, 55, 18_000),
+        ("LoadDown", 6, 30, 100),
+        ("RushUp", 8, 55, 1_500),
+        ("RushDown", 11, 0, 100),
+    )
+    for targets, times, ceiling in ((reads, read_times, 8_000), (writes, write_times, 20_000)):
+        for target in targets:
+            target.scale_on_utilization(target_utilization_percent=70)
+            for action, hour, minute, floor in times:
+                target.scale_on_schedule(
+                    action,
+                    schedule=autoscaling.Schedule.cron(week_day="MON-FRI", hour=str(hour), minute=str(minute)),
+                    time_zone=zone,
+                    min_capacity=floor,
+                    max_capacity=ceiling,
+                )
+
+
+def _round(kind: str, tables: int) -> tuple[float, int]:
+    done = subprocess.run(
+        [sys.executable, __file__, "--measure", kind, "--tables", str(tables)],
+        env=os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    measured = json.loads(done.stdout)
+    return measured["seconds"], measured["resources"]
+
+
+def main() -> int:
+    """Run the rounds in turns and print what came out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=int, default=TABLES, help="how many tables (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each side (default %(default)s)")
+    parser.add_argument("--measure", choices=("highwater", "by-hand"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        _measure(arguments.measure, arguments.tables)
+        return 0
+    seconds: dict[str, list[float]] = {"highwater": [], "by-hand": []}
+    resources = {}
+    for number in range(arguments.rounds):
+        for kind, measured in seconds.items():
+            elapsed, resources[kind] = _round(kind, arguments.tables)
+            measured.append(elapsed)
+            print(f"round {number + 1} of {arguments.rounds}: {kind:9} {elapsed:6.2f} s", flush=True)
+    medians = {kind: statistics.median(measured) for kind, measured in seconds.items()}
+    for kind, median in medians.items():
+        per_table = resources[kind] / arguments.tables
+        print(f"{kind:9} median {median:6.2f} s, {per_table:.2f} resources per table")
+    ratio = medians["highwater"] / medians["by-hand"]
+    print(f"ratio {ratio:.2f}, limit {LIMIT}")
+    return int(ratio > LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

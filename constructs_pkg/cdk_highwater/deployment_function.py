@@ -1,0 +1,221 @@
+"""The one function of a stack that finishes deploys: floors of open windows and high-water marks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+import highwater
+from cdk_highwater.subject import Subject
+
+_ID = "HighwaterDeployment"
+_TIMEOUT = cdk.Duration.minutes(15)
+# What the function is made of; client and command line have no business in Lambda
+_PACKED = ("__init__.py", "core", "aws", "handlers")
+
+# an index is updated through its table, and authorized by the table's ARN
+_FLOORS_ACTIONS = ["dynamodb:DescribeTable", "dynamodb:UpdateTable"]
+_MARKS_ACTIONS = ["dynamodb:ListTagsOfResource", "dynamodb:UntagResource"]
+_DEPLOYS_ONLY = (
+    "Runs during deploys only, for CloudFormation, which waits for the answer and repeats what fails: a dead-letter "
+    "queue, reserved concurrency, traces or a VPC would guard nothing."
+)
+_FUNCTION_RULES = dict.fromkeys(
+    (
+        "Serverless::Serverless-LambdaDLQ",
+        "Serverless::Serverless-LambdaTracing",
+        "NIST.800.53.R5::NIST.800.53.R5-LambdaConcurrency",
+        "NIST.800.53.R5::NIST.800.53.R5-LambdaDLQ",
+        "NIST.800.53.R5::NIST.800.53.R5-LambdaInsideVPC",
+        "HIPAA.Security::HIPAA.Security-LambdaConcurrency",
+        "HIPAA.Security::HIPAA.Security-LambdaDLQ",
+        "HIPAA.Security::HIPAA.Security-LambdaInsideVPC",
+        "PCI.DSS.321::PCI.DSS.321-LambdaInsideVPC",
+    ),
+    _DEPLOYS_ONLY,
+)
+_LOG_RULES = dict.fromkeys(
+    (
+        "NIST.800.53.R5::NIST.800.53.R5-CloudWatchLogGroupEncrypted",
+        "HIPAA.Security::HIPAA.Security-CloudWatchLogGroupEncrypted",
+        "PCI.DSS.321::PCI.DSS.321-CloudWatchLogGroupEncrypted",
+    ),
+    "CloudWatch Logs encrypts every group with a key of its own; the lines hold names of tables and numbers of units.",
+)
+_ALL_OF = "AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:{}:<AWS::Region>:<AWS::AccountId>:{}]"
+_ROLE_RULES = {
+    "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
+        "application-autoscaling:DescribeScalableTargets knows no resources to be limited to."
+    ),
+    _ALL_OF.format("application-autoscaling", "scalable-target/*"): (
+        "Ids of scalable targets are made at registration; a condition limits the action to DynamoDB's."
+    ),
+    _ALL_OF.format("cloudwatch", "alarm:*"): (
+        "Application Auto Scaling checks these permissions of whoever registers, by calls that name no alarm."
+    ),
+} | dict.fromkeys(
+    (
+        "NIST.800.53.R5::NIST.800.53.R5-IAMNoInlinePolicy",
+        "HIPAA.Security::HIPAA.Security-IAMNoInlinePolicy",
+        "PCI.DSS.321::PCI.DSS.321-IAMNoInlinePolicy",
+    ),
+    "The policy is this one role's and goes with it; it names each table, so no other role could use it.",
+)
+
+
+class DeploymentFunction(Construct):
+    """A stack's function behind `Custom::HighwaterFloors` and `Custom::HighwaterMarks`; got with `of`.
+
+    Runs only during deploys. Its role may read and set scalable targets of DynamoDB, and describe and update just the
+    tables it was allowed.
+    """
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        self._stack = cdk.Stack.of(self)
+        self._log_group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        self._role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description="Highwater: sets floors and high-water marks during deploys",
+        )
+        self._log_group.grant_write(self._role)
+        self._function = self._make_function()
+        self._continue: iam.Policy | None = None
+        self._service_token = self._function.function_arn
+        # by their actions: the statement, and the resources that it names
+        self._allowed: dict[tuple[str, ...], tuple[iam.PolicyStatement, set[str]]] = {}
+        self._acknowledge()
+
+    @classmethod
+    def of(cls, stack: cdk.Stack) -> DeploymentFunction:
+        """The function of *stack*, made when first asked for."""
+        existing = stack.node.try_find_child(_ID)
+        return existing if isinstance(existing, cls) else cls(stack, _ID)
+
+    @property
+    def service_token(self) -> str:
+        """What custom resources name the function by."""
+        return self._service_token
+
+    @property
+    def permissions(self) -> list[Construct]:
+        """What a custom resource waits for beside the function that it names."""
+        return [self._role] if self._continue is None else [self._role, self._continue]
+
+    def allow_floors(self, subject: Subject) -> None:
+        """Let it set bounds of the table's targets.
+
+        Application Auto Scaling checks that its caller may describe and update the table and keep alarms (its User
+        Guide, "Permissions validation for API calls on target resources", read 2026-11).
+        """
+        self._allow_once(["application-autoscaling:DescribeScalableTargets"], "*")
+        self._allow_once(
+            ["application-autoscaling:RegisterScalableTarget"],
+            self._arn("application-autoscaling", "scalable-target/*"),
+            {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+        )
+        self._allow_once(
+            ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+            self._arn("cloudwatch", "alarm:*"),
+        )
+        self._allow_once(_FLOORS_ACTIONS, subject.arn)
+
+    def allow_marks(self, subject: Subject, *, provisions: bool) -> None:
+        """Let it raise the table's marks; *provisions* lets it note on the table where a raise came from.
+
+        Reading and clearing that note, and going on in another invocation, belong to every mark: one that used to be
+        provisioned may still have a way down to finish.
+        """
+        self._allow_once(["application-autoscaling:DescribeScalableTargets"], "*")
+        self._allow_once(_FLOORS_ACTIONS, subject.arn)
+        self._allow_once(_MARKS_ACTIONS, subject.arn)
+        if provisions:
+            self._allow_once(["dynamodb:TagResource"], subject.arn)
+        if self._continue is None:
+            # not in the role's own policy, which the function depends on
+            self._continue = iam.Policy(
+                self,
+                "Continue",
+                roles=[self._role],
+                statements=[
+                    iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self._function.function_arn])
+                ],
+            )
+
+    def _allow_once(self, actions: list[str], resource: str, conditions: dict[str, object] | None = None) -> None:
+        """One statement for each set of actions, however many tables it is for."""
+        allowed = self._allowed.get(tuple(actions))
+        if allowed is None:
+            statement = iam.PolicyStatement(actions=actions, resources=[resource], conditions=conditions)
+            self._role.add_to_policy(statement)
+            self._allowed[tuple(actions)] = (statement, {resource})
+        elif resource not in allowed[1]:
+            allowed[0].add_resources(resource)
+            allowed[1].add(resource)
+
+    def _arn(self, service: str, resource: str) -> str:
+        stack = self._stack
+        return f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resource}"
+
+    def _make_function(self) -> lambda_.Function:
+        with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
+            pack(Path(folder))
+            # staged, and so copied, while the folder still is
+            function = lambda_.Function(
+                self,
+                "Function",
+                description="Highwater: floors of open windows and high-water marks, during deploys only",
+                runtime=lambda_.Runtime.PYTHON_3_14,
+                architecture=lambda_.Architecture.ARM_64,
+                handler="highwater.handlers.deployment.handler",
+                code=lambda_.Code.from_asset(folder),
+                role=self._role,
+                timeout=_TIMEOUT,
+                memory_size=256,
+                log_group=self._log_group,
+            )
+        template = function.node.default_child
+        assert isinstance(template, cdk.CfnResource)  # noqa: S101 - what a function is made of
+        # aws-cdk-lib has functions wait for their role as well, which the role's ARN says already (cfn-lint W3005)
+        policy = self._role.node.find_child("DefaultPolicy").node.default_child
+        assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - what a policy is made of
+        template.add_override("DependsOn", [policy.logical_id])
+        return function
+
+    def _acknowledge(self) -> None:
+        """Answer rule packs for what is otherwise here than they ask; docs/security.md has the same table."""
+        for scope, rules in (
+            (self._function, _FUNCTION_RULES),
+            (self._log_group, _LOG_RULES),
+            # its permissions stand in the role's own policy and in one beside it
+            (self, _ROLE_RULES),
+        ):
+            cdk.Validations.of(scope).acknowledge(
+                *(cdk.Acknowledgment(id=rule, reason=reason) for rule, reason in rules.items())
+            )
+
+
+def pack(folder: Path) -> None:
+    """Copy what the function is made of into *folder*: the runtime's core, adapters and handlers as installed."""
+    assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
+    source, target = Path(highwater.__file__).parent, folder / "highwater"
+    target.mkdir()
+    for name in _PACKED:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+        else:
+            shutil.copyfile(source / name, target / name)

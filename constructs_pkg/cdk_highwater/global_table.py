@@ -1,0 +1,50 @@
+"""What CloudFormation can say of a global table's capacity: its own auto scaling settings, without windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdk_highwater.subject import Subject
+from highwater.core import Capacity, Dimension, Plan, Target
+
+_SETTINGS = {
+    Dimension.READ: ("ReadProvisionedThroughputSettings", "ReadCapacityAutoScalingSettings", "ReadCapacityUnits"),
+    Dimension.WRITE: ("WriteProvisionedThroughputSettings", "WriteCapacityAutoScalingSettings", "WriteCapacityUnits"),
+}
+
+
+def scale_global_table(subject: Subject, plan: Plan) -> None:
+    """Write the plan's capacities into the template of a `TableV2`: writes of the table, reads of each replica."""
+    template = subject.template
+    assert template is not None  # noqa: S101 - a global table of this app
+    template.billing_mode = "PROVISIONED"
+    names = subject.index_names()
+    replicas = range(subject.replica_count())
+    for target in plan.targets():
+        own, autoscaled, units = _SETTINGS[target.dimension]
+        settings: dict[str, Any] = {autoscaled: _settings(target.capacity)}
+        if not target.capacity.is_autoscaled and target.dimension is Dimension.READ:
+            settings = {units: target.capacity.min}
+        for path in _paths(target, names, replicas):
+            template.add_property_override(f"{path}{own}", settings)
+
+
+def _paths(target: Target, index_names: tuple[str, ...], replicas: range) -> list[str]:
+    at = "" if target.index is None else f"GlobalSecondaryIndexes.{index_names.index(target.index)}."
+    # reads are settled replica by replica, writes once for all
+    return [at] if target.dimension is Dimension.WRITE else [f"Replicas.{number}.{at}" for number in replicas]
+
+
+def _settings(capacity: Capacity) -> dict[str, Any]:
+    tracking: dict[str, Any] = {"TargetValue": capacity.target_utilization_percent or 70}
+    if capacity.scale_in_cooldown:
+        tracking["ScaleInCooldown"] = int(capacity.scale_in_cooldown.total_seconds())
+    if capacity.scale_out_cooldown:
+        tracking["ScaleOutCooldown"] = int(capacity.scale_out_cooldown.total_seconds())
+    if capacity.disable_scale_in:
+        tracking["DisableScaleIn"] = True
+    return {
+        "MinCapacity": capacity.min,
+        "MaxCapacity": capacity.max,
+        "TargetTrackingScalingPolicyConfiguration": tracking,
+    }

@@ -1,0 +1,104 @@
+"""What is known at synth of the table that is to be managed, whichever construct it comes as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import IConstruct
+
+TableLike = dynamodb.ITable | dynamodb.ITableV2 | dynamodb.CfnTable
+_ON_DEMAND = "PAY_PER_REQUEST"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A table as the other constructs need it.
+
+    Attributes:
+        construct: The construct that findings are put on.
+        stack: The stack that it is in.
+        name: The table's name, often a token.
+        arn: Its ARN, often a token.
+        template: Its resource in this app's template, `None` for an imported table.
+        is_global: Whether it is an `AWS::DynamoDB::GlobalTable`, whose capacity CloudFormation scales itself.
+    """
+
+    construct: IConstruct
+    stack: cdk.Stack
+    name: str
+    arn: str
+    template: dynamodb.CfnTable | dynamodb.CfnGlobalTable | None
+    is_global: bool
+
+    @property
+    def is_on_demand(self) -> bool:
+        """Whether the template says pay per request; an imported table is taken to be provisioned."""
+        return self.template is not None and self.template.billing_mode == _ON_DEMAND
+
+    def index_names(self) -> tuple[str, ...]:
+        """The global secondary indexes that the template shows just now, in its order."""
+        return tuple(str(_member(index, "indexName")) for index in self._indexes())
+
+    def template_capacities(self) -> dict[str | None, tuple[int, int]]:
+        """Read and write units that the template creates table and indexes with, where it says so in numbers."""
+        if self.template is None or self.is_global:
+            return {}
+        resolve = self.stack.resolve
+        found = {None: resolve(getattr(self.template, "provisioned_throughput", None))}
+        for index in self._indexes():
+            found[_member(index, "indexName")] = _member(index, "provisionedThroughput")
+        capacities: dict[str | None, tuple[int, int]] = {}
+        for name, throughput in found.items():
+            read, write = (_member(throughput or {}, f"{kind}CapacityUnits") for kind in ("read", "write"))
+            if isinstance(read, int | float) and isinstance(write, int | float):
+                capacities[name] = (int(read), int(write))
+        return capacities
+
+    def replica_count(self) -> int:
+        """How many replicas a global table has, its own region's among them."""
+        replicas = getattr(self.template, "replicas", None)
+        return len(self.stack.resolve(replicas) or []) if self.is_global else 0
+
+    def _indexes(self) -> list[Any]:
+        if self.template is None:
+            return []
+        return self.stack.resolve(self.template.global_secondary_indexes) or []
+
+
+def subject_of(table: object) -> Subject:
+    """Read what *table* is; raises `TypeError` for what is no table."""
+    if isinstance(table, dynamodb.CfnTable):
+        return Subject(table, cdk.Stack.of(table), table.ref, table.attr_arn, table, is_global=False)
+    if isinstance(table, dynamodb.TableV2 | dynamodb.Table):
+        template = table.node.default_child
+        assert isinstance(template, dynamodb.CfnTable | dynamodb.CfnGlobalTable)  # noqa: S101 - what they are made of
+        is_global = isinstance(template, dynamodb.CfnGlobalTable)
+        return Subject(table, cdk.Stack.of(table), table.table_name, table.table_arn, template, is_global=is_global)
+    # imported tables come as proxies of no class of their own
+    name, arn = getattr(table, "table_name", None), getattr(table, "table_arn", None)
+    if isinstance(name, str) and isinstance(arn, str) and hasattr(table, "node"):
+        construct: Any = table
+        return Subject(construct, cdk.Stack.of(construct), name, arn, None, is_global=False)
+    raise TypeError(_no_table(table))
+
+
+def refuse_other_than_tables(table: object) -> None:
+    """Raise `TypeError` for what cannot be a table, before it is asked anything."""
+    if not hasattr(type(table), "__jsii_type__"):
+        raise TypeError(_no_table(table))
+
+
+def _no_table(table: object) -> str:
+    return f"table must be a dynamodb.Table, TableV2, CfnTable or an imported table, got {type(table).__name__}"
+
+
+def _member(value: Any, name: str) -> Any:
+    """A property by its camelCase name, as L1 properties are maps or structs."""
+    if isinstance(value, Mapping):
+        return value.get(name, value.get(name[0].upper() + name[1:]))
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    return getattr(value, snake, None)

@@ -1,0 +1,42 @@
+"""Scenario: an orders table takes a bulk load of 18,000 writes a second every weekday at 05:00 in New York, and a
+rush of readers from 09:00. Shows: a table with two windows, whose capacity is there before each surge begins.
+"""
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, HighWaterTable, Window
+
+app = cdk.App()
+stack = cdk.Stack(app, "BulkLoad")
+
+HighWaterTable(
+    stack,
+    "Orders",
+    partition_key=dynamodb.Attribute(name="order_id", type=dynamodb.AttributeType.STRING),
+    # all day, auto scaling follows the traffic between these units per second
+    read=Capacity.autoscaled(min=200, max=8_000),
+    write=Capacity.autoscaled(min=100, max=20_000),
+    windows=[
+        # the floor rises five minutes before the start, so that capacity is there when the load begins
+        Window.weekly(
+            "bulk-load",
+            days="MON-FRI",
+            start="05:00",
+            end="06:30",
+            timezone="America/New_York",
+            write_min=18_000,
+        ),
+        Window.weekly(
+            "morning-rush",
+            days="MON-FRI",
+            start="09:00",
+            end="11:00",
+            timezone="America/New_York",
+            read_min=3_000,
+            write_min=1_500,
+        ),
+    ],
+)
+
+app.synth()

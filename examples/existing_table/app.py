@@ -1,0 +1,35 @@
+"""Scenario: an events table was made elsewhere, by another team's stack or by hand, and has an index. Shows: its
+capacity managed from this app, without owning the table: floors and ceilings, and a one-off window for a sale.
+"""
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, IndexPlan, Window, manage_capacity
+
+app = cdk.App()
+stack = cdk.Stack(app, "ExistingTable")
+
+# the table keeps its own stack; here it is only looked up by its name
+events = dynamodb.Table.from_table_name(stack, "Events", "events")
+
+manage_capacity(
+    events,
+    read=Capacity.autoscaled(min=40, max=2_000),
+    write=Capacity.autoscaled(min=60, max=3_000, target_utilization_percent=60),
+    windows=[
+        Window.once(
+            "summer-sale",
+            start="2031-07-04T08:00",
+            end="2031-07-06T20:00",
+            timezone="Europe/Berlin",
+            read_min=1_200,
+            write_min=1_800,
+        ),
+    ],
+    # an imported table cannot tell which indexes it has, so the ones to be scaled are listed; this one follows the
+    # table's writes and has reads of its own
+    indexes=[IndexPlan(name="by-visitor", read=Capacity.autoscaled(min=20, max=1_500))],
+)
+
+app.synth()

@@ -1,0 +1,1 @@
+"""Highwater's lab: the local cloud, and pictures of plans."""

@@ -1,0 +1,124 @@
+"""`highwater local`: the local cloud from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from datetime import timedelta
+from typing import NoReturn
+
+import click
+
+from highwater_lab.commands.durations import Duration
+from highwater_lab.local.cloud import (
+    CloudControl,
+    CloudError,
+    CloudStatus,
+    is_port_taken,
+    start_process,
+    stop_process,
+)
+from highwater_lab.local.whereabouts import Whereabouts, forget, recall, remember, scratch_folder, state_folder
+
+DEFAULT_PORT = 4599
+_MISUSE = 2
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+
+
+@click.group(short_help="An AWS endpoint on this machine.")
+def local() -> None:
+    """An AWS endpoint on this machine for the real CDK CLI and any AWS SDK.
+
+    Deploy to it, look at it through boto3 or the AWS CLI, and move its clock ahead to see scheduled actions run.
+    It listens on loopback only and forgets everything when it ends.
+    """
+
+
+@local.command()
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True, help="Port on loopback."
+)
+@_as_json
+def up(port: int, as_json: bool) -> None:
+    """Start the local cloud in the background.
+
+    Prints the variables that point AWS's tools at it; set them with: eval "$(highwater local up)"
+    """
+    running = recall()
+    if running is not None:
+        _refuse(
+            f"a local cloud runs already at {CloudControl(running.port).endpoint} (process {running.pid}); "
+            "end it with: highwater local down"
+        )
+    if is_port_taken(port):
+        _refuse(f"port {port} is in use; choose another with --port")
+    state_folder().mkdir(parents=True, exist_ok=True)
+    try:
+        process = start_process(port, state_folder() / "local-cloud.log", scratch_folder())
+    except CloudError as error:
+        _refuse(str(error))
+    remember(Whereabouts(port, process.pid))
+    control = CloudControl(port)
+    if as_json:
+        click.echo(json.dumps(_document(control.status()) | {"environment": control.environment()}))
+        return
+    click.echo(f"# local cloud at {control.endpoint} (process {process.pid}); end it with: highwater local down")
+    for name, value in control.environment().items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+
+
+@local.command(short_help="Where it is, its time, what it holds.")
+@_as_json
+def status(as_json: bool) -> None:
+    """Say where the local cloud is, what time it has, and how much it holds."""
+    _tell(_running().status(), as_json)
+
+
+@local.command(short_help="Move its clock ahead, e.g. by 2h30m.")
+@click.argument("duration", type=Duration())
+@_as_json
+def advance(duration: timedelta, as_json: bool) -> None:
+    """Move the cloud's clock ahead by DURATION, such as 45m, 2h30m or 3d.
+
+    Everything that falls due on the way runs, in order and at its own time.
+    """
+    _tell(_running().advance(duration), as_json)
+
+
+@local.command()
+def down() -> None:
+    """End the local cloud; its tables and stacks are gone with it."""
+    whereabouts = recall()
+    if whereabouts is None:
+        _refuse("no local cloud runs; start one with: highwater local up")
+    stop_process(whereabouts.pid)
+    forget()
+    click.echo(f"local cloud at {CloudControl(whereabouts.port).endpoint} ended")
+
+
+def _running() -> CloudControl:
+    whereabouts = recall()
+    if whereabouts is None:
+        _refuse("no local cloud runs; start one with: highwater local up")
+    return CloudControl(whereabouts.port)
+
+
+def _tell(seen: CloudStatus, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(_document(seen)))
+        return
+    click.echo(f"endpoint           {seen.endpoint}")
+    click.echo(f"clock              {seen.now:%A %Y-%m-%d %H:%M:%S} UTC")
+    click.echo(f"tables             {seen.tables}")
+    click.echo(f"scalable targets   {seen.scalable_targets}")
+    click.echo(f"scheduled actions  {seen.scheduled_actions}")
+
+
+def _document(seen: CloudStatus) -> dict[str, object]:
+    return dataclasses.asdict(seen) | {"now": seen.now.isoformat()}
+
+
+def _refuse(message: str) -> NoReturn:
+    click.echo(f"highwater local: {message}", err=True)
+    raise click.exceptions.Exit(_MISUSE)

@@ -1,0 +1,61 @@
+"""What falls due in the cloud, in order of time: scheduled actions, and target tracking every minute."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from ministack.core.responses import request_scope
+
+from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.clock import CloudClock
+
+_DAY = timedelta(days=1)
+_MINUTE = timedelta(minutes=1)
+
+
+class Agenda:
+    """Runs what falls due for every account and region; *services* may gain members at any time."""
+
+    def __init__(self, clock: CloudClock, services: Mapping[tuple[str, str], AutoScaling]) -> None:
+        self._clock = clock
+        self._services = services
+        self._ran_until = clock.now()
+
+    async def follow_clock(self) -> None:
+        """Run what falls due, every second, until cancelled."""
+        while True:
+            await asyncio.sleep(1)
+            self._run_until(self._clock.now(), hold=False)
+
+    async def advance(self, ahead: timedelta) -> None:
+        """Move the clock ahead; everything due on the way runs at its own time."""
+        goal = self._clock.now() + ahead
+        try:
+            while self._ran_until < goal:
+                self._run_until(min(goal, self._ran_until + _DAY), hold=True)
+                # other requests get a turn between days
+                await asyncio.sleep(0)
+            self._clock.hold(goal)
+        finally:
+            self._clock.release()
+
+    def _run_until(self, end: datetime, hold: bool) -> None:
+        minute = self._ran_until.replace(second=0, microsecond=0) + _MINUTE
+        while self._ran_until < end:
+            runs = [at for service in self._services.values() if (at := service.next_run(self._ran_until)) is not None]
+            at = min([end, *runs])
+            while minute <= at:
+                if hold:
+                    self._clock.hold(minute)
+                for scope, service in self._services.items():
+                    with request_scope(*scope):
+                        service.scale_in_idle()
+                minute += _MINUTE
+            if hold:
+                self._clock.hold(at)
+            for scope, service in self._services.items():
+                with request_scope(*scope):
+                    service.run_due(at)
+            self._ran_until = at

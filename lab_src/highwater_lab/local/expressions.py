@@ -1,0 +1,192 @@
+"""Schedule expressions of Application Auto Scaling: `at(...)`, `rate(...)` and `cron(...)` with six fields.
+
+Syntax: Amazon EventBridge User Guide, "Cron expressions reference", which the Application Auto Scaling User Guide
+names as its own. Times that a clock change skips do not run; times that come twice run once, the first time.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from highwater.core.zones import instant
+
+_MONTHS = {name.upper(): number for number, name in enumerate(calendar.month_abbr) if name}
+# AWS counts from Sunday 1
+_WEEKDAYS = {"SUN": 1, "MON": 2, "TUE": 3, "WED": 4, "THU": 5, "FRI": 6, "SAT": 7}
+_HORIZON = timedelta(days=366 * 8)
+_LONGEST_CHANGE = timedelta(hours=4)
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Runs once."""
+
+    when: datetime
+
+    def next_run(self, after: datetime) -> datetime | None:
+        """The run later than *after*, if it is still to come."""
+        return self.when if self.when > after else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Runs every so often, counted from *origin*."""
+
+    every: timedelta
+    origin: datetime
+
+    def next_run(self, after: datetime) -> datetime | None:
+        """The first run later than *after*."""
+        passed = max(0, (after - self.origin) // self.every)
+        try:
+            return self.origin + self.every * (passed + 1)
+        except OverflowError:
+            return None  # after the end of all calendars
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """Runs at the minutes that its fields match, in a zone's local time."""
+
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    matches_day: Callable[[date], bool]
+    zone: ZoneInfo
+
+    def next_run(self, after: datetime) -> datetime | None:
+        """The first run later than *after*, `None` where none comes within eight years."""
+        # no clock change takes an hour that lies so far back to a time after *after*
+        earliest = after.astimezone(self.zone).replace(tzinfo=None) - _LONGEST_CHANGE
+        day = earliest.date()
+        while day < after.date() + _HORIZON:
+            if self.matches_day(day):
+                for hour in self.hours:
+                    if datetime.combine(day, time(hour, 59)) < earliest:
+                        continue
+                    for minute in self.minutes:
+                        wall = datetime.combine(day, time(hour, minute))
+                        at = instant(wall, self.zone)
+                        if at > after and at.astimezone(self.zone).replace(tzinfo=None) == wall:
+                            return at
+            day += timedelta(days=1)
+        return None
+
+
+Expression = At | Rate | Cron
+
+
+def parse_expression(text: str, zone: ZoneInfo, origin: datetime) -> Expression:
+    """Read a schedule expression; raises `ValueError`. *origin* is what rates count from."""
+    match = re.fullmatch(r"(at|rate|cron)\((.*)\)", text.strip())
+    if match is None:
+        raise ValueError(text)
+    kind, body = match.groups()
+    try:
+        if kind == "at":
+            return At(instant(datetime.strptime(body, "%Y-%m-%dT%H:%M:%S"), zone))  # noqa: DTZ007 - local to the zone
+        if kind == "rate":
+            return Rate(_parse_rate(body), origin)
+        return _parse_cron(body, zone)
+    except OverflowError as too_far:
+        raise ValueError(text) from too_far
+
+
+def _parse_rate(body: str) -> timedelta:
+    match = re.fullmatch(r"([1-9]\d*) (minute|hour|day)s?", body.strip())
+    if match is None:
+        raise ValueError(body)
+    return timedelta(**{f"{match[2]}s": int(match[1])})
+
+
+def _parse_cron(body: str, zone: ZoneInfo) -> Cron:
+    fields = body.upper().split()
+    if len(fields) == 7:  # with seconds, which AAS takes and does not keep to
+        fields = fields[1:]
+    if len(fields) != 6:
+        raise ValueError(body)
+    minute, hour, day_of_month, month, day_of_week, year = fields
+    if (day_of_month == "?") == (day_of_week == "?") or "?" in (minute, hour, month, year):
+        raise ValueError(body)
+    months = _numbers(month, 1, 12, _MONTHS)
+    years = _numbers(year, 1970, 2199, {})
+    in_month, on_weekday = _month_day_test(day_of_month), _weekday_test(day_of_week)
+    return Cron(
+        _numbers(minute, 0, 59, {}),
+        _numbers(hour, 0, 23, {}),
+        lambda day: day.month in months and day.year in years and in_month(day) and on_weekday(day),
+        zone,
+    )
+
+
+def _numbers(field: str, low: int, high: int, names: dict[str, int]) -> tuple[int, ...]:
+    if field in ("*", "?"):
+        return tuple(range(low, high + 1))
+    found: set[int] = set()
+    for part in field.split(","):
+        span, has_step, step_text = part.partition("/")
+        step = int(step_text) if has_step else 1
+        if step < 1:
+            raise ValueError(field)
+        first_text, has_last, last_text = span.partition("-")
+        if has_last and (first_text == "*" or not last_text):
+            raise ValueError(field)
+        first = low if first_text == "*" else names.get(first_text) or int(first_text)
+        last = names.get(last_text) or int(last_text) if last_text else (high if step_text or span == "*" else first)
+        if not (low <= first <= high and low <= last <= high):
+            raise ValueError(field)
+        values = range(first, last + 1) if first <= last else [*range(first, high + 1), *range(low, last + 1)]
+        found.update(list(values)[::step])
+    return tuple(sorted(found))
+
+
+def _month_day_test(field: str) -> Callable[[date], bool]:
+    if field == "L":
+        return lambda day: day.day == calendar.monthrange(day.year, day.month)[1]
+    if nearest := re.fullmatch(r"(\d{1,2})W", field, re.ASCII):
+        wanted = int(nearest[1])
+        if not 1 <= wanted <= 31:
+            raise ValueError(field)
+        return lambda day: day.day == _nearest_workday(day, wanted)
+    days = _numbers(field, 1, 31, {})
+    return lambda day: day.day in days
+
+
+def _nearest_workday(day: date, wanted: int) -> int:
+    last = calendar.monthrange(day.year, day.month)[1]
+    if wanted > last:
+        return 0  # no day of this month
+    weekday = date(day.year, day.month, wanted).weekday()
+    if weekday == calendar.SATURDAY:
+        return wanted - 1 if wanted > 1 else wanted + 2
+    if weekday == calendar.SUNDAY:
+        return wanted + 1 if wanted < last else wanted - 2
+    return wanted
+
+
+def _weekday_test(field: str) -> Callable[[date], bool]:
+    if field == "L":
+        return lambda day: _aws_weekday(day) == _WEEKDAYS["SAT"]
+    if last := re.fullmatch(r"(\w+?)L", field):
+        number = _weekday(last[1])
+        return lambda day: _aws_weekday(day) == number and day.day + 7 > calendar.monthrange(day.year, day.month)[1]
+    if nth := re.fullmatch(r"(\w+)#([1-5])", field):
+        number = _weekday(nth[1])
+        return lambda day: _aws_weekday(day) == number and (day.day - 1) // 7 + 1 == int(nth[2])
+    days = _numbers(field, 1, 7, _WEEKDAYS)
+    return lambda day: _aws_weekday(day) in days
+
+
+def _weekday(text: str) -> int:
+    number = _WEEKDAYS.get(text) or int(text)
+    if not 1 <= number <= 7:
+        raise ValueError(text)
+    return number
+
+
+def _aws_weekday(day: date) -> int:
+    return day.isoweekday() % 7 + 1

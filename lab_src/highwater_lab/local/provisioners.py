@@ -1,0 +1,336 @@
+"""CloudFormation types: Application Auto Scaling's two, and what MiniStack's DynamoDB types leave out."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
+
+from ministack.services import dynamodb
+from ministack.services.cloudformation import provisioners as engine
+
+from highwater_lab.local.autoscaling.records import ServiceError, TargetKey, target_key
+from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.tables import Tables
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Properties = dict[str, Any]
+Created = tuple[str, dict[str, Any]]
+_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+_TABLE = "AWS::DynamoDB::Table"
+_GLOBAL_TABLE = "AWS::DynamoDB::GlobalTable"
+
+
+class Provisioners:
+    """Creates, updates and deletes the resources of these types for MiniStack's CloudFormation engine."""
+
+    def __init__(self, tables: Tables, autoscaling: Callable[[], AutoScaling]) -> None:
+        self._tables = tables
+        self._autoscaling = autoscaling
+
+    def install(self) -> None:
+        """Register with the engine, in front of its own handlers for DynamoDB."""
+        handlers = engine._RESOURCE_HANDLERS
+        handlers[_TARGET] = {
+            "create": self.create_target,
+            "update": self.update_target,
+            "delete": self.delete_target,
+        }
+        handlers[_POLICY] = {
+            "create": self.create_policy,
+            "update": self.update_policy,
+            "delete": self.delete_policy,
+        }
+        engine._REPLACING_PROPERTIES[_TARGET] = ("ResourceId", "ScalableDimension", "ServiceNamespace")
+        engine._REPLACING_PROPERTIES[_POLICY] = (
+            "PolicyName",
+            "ResourceId",
+            "ScalableDimension",
+            "ScalingTargetId",
+            "ServiceNamespace",
+        )
+        for kind in (_TABLE, _GLOBAL_TABLE):
+            own = handlers[kind]
+            own["create"] = self._creating(kind, own["create"])
+            own["update"] = self._updating(kind, own["update"])
+
+    def create_target(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
+        """Register the target and put its scheduled actions; one that is registered already is refused."""
+        key = _key(properties)
+        physical_id = _target_id(key)
+        if key in self._autoscaling().targets:
+            message = f"{physical_id} already exists"
+            raise ValueError(message)
+        try:
+            self._register(key, properties)
+        except ValueError:
+            # CloudFormation forgets a resource that it could not make, so nothing of it may stay
+            self.delete_target(physical_id, properties)
+            raise
+        return physical_id, {"Id": physical_id}
+
+    def update_target(self, physical_id: str, old: Properties, new: Properties, _stack: str) -> Created:
+        """Register again, which clamps at once; put the actions that changed, delete those that are gone."""
+        key = _key(new)
+        try:
+            self._register(key, new, {_action_text(action) for action in old.get("ScheduledActions") or []})
+        except ValueError:
+            # the engine rolls back what it changed, but not inside a resource that failed half-way
+            self._restore(key, old, new)
+            raise
+        kept = {action["ScheduledActionName"] for action in new.get("ScheduledActions") or []}
+        for action in old.get("ScheduledActions") or []:
+            name = action["ScheduledActionName"]
+            if name not in kept and name in self._autoscaling().targets[key].actions:
+                self._autoscaling().delete_action(key, name)
+        return physical_id, {"Id": physical_id}
+
+    def _restore(self, key: TargetKey, old: Properties, new: Properties) -> None:
+        known = {action["ScheduledActionName"] for action in old.get("ScheduledActions") or []}
+        for action in new.get("ScheduledActions") or []:
+            name = action["ScheduledActionName"]
+            if name not in known and name in self._autoscaling().targets[key].actions:
+                self._autoscaling().delete_action(key, name)
+        self._register(key, old)
+
+    def delete_target(self, physical_id: str, _properties: Properties) -> None:
+        """Deregister the target, if it is still there."""
+        key = _key_of_id(physical_id)
+        if key in self._autoscaling().targets:
+            self._autoscaling().deregister(key)
+
+    def create_policy(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
+        """Put the policy on its target."""
+        policy = _called(
+            self._autoscaling().put_policy,
+            _policy_key(properties),
+            properties["PolicyName"],
+            properties["PolicyType"],
+            _numbers(properties.get("TargetTrackingScalingPolicyConfiguration")),
+        )
+        return policy.arn, {"Arn": policy.arn}
+
+    def update_policy(self, physical_id: str, _old: Properties, new: Properties, stack: str) -> Created:
+        """Put the policy again under its name."""
+        self.create_policy("", new, stack)
+        return physical_id, {"Arn": physical_id}
+
+    def delete_policy(self, _physical_id: str, properties: Properties) -> None:
+        """Delete the policy, if its target still has it."""
+        target = self._autoscaling().targets.get(_policy_key(properties))
+        if target is not None:
+            target.policies.pop(properties["PolicyName"], None)
+
+    def _register(self, key: TargetKey, properties: Properties, unchanged: set[str] | None = None) -> None:
+        suspended = {name: str(value).lower() == "true" for name, value in properties.get("SuspendedState", {}).items()}
+        service = self._autoscaling()
+        _called(
+            service.register,
+            key,
+            int(properties["MinCapacity"]),
+            int(properties["MaxCapacity"]),
+            properties.get("RoleARN"),
+            suspended,
+        )
+        for action in properties.get("ScheduledActions") or []:
+            if unchanged and _action_text(action) in unchanged:
+                continue
+            bounds = action.get("ScalableTargetAction") or {}
+            _called(
+                service.put_action,
+                key,
+                action["ScheduledActionName"],
+                action.get("Schedule"),
+                action.get("Timezone"),
+                _whole(bounds.get("MinCapacity")),
+                _whole(bounds.get("MaxCapacity")),
+                True,
+                _instant(action.get("StartTime")),
+                _instant(action.get("EndTime")),
+            )
+
+    def _creating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
+        def create(logical_id: str, properties: Properties, stack: str) -> Created:
+            # the engine keeps the properties to compare the next template with, so the table gets a copy
+            created = own(logical_id, _indexed(kind, copy.deepcopy(properties)), stack)
+            self._complete(created[0], kind, {}, properties)
+            return created
+
+        return create
+
+    def _updating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
+        def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
+            before, after = _indexed(kind, copy.deepcopy(old)), _indexed(kind, copy.deepcopy(new))
+            changed = _align_index_throughput(before, after)
+            created = own(physical_id, before, after, stack, *rest)
+            for index, throughput in changed.items():
+                update = {"Update": {"IndexName": index, "ProvisionedThroughput": throughput}}
+                self._call_update({"TableName": created[0], "GlobalSecondaryIndexUpdates": [update]})
+            self._complete(created[0], kind, old, new)
+            return created
+
+        return update
+
+    def _complete(self, name: str, kind: str, old: Properties, new: Properties) -> None:
+        """What MiniStack leaves out: warm throughput, point-in-time recovery, time to live, encryption, targets."""
+        if not old:
+            self._tables.raise_warm(name, None, new.get("WarmThroughput") or {})
+            for index in new.get("GlobalSecondaryIndexes") or []:
+                self._tables.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
+        else:
+            self._raise_changed_marks(name, old, new)
+        replica = (new.get("Replicas") or [{}])[0]
+        recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
+        if recovery:
+            dynamodb._update_continuous_backups(
+                {"TableName": name, "PointInTimeRecoverySpecification": _numbers(recovery)}
+            )
+        if new.get("TimeToLiveSpecification"):
+            dynamodb._update_ttl(
+                {"TableName": name, "TimeToLiveSpecification": _numbers(new["TimeToLiveSpecification"])}
+            )
+        if new.get("SSESpecification") and not old:
+            dynamodb._tables[name]["SSEDescription"] = dynamodb._sse_description_from_spec(
+                _numbers(new["SSESpecification"])
+            )
+        if kind == _GLOBAL_TABLE:
+            self._scale_global_table(name, new, replica)
+
+    def _raise_changed_marks(self, name: str, old: Properties, new: Properties) -> None:
+        """Marks that the template changed; a lower one fails the update, as on AWS."""
+        if new.get("WarmThroughput") and new.get("WarmThroughput") != old.get("WarmThroughput"):
+            self._call_update({"TableName": name, "WarmThroughput": _numbers(new["WarmThroughput"])})
+        before = {index["IndexName"]: index for index in old.get("GlobalSecondaryIndexes") or []}
+        for index in new.get("GlobalSecondaryIndexes") or []:
+            warm, previous = index.get("WarmThroughput"), before.get(index["IndexName"])
+            if warm and previous is None:
+                self._tables.raise_warm(name, index["IndexName"], warm)
+            elif warm and previous is not None and warm != previous.get("WarmThroughput"):
+                update = {"Update": {"IndexName": index["IndexName"], "WarmThroughput": _numbers(warm)}}
+                self._call_update({"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
+
+    def _scale_global_table(self, name: str, properties: Properties, replica: Properties) -> None:
+        """A global table's own auto scaling settings, and its indexes', become targets with a policy each."""
+        reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
+        resources: list[tuple[str | None, Properties, Properties]] = [(None, properties, replica)]
+        resources += [
+            (index["IndexName"], index, reads.get(index["IndexName"], {}))
+            for index in properties.get("GlobalSecondaryIndexes") or []
+        ]
+        for index, writing, reading in resources:
+            settings = {
+                "Write": (writing.get("WriteProvisionedThroughputSettings") or {}).get(
+                    "WriteCapacityAutoScalingSettings"
+                ),
+                "Read": (reading.get("ReadProvisionedThroughputSettings") or {}).get("ReadCapacityAutoScalingSettings"),
+            }
+            for dimension, setting in settings.items():
+                if setting:
+                    self._scale_by_setting(name, index, dimension, setting)
+
+    def _scale_by_setting(self, name: str, index: str | None, dimension: str, setting: Properties) -> None:
+        kind, resource_id = ("table", f"table/{name}") if index is None else ("index", f"table/{name}/index/{index}")
+        key = TargetKey(resource_id, f"dynamodb:{kind}:{dimension}CapacityUnits")
+        service = self._autoscaling()
+        _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
+        tracking = _numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
+        _called(service.put_policy, key, f"{name}-{dimension.lower()}", "TargetTrackingScaling", tracking)
+
+    def _call_update(self, request: Properties) -> None:
+        status, _, body = self._tables.update(request)
+        if status >= 400:
+            answer = json.loads(body)
+            raise ValueError(answer.get("message") or answer.get("Message") or str(answer))
+
+
+def _key(properties: Properties) -> TargetKey:
+    return _called(
+        target_key, properties["ServiceNamespace"], properties["ResourceId"], properties["ScalableDimension"]
+    )
+
+
+def _target_id(key: TargetKey) -> str:
+    return f"{key.resource_id}|{key.scalable_dimension}|dynamodb"
+
+
+def _key_of_id(physical_id: str) -> TargetKey:
+    resource_id, dimension, _ = physical_id.split("|")
+    return TargetKey(resource_id, dimension)
+
+
+def _policy_key(properties: Properties) -> TargetKey:
+    if properties.get("ScalingTargetId"):
+        return _key_of_id(properties["ScalingTargetId"])
+    return _key(properties)
+
+
+def _called(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call, and tell a service's refusal the way the engine reports reasons."""
+    try:
+        return function(*args, **kwargs)
+    except ServiceError as refused:
+        message = f"{refused.message} (Service: ApplicationAutoScaling, Status Code: 400, {refused.code})"
+        raise ValueError(message) from refused
+
+
+def _indexed(kind: str, properties: Properties) -> Properties:
+    """A global table's indexes have their capacity elsewhere; MiniStack gives them five units."""
+    for index in properties.get("GlobalSecondaryIndexes") or []:
+        if kind == _TABLE or properties.get("BillingMode") == "PAY_PER_REQUEST":
+            zero = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
+            index.setdefault("ProvisionedThroughput", zero)
+        else:
+            index.setdefault("ProvisionedThroughput", {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5})
+    return properties
+
+
+def _align_index_throughput(before: Properties, after: Properties) -> dict[str, Properties]:
+    """Make index capacities equal on both sides, as MiniStack makes a changed index anew; returns what changed."""
+    old = {index["IndexName"]: index for index in before.get("GlobalSecondaryIndexes") or []}
+    changed = {}
+    for index in after.get("GlobalSecondaryIndexes") or []:
+        previous = old.get(index["IndexName"])
+        if previous is None:
+            continue
+        if index["ProvisionedThroughput"] != previous["ProvisionedThroughput"]:
+            changed[index["IndexName"]] = _numbers(index["ProvisionedThroughput"])
+            index["ProvisionedThroughput"] = previous["ProvisionedThroughput"]
+        for passed_on in ("WarmThroughput", "ContributorInsightsSpecification"):
+            previous.pop(passed_on, None)
+            index.pop(passed_on, None)
+    return changed
+
+
+def _action_text(action: Properties) -> str:
+    return json.dumps(action, sort_keys=True, default=str)
+
+
+def _whole(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _instant(text: object) -> datetime | None:
+    if text is None:
+        return None
+    at = datetime.fromisoformat(str(text))
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers and booleans that a template carries as text, as the services want them."""
+    if isinstance(value, dict):
+        return {name: _numbers(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_numbers(member) for member in value]
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, str) and re.fullmatch(r"\d+", value, re.ASCII):
+        return int(value)
+    if isinstance(value, str) and re.fullmatch(r"\d+\.\d+", value, re.ASCII):
+        return float(value)
+    return value

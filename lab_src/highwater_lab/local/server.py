@@ -1,0 +1,222 @@
+"""The local cloud's process: MiniStack with Application Auto Scaling, capacity control and a clock of its own.
+
+Serves AWS requests and, under `/_highwater/`, the commands `status` and `advance`; on loopback only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+
+CONTROL_PATH = "/_highwater/"
+_AUTOSCALING_PREFIX = "AnyScaleFrontendService."
+# Ten years: zone rules are guesses before that
+_LONGEST_SECONDS = 3660 * 24 * 3600
+_LONGEST_ECHO = 60
+_CLOCKED_PREFIXES = (_AUTOSCALING_PREFIX, "DynamoDB_")
+Answer = tuple[int, dict[str, Any]]
+
+
+class LocalAws:
+    """The ASGI application: control requests, Application Auto Scaling, and everything else to MiniStack."""
+
+    def __init__(self) -> None:
+        # MiniStack reads its settings when it is first imported, so `main` sets them before this runs
+        from ministack.app import app as ministack_app
+
+        from highwater_lab.local.agenda import Agenda
+        from highwater_lab.local.autoscaling.service import AutoScaling
+        from highwater_lab.local.clock import CloudClock
+        from highwater_lab.local.provisioners import Provisioners
+        from highwater_lab.local.tables import Tables
+
+        self._ministack = ministack_app
+        self.clock = CloudClock()
+        self._tables = Tables(self.clock.now)
+        self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
+        self._make_autoscaling = AutoScaling
+        self.agenda = Agenda(self.clock, self._autoscaling)
+        self._tables.install()
+        Provisioners(self._tables, self.autoscaling).install()
+
+    def autoscaling(self) -> Any:
+        """Application Auto Scaling of the account and region that the request is for."""
+        from ministack.core.responses import get_account_id, get_region
+
+        scope = (get_account_id(), get_region())
+        if scope not in self._autoscaling:
+            self._autoscaling[scope] = self._make_autoscaling(*scope, self._tables, self.clock.now)
+        return self._autoscaling[scope]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._ministack(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        target = headers.get("x-amz-target", "")
+        if scope["path"].startswith(CONTROL_PATH):
+            await self._answer(send, *await self._control(scope, await _body(receive)))
+        elif target.startswith(_AUTOSCALING_PREFIX):
+            operation = target.removeprefix(_AUTOSCALING_PREFIX)
+            await self._answer(send, *self._autoscale(operation, headers, await _body(receive)))
+        else:
+            await self._ministack(scope, receive, self._dated(send) if target.startswith(_CLOCKED_PREFIXES) else send)
+
+    async def _control(self, scope: Any, body: bytes) -> Answer:
+        command = scope["path"].removeprefix(CONTROL_PATH)
+        if command == "advance":
+            if scope["method"] != "POST":
+                return 405, {"message": "advance wants POST"}
+            seconds = _seconds(body)
+            if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= _LONGEST_SECONDS:
+                got = repr(seconds)[:_LONGEST_ECHO]
+                return 400, {"message": f"seconds must be a whole number from 0 to {_LONGEST_SECONDS}, got {got}"}
+            await self.agenda.advance(timedelta(seconds=seconds))
+            return 200, self._status()
+        if command == "status":
+            return 200, self._status()
+        return 404, {"message": f"no command {command!r}; there are status and advance"}
+
+    def _status(self) -> dict[str, Any]:
+        from ministack.services import dynamodb
+
+        return {
+            "now": self.clock.now().isoformat(timespec="seconds"),
+            "pid": os.getpid(),
+            "tables": len(dynamodb._tables._data),
+            "scalable_targets": sum(len(service.targets) for service in self._autoscaling.values()),
+            "scheduled_actions": sum(
+                len(target.actions) for service in self._autoscaling.values() for target in service.targets.values()
+            ),
+        }
+
+    def _autoscale(self, operation: str, headers: dict[str, str], body: bytes) -> Answer:
+        from ministack.core.responses import set_request_account_id, set_request_region
+        from ministack.core.router import extract_access_key_id, extract_region
+
+        from highwater_lab.local.autoscaling.operations import answer
+        from highwater_lab.local.autoscaling.records import ServiceError
+
+        set_request_account_id(extract_access_key_id(headers, {}) or "test")
+        set_request_region(extract_region(headers, {}))
+        try:
+            request = json.loads(body or b"{}")
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            return 400, {"__type": "SerializationException", "message": "the request is no JSON object"}
+        try:
+            return 200, answer(self.autoscaling(), operation, request)
+        except ServiceError as refused:
+            return 400, {"__type": refused.code, "message": refused.message}
+
+    async def _answer(self, send: Any, status: int, document: dict[str, Any]) -> None:
+        body = json.dumps(document).encode()
+        headers = [
+            (b"content-type", b"application/x-amz-json-1.1"),
+            (b"content-length", str(len(body)).encode()),
+            (b"date", self._date()),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _dated(self, send: Any) -> Any:
+        """Date answers by the cloud's clock: what runs in the cloud reads the time from there."""
+
+        async def dated(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(name, value) for name, value in message["headers"] if name.lower() != b"date"]
+                message = {**message, "headers": [*headers, (b"date", self._date())]}
+            await send(message)
+
+        return dated
+
+    def _date(self) -> bytes:
+        return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
+
+
+def _seconds(body: bytes) -> object:
+    """The seconds that an advance asks for, whatever they are."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return None
+    return document.get("seconds") if isinstance(document, dict) else None
+
+
+async def _body(receive: Any) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        body += bytes(message.get("body", b""))
+        if not message.get("more_body"):
+            return body
+
+
+def _bindings(port: int) -> list[str]:
+    """Loopback in both families where both exist: `localhost` may mean either."""
+    bindings = [f"127.0.0.1:{port}"]
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", port))
+    except OSError:
+        return bindings
+    return [*bindings, f"[::1]:{port}"]
+
+
+async def serve(port: int) -> None:
+    """Serve until told to end by a signal."""
+    from hypercorn.asyncio import serve as hypercorn_serve
+    from hypercorn.config import Config
+
+    config = Config()
+    config.bind = _bindings(port)
+    config.keep_alive_timeout = 75
+    config.loglevel = "WARNING"
+    config.include_date_header = False
+    # at the end, do not wait for idle keep-alive connections
+    config.graceful_timeout = 1
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    aws = LocalAws()
+    clock = asyncio.create_task(aws.agenda.follow_clock())
+    try:
+        await hypercorn_serve(aws, config, shutdown_trigger=stop.wait)
+    finally:
+        clock.cancel()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the server in the foreground."""
+    parser = argparse.ArgumentParser(prog="python -m highwater_lab.local.server", description=__doc__)
+    parser.add_argument("--port", type=int, required=True, help="port on loopback to listen on")
+    port = parser.parse_args(arguments).port
+    # MiniStack's settings; listeners other than this one stay off
+    os.environ.update(
+        GATEWAY_PORT=str(port),
+        MINISTACK_HOST="localhost",
+        LOG_LEVEL=os.environ.get("HIGHWATER_LOCAL_LOG_LEVEL", "ERROR"),
+        IOT_MTLS_ENABLED="0",
+        SFTP_ENABLED="0",
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",  # noqa: S106 - the local cloud takes any
+    )
+    os.environ.pop("AWS_ENDPOINT_URL", None)
+    asyncio.run(serve(port))
+    # worker threads of finished Lambdas must not keep the process
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Highwater's runtime: provisioned capacity for DynamoDB, declared and kept."""

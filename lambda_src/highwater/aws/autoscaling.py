@@ -1,0 +1,93 @@
+"""Application Auto Scaling: reading targets, setting their bounds, and the service's own time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+
+from highwater.core.capacity import Dimension
+from highwater.core.floors import Bounds
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+
+# DescribeScalableTargets takes up to 50 resource ids (Application Auto Scaling API Reference, read 2026-11)
+_RESOURCES_PER_CALL = 50
+
+
+def client() -> ApplicationAutoScalingClient:
+    """A client that waits out rate limits, which mass deployments run into."""
+    return boto3.client("application-autoscaling", config=Config(retries={"mode": "standard", "total_max_attempts": 8}))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetName:
+    """How Application Auto Scaling names a target of DynamoDB."""
+
+    table: str
+    index: str | None
+    dimension: Dimension
+
+    @property
+    def resource_id(self) -> str:
+        """`table/T` or `table/T/index/I`."""
+        return f"table/{self.table}" + (f"/index/{self.index}" if self.index else "")
+
+    @property
+    def scalable_dimension(self) -> str:
+        """`dynamodb:table:WriteCapacityUnits` and its three kin."""
+        return f"dynamodb:{'index' if self.index else 'table'}:{self.dimension.title()}CapacityUnits"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTargets:
+    """The bounds that targets have, and the service's time when it said so."""
+
+    at: datetime
+    bounds: dict[tuple[str, str], Bounds]
+
+    def of(self, name: TargetName) -> Bounds | None:
+        """The target's bounds, `None` where it is not registered."""
+        return self.bounds.get((name.resource_id, name.scalable_dimension))
+
+
+def see_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[TargetName]) -> SeenTargets:
+    """Read the bounds of all *names*.
+
+    The time is the answer's `Date` header: the clock that scheduled actions run by, whatever the caller's own says.
+    """
+    resource_ids = sorted({name.resource_id for name in names})
+    bounds: dict[tuple[str, str], Bounds] = {}
+    at = datetime.min.replace(tzinfo=UTC)
+    for start in range(0, len(resource_ids), _RESOURCES_PER_CALL):
+        pages = autoscaling.get_paginator("describe_scalable_targets").paginate(
+            ServiceNamespace="dynamodb", ResourceIds=resource_ids[start : start + _RESOURCES_PER_CALL]
+        )
+        for page in pages:
+            at = service_time(page["ResponseMetadata"])
+            for target in page["ScalableTargets"]:
+                key = (target["ResourceId"], target["ScalableDimension"])
+                bounds[key] = Bounds(target["MinCapacity"], target["MaxCapacity"])
+    return SeenTargets(at, bounds)
+
+
+def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, bounds: Bounds) -> None:
+    """Set floor and ceiling together; capacity outside them is moved inside at once."""
+    autoscaling.register_scalable_target(
+        ServiceNamespace="dynamodb",
+        ResourceId=name.resource_id,
+        ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
+        MinCapacity=bounds.min,
+        MaxCapacity=bounds.max,
+    )
+
+
+def service_time(metadata: Any) -> datetime:
+    """When the service answered, in UTC, to the second."""
+    return parsedate_to_datetime(metadata["HTTPHeaders"]["date"]).astimezone(UTC)

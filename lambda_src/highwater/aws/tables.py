@@ -1,0 +1,216 @@
+"""DynamoDB's control plane: capacity, marks and the note that a raise leaves on its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+from botocore.parsers import ResponseParserError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# Tags in which a raise under way notes the capacities to go back to: this key, then with -1, -2 and so on behind it
+RAISED_FROM_TAG = "highwater:raised-from"
+# A tag's value has up to 256 characters, and a table up to 50 tags (Amazon DynamoDB Developer Guide, "Tagging
+# restrictions", read 2026-11); 20 indexes with names of 255 characters need 22 tags
+_NOTE_CHUNK = 250
+
+
+def client() -> DynamoDBClient:
+    """A client that does not retry by itself: a refused decrease stays refused for up to an hour."""
+    return boto3.client("dynamodb", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
+
+
+# Answers after which the same call may pass
+_BUSY = frozenset(
+    {
+        "InternalServerError",
+        "RequestLimitExceeded",
+        "ResourceInUseException",
+        "ServiceUnavailable",
+        "Throttling",
+        "ThrottlingException",
+    }
+)
+# The quota of control plane operations under way at once (Amazon DynamoDB Developer Guide, "Quotas", read 2026-11)
+_CONCURRENT = re.compile(r"simultaneous|concurrent|at once", re.IGNORECASE)
+
+T = TypeVar("T")
+
+
+class TableNotFoundError(Exception):
+    """The table is gone."""
+
+
+class TableBusyError(Exception):
+    """The table is being changed or the account asks too fast; the same call may pass later."""
+
+
+class OvertakenError(Exception):
+    """The table changed since it was seen, so that the change asked for makes no sense any more."""
+
+
+class TableRefusedError(Exception):
+    """DynamoDB refuses for good; the message is its own."""
+
+
+class DecreaseRefusedError(Exception):
+    """The decrease budget of the day is spent; the message says until when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Read and write units per second."""
+
+    read: int
+    write: int
+
+    def at_least(self, other: Units) -> Units:
+        """Each the higher of the two."""
+        return Units(max(self.read, other.read), max(self.write, other.write))
+
+    def at_most(self, other: Units) -> Units:
+        """Each the lower of the two."""
+        return Units(min(self.read, other.read), min(self.write, other.write))
+
+    def covers(self, other: Units) -> bool:
+        """Whether neither dimension is below the other's."""
+        return self.read >= other.read and self.write >= other.write
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTable:
+    """A table's capacities and marks, by index name; `None` is the table itself."""
+
+    arn: str
+    is_active: bool
+    capacities: dict[str | None, Units]
+    marks: dict[str | None, Units] = field(default_factory=dict)
+
+
+def see_table(dynamodb: DynamoDBClient, name: str) -> SeenTable:
+    """DescribeTable, read; raises `TableNotFoundError`."""
+    table = translating(lambda: dynamodb.describe_table(TableName=name)["Table"])
+    resources: dict[str | None, Any] = {None: table}
+    resources |= {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", [])}
+    return SeenTable(
+        arn=table["TableArn"],
+        is_active=table["TableStatus"] == "ACTIVE"
+        and all(index.get("IndexStatus") == "ACTIVE" for index in table.get("GlobalSecondaryIndexes", [])),
+        capacities={key: _capacity(resource) for key, resource in resources.items()},
+        marks={key: _mark(resource) for key, resource in resources.items()},
+    )
+
+
+def set_mark(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:
+    """Ask for warm throughput; both units must be at least the live ones."""
+    warm = {"ReadUnitsPerSecond": units.read, "WriteUnitsPerSecond": units.write}
+    if index is None:
+        _update(dynamodb, {"TableName": name, "WarmThroughput": warm})
+    else:
+        update = {"Update": {"IndexName": index, "WarmThroughput": warm}}
+        _update(dynamodb, {"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
+
+
+def set_capacity(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:
+    """Provision *units*; table and index go in separate calls, as one refused part would refuse the other."""
+    throughput = {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
+    if index is None:
+        _update(dynamodb, {"TableName": name, "ProvisionedThroughput": throughput})
+    else:
+        update = {"Update": {"IndexName": index, "ProvisionedThroughput": throughput}}
+        _update(dynamodb, {"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
+
+
+def read_raised_from(dynamodb: DynamoDBClient, arn: str) -> dict[str | None, Units] | None:
+    """The capacities that a raise under way came from, `None` where none is."""
+    chunks = _note_tags(dynamodb, arn)
+    if not chunks:
+        return None
+    ordered = sorted(chunks.items(), key=lambda tag: (len(tag[0]), tag[0]))
+    entries = (entry.split("=") for entry in "".join(value for _, value in ordered).split("/"))
+    return {(name or None): Units(int(read), int(write)) for name, read, write in entries}
+
+
+def write_raised_from(dynamodb: DynamoDBClient, arn: str, capacities: dict[str | None, Units]) -> None:
+    """Note where a raise starts from, before it starts."""
+    text = "/".join(f"{name or ''}={units.read}={units.write}" for name, units in capacities.items())
+    chunks = [text[start : start + _NOTE_CHUNK] for start in range(0, len(text), _NOTE_CHUNK)]
+    keys = [RAISED_FROM_TAG, *(f"{RAISED_FROM_TAG}-{number}" for number in range(1, len(chunks)))]
+    tags: list[Any] = [{"Key": key, "Value": chunk} for key, chunk in zip(keys, chunks, strict=True)]
+    translating(lambda: dynamodb.tag_resource(ResourceArn=arn, Tags=tags))
+
+
+def clear_raised_from(dynamodb: DynamoDBClient, arn: str) -> None:
+    """The raise is over."""
+    keys = list(_note_tags(dynamodb, arn))
+    if keys:
+        translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=keys))
+
+
+def _note_tags(dynamodb: DynamoDBClient, arn: str) -> dict[str, str]:
+    def read() -> dict[str, str]:
+        pages = dynamodb.get_paginator("list_tags_of_resource").paginate(ResourceArn=arn)
+        return {
+            tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"] if tag["Key"].startswith(RAISED_FROM_TAG)
+        }
+
+    return translating(read)
+
+
+def _update(dynamodb: DynamoDBClient, request: Any) -> None:
+    translating(lambda: dynamodb.update_table(**request))
+
+
+def translating(call: Callable[[], T]) -> T:
+    """Make a call to AWS and raise its errors as callers tell them apart.
+
+    Raises:
+        TableNotFoundError: The table is gone.
+        TableBusyError: The same call may pass later, whatever AWS or the network said.
+        OvertakenError: The table is no longer what the call took it for.
+        DecreaseRefusedError: The day's decreases are spent.
+        TableRefusedError: Anything else that AWS refuses.
+    """
+    try:
+        return call()
+    except ClientError as error:
+        raise _translated(error) from error
+    except (ConnectionError, HTTPClientError, ResponseParserError) as error:
+        raise TableBusyError(str(error)) from error
+    except KeyError as error:
+        # botocore reads a successful answer that is no JSON as one without any content
+        raise TableBusyError(f"malformed answer without {error}") from error
+
+
+def _translated(error: ClientError) -> Exception:
+    code, text = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code == "ResourceNotFoundException":
+        return TableNotFoundError(text)
+    if code in _BUSY or status >= 500:
+        return TableBusyError(text or code)
+    # one code for conditions that pass and such that do not: only the text tells them apart
+    if code == "LimitExceededException" and "decreases are limited" in text:
+        return DecreaseRefusedError(text)
+    if code == "LimitExceededException" and _CONCURRENT.search(text):
+        return TableBusyError(text)
+    if code == "ValidationException" and ("will not change" in text or "decreasing WarmThroughput" in text):
+        return OvertakenError(text)
+    return TableRefusedError(text or code)
+
+
+def _capacity(resource: Any) -> Units:
+    throughput = resource.get("ProvisionedThroughput", {})
+    return Units(int(throughput.get("ReadCapacityUnits", 0)), int(throughput.get("WriteCapacityUnits", 0)))
+
+
+def _mark(resource: Any) -> Units:
+    warm = resource.get("WarmThroughput", {})
+    return Units(int(warm.get("ReadUnitsPerSecond", 0)), int(warm.get("WriteUnitsPerSecond", 0)))

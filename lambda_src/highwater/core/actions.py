@@ -1,0 +1,85 @@
+"""Scheduled actions: what a plan compiles to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from highwater.core.floors import Bounds
+from highwater.core.windows import DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledAction:
+    """One AAS scheduled action, always with both bounds, so that it is right whatever ran before it.
+
+    Attributes:
+        name: Unique within the target; says when and what, never how it was declared, so that two plans that mean
+            the same have the same names.
+        schedule: `cron(...)` with six fields, or `at(...)`.
+        timezone: Zone that the schedule is told in.
+        bounds: Floor and ceiling that it sets.
+        start: First run of a recurring action that begins later, an aware instant. AAS runs an action at its start
+            and then by its schedule, so it is always one of its own times.
+        end: After this aware instant a recurring action runs no more.
+    """
+
+    name: str
+    schedule: str
+    timezone: str
+    bounds: Bounds
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+def recurring_action(
+    days: tuple[int, ...],
+    minute_of_day: int,
+    timezone: str,
+    bounds: Bounds,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> ScheduledAction:
+    """The action for a time of day on days of the week, both local to *timezone*."""
+    hour, minute = divmod(minute_of_day, 60)
+    names = _days_text(days)
+    schedule = f"cron({minute} {hour} * * ? *)" if len(days) == 7 else f"cron({minute} {hour} ? * {names} *)"
+    name = f"{'daily' if len(days) == 7 else names} {hour:02}{minute:02} {_zone_text(timezone)} {_bounds_text(bounds)}"
+    if start is not None:
+        name += f" from {_instant_text(start)}"
+    elif end is not None:
+        name += f" until {_instant_text(end)}"
+    return ScheduledAction(name, schedule, timezone, bounds, start, end)
+
+
+def single_action(at: datetime, bounds: Bounds) -> ScheduledAction:
+    """The action for one instant, told in UTC, which no clock change blurs."""
+    at = at.astimezone(UTC)
+    return ScheduledAction(
+        f"once {_instant_text(at)} {_bounds_text(bounds)}", f"at({at:%Y-%m-%dT%H:%M:%S})", "UTC", bounds
+    )
+
+
+def _days_text(days: tuple[int, ...]) -> str:
+    """Days as cron has them: runs of three and more as ranges."""
+    parts: list[str] = []
+    run: list[int] = []
+    for day in (*days, 99):
+        if run and day != run[-1] + 1:
+            parts.extend([f"{DAYS[run[0]]}-{DAYS[run[-1]]}"] if len(run) > 2 else [DAYS[d] for d in run])
+            run = []
+        run.append(day)
+    return ",".join(parts)
+
+
+def _bounds_text(bounds: Bounds) -> str:
+    return f"min {bounds.min} max {bounds.max}"
+
+
+def _instant_text(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H%M} UTC"
+
+
+def _zone_text(timezone: str) -> str:
+    # AAS refuses ':', '/' and '|' in names of scheduled actions
+    return timezone.replace("/", ".")

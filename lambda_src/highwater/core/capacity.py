@@ -1,0 +1,83 @@
+"""Capacity of one dimension of a table or index, in units per second."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Dimension(StrEnum):
+    """The two kinds of capacity units; each is bought, scaled and throttled apart."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+def is_deploy_time(value: object) -> bool:
+    """Whether *value* is a number that only CloudFormation knows, such as a parameter's.
+
+    The CDK encodes such numbers as doubles whose two highest bytes are 0xFBFF (aws-cdk-lib,
+    `core/lib/private/encoding`, read 2026-11).
+    """
+    return isinstance(value, float) and struct.pack(">d", value)[:2] == b"\xfb\xff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """How one dimension is sized: made with `autoscaled` or `fixed`.
+
+    Holds what was declared, right or wrong; `check` judges a whole table at once, so that all its conflicts are
+    told together.
+
+    Attributes:
+        min: The base floor in units per second (AAS MinCapacity), at least 1.
+        max: The base ceiling in units per second (AAS MaxCapacity), at least *min*.
+        is_autoscaled: Whether a target tracking policy moves the capacity; it stays as it is otherwise.
+        target_utilization_percent: Consumed over provisioned that target tracking steers to, 20 to 90; `None` for
+            fixed capacity.
+        scale_in_cooldown: Rest after a scale-in before the next one. By default none, as DynamoDB's own.
+        scale_out_cooldown: Rest after a scale-out before an equal or smaller one. By default none.
+        disable_scale_in: Never lower capacity by policy. By default it is lowered.
+    """
+
+    min: int | float
+    max: int | float
+    is_autoscaled: bool
+    target_utilization_percent: int | None = None
+    scale_in_cooldown: timedelta = timedelta(0)
+    scale_out_cooldown: timedelta = timedelta(0)
+    disable_scale_in: bool = False
+
+    @classmethod
+    def autoscaled(
+        cls,
+        *,
+        min: int | float,
+        max: int | float,
+        target_utilization_percent: int = 70,
+        scale_in_cooldown: timedelta = timedelta(0),
+        scale_out_cooldown: timedelta = timedelta(0),
+        disable_scale_in: bool = False,
+    ) -> Capacity:
+        """Follow consumption between *min* and *max* by AAS target tracking. See the class for the ranges."""
+        return cls(
+            min=min,
+            max=max,
+            is_autoscaled=True,
+            target_utilization_percent=target_utilization_percent,
+            scale_in_cooldown=scale_in_cooldown,
+            scale_out_cooldown=scale_out_cooldown,
+            disable_scale_in=disable_scale_in,
+        )
+
+    @classmethod
+    def fixed(cls, units: int | float) -> Capacity:
+        """Keep *units* per second, at least 1; windows lift floor and ceiling together, and let both down again."""
+        return cls(min=units, max=units, is_autoscaled=False)
+
+    @property
+    def is_deploy_time(self) -> bool:
+        """Whether a bound is known only to CloudFormation."""
+        return is_deploy_time(self.min) or is_deploy_time(self.max)

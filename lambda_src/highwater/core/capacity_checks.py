@@ -1,0 +1,193 @@
+"""What is wrong with a plan's capacities, marks and indexes, and where windows and ceilings or quotas collide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from highwater.core.capacity import Capacity, Dimension, is_deploy_time
+from highwater.core.findings import (
+    Finding,
+    deploy_time_units,
+    error,
+    is_whole,
+    name_missing,
+    units_not_positive,
+)
+from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
+from highwater.core.marks import marks_of
+from highwater.core.plan import Plan, Target
+
+
+def _capacities(plan: Plan) -> Iterator[tuple[str, object]]:
+    yield "table read", plan.read
+    yield "table write", plan.write
+    for index in plan.indexes:
+        if index.read is not None:
+            yield f"index {index.name!r} read", index.read
+        if index.write is not None:
+            yield f"index {index.name!r} write", index.write
+
+
+def capacity_findings(plan: Plan) -> Iterator[Finding]:
+    """Bounds that are no numbers or the wrong way round, targets out of range."""
+    if not is_whole(plan.table_quota_units) or plan.table_quota_units < 1:
+        yield units_not_positive("table_quota_units", plan.table_quota_units)
+    for label, capacity in _capacities(plan):
+        if not isinstance(capacity, Capacity):
+            yield error(
+                "capacityMissing",
+                label,
+                f"{capacity!r}",
+                "a Capacity",
+                "give Capacity.autoscaled(min=, max=) or Capacity.fixed(units=)",
+            )
+            continue
+        yield from _cooldown_findings(label, capacity)
+        bounds = {"min": capacity.min, "max": capacity.max} if capacity.is_autoscaled else {"units": capacity.min}
+        sound = True
+        for name, units in bounds.items():
+            if is_deploy_time(units):
+                sound = False
+            elif not is_whole(units) or units < 1:
+                sound = False
+                yield units_not_positive(f"{label} {name}", units)
+        if sound and capacity.max < capacity.min:
+            yield error(
+                "maxBelowMin",
+                f"{label} max",
+                f"{capacity.max}",
+                f"{capacity.min} (min) or more",
+                "raise max or lower min",
+            )
+        target = capacity.target_utilization_percent
+        if is_deploy_time(target):
+            yield deploy_time_units(f"{label} target_utilization_percent")
+        elif capacity.is_autoscaled and not (
+            isinstance(target, int)
+            and is_whole(target)
+            and MIN_TARGET_UTILIZATION_PERCENT <= target <= MAX_TARGET_UTILIZATION_PERCENT
+        ):
+            yield error(
+                "targetOutOfRange",
+                f"{label} target_utilization_percent",
+                f"{target!r}",
+                f"a whole percentage from {MIN_TARGET_UTILIZATION_PERCENT} to {MAX_TARGET_UTILIZATION_PERCENT}",
+                "give a percentage, e.g. 70",
+            )
+
+
+def _cooldown_findings(label: str, capacity: Capacity) -> Iterator[Finding]:
+    for name in ("scale_in_cooldown", "scale_out_cooldown"):
+        cooldown = getattr(capacity, name)
+        if not isinstance(cooldown, timedelta) or cooldown < timedelta(0) or cooldown % timedelta(seconds=1):
+            yield error(
+                "cooldownOutOfRange",
+                f"{label} {name}",
+                f"{cooldown}" if isinstance(cooldown, timedelta) else f"{cooldown!r}",
+                "whole seconds, 0 or more",
+                "give a timedelta, e.g. timedelta(seconds=60)",
+            )
+
+
+def index_name_findings(plan: Plan) -> Iterator[Finding]:
+    """Indexes listed twice."""
+    seen: set[str] = set()
+    for index in plan.indexes:
+        if not isinstance(index.name, str) or not index.name:
+            yield name_missing("index name", index.name)
+            continue
+        if index.name in seen:
+            yield error(
+                "duplicateIndex",
+                f"index {index.name!r}",
+                "a second index of that name",
+                "one entry per index",
+                "merge the two entries",
+            )
+        seen.add(index.name)
+
+
+def mark_findings(plan: Plan) -> Iterator[Finding]:
+    """Marks that are no numbers."""
+    for name, units in (("read", plan.mark.read), ("write", plan.mark.write)):
+        if is_deploy_time(units):
+            yield deploy_time_units(f"high-water mark {name}")
+        elif units is not None and (not is_whole(units) or units < 1):
+            yield units_not_positive(f"high-water mark {name}", units)
+
+
+def bounds_findings(plan: Plan) -> Iterator[Finding]:
+    """Windows above ceilings, anything above the quota, marks below what a table has anyway."""
+    for target in plan.targets():
+        if target.capacity.is_deploy_time:
+            if target.windows:
+                yield deploy_time_units(
+                    f"{target.label} min and max", "write the numbers, or leave this dimension without windows"
+                )
+            continue
+        yield from _ceiling_findings(plan, target)
+        yield from _quota_findings(plan, target)
+    for mark in marks_of(plan):
+        subject = "table" if mark.index is None else f"index {mark.index!r}"
+        for dimension, units, base in (
+            (Dimension.READ, mark.read, mark.base_read),
+            (Dimension.WRITE, mark.write, mark.base_write),
+        ):
+            if units < base:
+                yield error(
+                    "markBelowMinimum",
+                    f"high-water mark {dimension} of {subject}",
+                    f"{units}",
+                    f"{base} (the base floor, which DynamoDB takes at once anyway) or more",
+                    "raise the mark, or leave it out: it follows the windows",
+                )
+            elif plan.mark.is_units and units > plan.table_quota_units:
+                yield _above_quota(plan, f"high-water mark {dimension} of {subject}", units)
+
+
+def _ceiling_findings(plan: Plan, target: Target) -> Iterator[Finding]:
+    ceiling = int(target.capacity.max)
+    for target_window in target.windows:
+        name = target_window.window.name
+        own = target_window.max
+        if target_window.min is None:
+            continue
+        if own is not None and own < target_window.min:
+            yield error(
+                "maxBelowMin",
+                f"window {name!r} {target.dimension}_max of {target.label}",
+                f"{own}",
+                f"{target_window.min} ({target.dimension}_min) or more",
+                f"raise {target.dimension}_max or lower {target.dimension}_min",
+            )
+        elif own is None and target.capacity.is_autoscaled and target_window.min > ceiling:
+            yield error(
+                "windowAboveCeiling",
+                f"window {name!r} {target.dimension}_min of {target.label}",
+                f"{target_window.min}",
+                f"1 to {ceiling} (max)",
+                "raise max"
+                if target_window.min > plan.table_quota_units
+                else f"raise max, or give the window {target.dimension}_max={target_window.min} or more",
+            )
+
+
+def _quota_findings(plan: Plan, target: Target) -> Iterator[Finding]:
+    if target.capacity.max > plan.table_quota_units:
+        yield _above_quota(plan, f"{target.label} max", target.capacity.max)
+    for target_window in target.windows:
+        for name, units in (("min", target_window.min), ("max", target_window.max)):
+            if units is not None and units > plan.table_quota_units:
+                subject = f"window {target_window.window.name!r} {target.dimension}_{name} of {target.label}"
+                yield _above_quota(plan, subject, units)
+
+
+def _above_quota(plan: Plan, subject: str, units: float) -> Finding:
+    return error(
+        "aboveQuota",
+        subject,
+        f"{units}",
+        f"up to {plan.table_quota_units}, the account's quota for a table or index",
+        "lower it, or have the quota raised and give table_quota_units",
+    )

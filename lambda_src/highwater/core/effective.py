@@ -1,0 +1,58 @@
+"""Which windows of a target lift anything at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from highwater.core.floors import Bounds, bounds_with
+from highwater.core.plan import Target, TargetWindow
+from highwater.core.weeks import edges_of
+from highwater.core.windows import covers_minute
+from highwater.core.zones import constant_shift
+
+
+def effective(target: Target) -> Target:
+    """The target without windows that lift nothing: they must change neither schedules nor their zone.
+
+    A window lifts nothing if it is no higher than the base, or if it recurs and others of its clock are open and as
+    high whenever it is.
+    """
+    if not target.windows:
+        return target
+    base = bounds_with(target, ())
+    kept = [w for w in target.windows if bounds_with(target, (w,)) != base]
+    # of two that mean the same, the one with the later name of a zone goes
+    for target_window in sorted(kept, key=_from_low_to_high):
+        others = tuple(w for w in kept if w is not target_window)
+        if _is_hidden(target, target_window, others):
+            kept = list(others)
+    return replace(target, windows=tuple(w for w in target.windows if w in kept))
+
+
+def _from_low_to_high(target_window: TargetWindow) -> tuple[object, ...]:
+    window = target_window.window
+    descending_zone = tuple(-ord(letter) for letter in window.timezone)
+    return (target_window.min or 0, target_window.max or 0, descending_zone, window.start, window.end, window.name)
+
+
+def _is_hidden(target: Target, target_window: TargetWindow, others: tuple[TargetWindow, ...]) -> bool:
+    """Whether a recurring window's clock knows others that are open and as high whenever it is."""
+    window = target_window.window
+    if not window.is_recurring:
+        return False
+    # the same clock only: others may stop covering it when the clocks change
+    alike = [
+        (w, shift // timedelta(minutes=1))
+        for w in others
+        if w.window.is_recurring and (shift := constant_shift(w.window.zone, window.zone)) is not None
+    ]
+    minutes = {edge for w, shift in [*alike, (target_window, 0)] for edge in edges_of(w, shift)}
+    return all(
+        _bounds_of_minute(target, alike, minute) == _bounds_of_minute(target, [*alike, (target_window, 0)], minute)
+        for minute in minutes
+    )
+
+
+def _bounds_of_minute(target: Target, windows: list[tuple[TargetWindow, int]], minute: int) -> Bounds:
+    return bounds_with(target, tuple(w for w, shift in windows if covers_minute(w.window, minute, shift)))

@@ -1,0 +1,70 @@
+"""What a plan asks of a target at an instant: its baseline floor and its ceiling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+
+from highwater.core.plan import Target, TargetWindow
+from highwater.core.windows import is_open, openings
+from highwater.core.zones import aware
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Bounds:
+    """Floor and ceiling in units per second: AAS MinCapacity and MaxCapacity."""
+
+    min: int
+    max: int
+
+
+def bounds_with(target: Target, open_windows: tuple[TargetWindow, ...]) -> Bounds:
+    """Floor and ceiling while just *open_windows* are open: each the highest of theirs and the base.
+
+    Fixed capacity has no ceiling of its own: it goes where its floor goes.
+    """
+    if target.capacity.is_deploy_time:
+        message = f"{target.label} has bounds known only at deploy time; read the plan from a deployed stack"
+        raise ValueError(message)
+    floor = max([int(target.capacity.min), *(w.min for w in open_windows if w.min is not None)])
+    if not target.capacity.is_autoscaled:
+        return Bounds(floor, floor)
+    return Bounds(floor, max([int(target.capacity.max), *(w.max for w in open_windows if w.max is not None)]))
+
+
+def bounds_at(target: Target, at: datetime) -> Bounds:
+    """Floor and ceiling that the plan alone asks for at the aware instant *at*."""
+    at = aware(at)
+    return bounds_with(target, tuple(w for w in target.windows if is_open(w.window, at)))
+
+
+def baseline(target: Target, at: datetime) -> int:
+    """The floor that the plan alone asks for at the aware instant *at*: the base or the highest open window."""
+    return bounds_at(target, at).min
+
+
+def timeline(target: Target, start: datetime, end: datetime) -> tuple[tuple[datetime, Bounds], ...]:
+    """The bounds over [*start*, *end*): the instant and bounds at *start*, then each change, in UTC."""
+    # indexes that follow their table have its timeline
+    return _timeline(replace(target, index=None), aware(start), aware(end))
+
+
+@lru_cache(maxsize=1024)
+def _timeline(target: Target, start: datetime, end: datetime) -> tuple[tuple[datetime, Bounds], ...]:
+    edges: dict[datetime, list[tuple[int, int]]] = {}
+    # openings of one window may overlap one another, by a long lead: hence a count of openings and not a set
+    counts = [0] * len(target.windows)
+    for position, target_window in enumerate(target.windows):
+        for opens, closes in openings(target_window.window, start, end):
+            edges.setdefault(max(opens, start), []).append((position, 1))
+            if closes < end:
+                edges.setdefault(closes, []).append((position, -1))
+    changes: list[tuple[datetime, Bounds]] = []
+    for at in sorted({start, *edges}):
+        for position, step in edges.get(at, ()):
+            counts[position] += step
+        bounds = bounds_with(target, tuple(w for w, count in zip(target.windows, counts, strict=True) if count))
+        if not changes or changes[-1][1] != bounds:
+            changes.append((at, bounds))
+    return tuple(changes)

@@ -1,0 +1,237 @@
+"""The plan: all that is declared for one table and its indexes, and the targets that follow from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from highwater.core.capacity import Capacity, Dimension
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.marks import HighWaterMark
+from highwater.core.windows import Window, once_span
+
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPlan:
+    """What a global secondary index has of its own; whatever is `None` follows the table.
+
+    Attributes:
+        name: The index's name.
+        read: Read capacity. By default the table's.
+        write: Write capacity. By default the table's: an index with less holds the table's writes back.
+        windows: The windows that apply to the index, an empty tuple for none. By default the table's.
+    """
+
+    name: str
+    read: Capacity | None = None
+    write: Capacity | None = None
+    windows: tuple[Window, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWindow:
+    """What one window means for one target: a floor, a ceiling, or both."""
+
+    window: Window
+    min: int | None
+    max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One dimension of one resource: what Application Auto Scaling calls a scalable target.
+
+    Attributes:
+        index: Name of the index, `None` for the table itself.
+        dimension: READ or WRITE.
+        capacity: Its base floor, ceiling and policy.
+        windows: The windows that touch this dimension.
+    """
+
+    index: str | None
+    dimension: Dimension
+    capacity: Capacity
+    windows: tuple[TargetWindow, ...]
+
+    @property
+    def label(self) -> str:
+        """How findings name the target: `table write`, `index 'by_status' read`."""
+        return f"{'table' if self.index is None else f'index {self.index!r}'} {self.dimension}"
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether anything ever moves it: a policy, or windows over fixed capacity."""
+        return self.capacity.is_autoscaled or bool(self.windows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that is declared for one table and its indexes.
+
+    Attributes:
+        read: The table's read capacity.
+        write: The table's write capacity.
+        windows: Windows of higher capacity, in any order.
+        indexes: The indexes that are managed; each follows the table but for what it states.
+        mark: The high-water mark. By default the highest floor declared.
+        table_quota_units: The account's quota per table and index, in units per second of each dimension.
+    """
+
+    read: Capacity
+    write: Capacity
+    windows: tuple[Window, ...] = ()
+    indexes: tuple[IndexPlan, ...] = ()
+    mark: HighWaterMark = HighWaterMark.to_windows()  # noqa: RUF009 - frozen
+    table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
+
+    def targets(self) -> tuple[Target, ...]:
+        """Every target: the table's read and write, then each index's, in the order declared."""
+        targets = []
+        for index in (None, *self.indexes):
+            read = (index.read if index else None) or self.read
+            write = (index.write if index else None) or self.write
+            windows = self.windows if index is None or index.windows is None else index.windows
+            name = index.name if index else None
+            targets.append(_target(name, Dimension.READ, read, windows))
+            targets.append(_target(name, Dimension.WRITE, write, windows))
+        return tuple(targets)
+
+    def all_windows(self) -> tuple[Window, ...]:
+        """The table's windows, then those that indexes have of their own."""
+        return (*self.windows, *(window for index in self.indexes for window in index.windows or ()))
+
+    def without_past(self, as_of: datetime) -> Plan:
+        """The plan without one-off windows that were over by *as_of*; its windows must have passed `check`."""
+
+        def to_come(windows: tuple[Window, ...]) -> tuple[Window, ...]:
+            return tuple(w for w in windows if w.is_recurring or once_span(w)[1] > as_of)
+
+        indexes = (
+            index if index.windows is None else replace(index, windows=to_come(index.windows)) for index in self.indexes
+        )
+        return replace(self, windows=to_come(self.windows), indexes=tuple(indexes))
+
+    def to_document(self) -> dict[str, Any]:
+        """The plan as JSON-ready values, with a version; `from_document` reads it back."""
+        return {
+            "version": PLAN_VERSION,
+            "read": _capacity_document(self.read),
+            "write": _capacity_document(self.write),
+            "windows": [_window_document(window) for window in self.windows],
+            "indexes": [_index_document(index) for index in self.indexes],
+            "mark": self.mark.to_document(),
+            "table_quota_units": self.table_quota_units,
+        }
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Plan:
+        """The plan that `to_document` wrote; raises `ValueError` for a version that this code does not know."""
+        if document.get("version") != PLAN_VERSION:
+            message = f"plan has version {document.get('version')!r}, this code reads {PLAN_VERSION}; deploy both again"
+            raise ValueError(message)
+        return cls(
+            read=_capacity(document["read"]),
+            write=_capacity(document["write"]),
+            windows=tuple(_window(item) for item in document["windows"]),
+            indexes=tuple(
+                IndexPlan(
+                    name=item["name"],
+                    read=_capacity(item["read"]) if "read" in item else None,
+                    write=_capacity(item["write"]) if "write" in item else None,
+                    windows=tuple(_window(w) for w in item["windows"]) if "windows" in item else None,
+                )
+                for item in document["indexes"]
+            ),
+            mark=HighWaterMark.from_document(document["mark"]),
+            table_quota_units=document["table_quota_units"],
+        )
+
+    def to_json(self) -> str:
+        """`to_document` as text, the same for the same plan."""
+        return json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"))
+
+    def with_index(self, index: IndexPlan) -> Plan:
+        """The plan with one index more."""
+        return replace(self, indexes=(*self.indexes, index))
+
+
+def _target(index: str | None, dimension: Dimension, capacity: Capacity, windows: tuple[Window, ...]) -> Target:
+    touching = []
+    for window in windows:
+        if dimension is Dimension.READ:
+            floor, ceiling = window.read_min, window.read_max
+        else:
+            floor, ceiling = window.write_min, window.write_max
+        if floor is not None or ceiling is not None:
+            touching.append(TargetWindow(window, floor, ceiling))
+    return Target(index, dimension, capacity, tuple(touching))
+
+
+def _capacity_document(capacity: Capacity) -> dict[str, Any]:
+    document: dict[str, Any] = {"min": capacity.min, "max": capacity.max}
+    if capacity.target_utilization_percent is not None:
+        document["target_utilization_percent"] = capacity.target_utilization_percent
+    for name in ("scale_in_cooldown", "scale_out_cooldown"):
+        if seconds := int(getattr(capacity, name).total_seconds()):
+            document[f"{name}_seconds"] = seconds
+    if capacity.disable_scale_in:
+        document["disable_scale_in"] = True
+    return document
+
+
+def _capacity(document: dict[str, Any]) -> Capacity:
+    return Capacity(
+        min=int(document["min"]),
+        max=int(document["max"]),
+        is_autoscaled="target_utilization_percent" in document,
+        target_utilization_percent=document.get("target_utilization_percent"),
+        scale_in_cooldown=timedelta(seconds=document.get("scale_in_cooldown_seconds", 0)),
+        scale_out_cooldown=timedelta(seconds=document.get("scale_out_cooldown_seconds", 0)),
+        disable_scale_in=document.get("disable_scale_in", False),
+    )
+
+
+def _window_document(window: Window) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "name": window.name,
+        "start": window.start,
+        "end": window.end,
+        "timezone": window.timezone,
+        "lead_minutes": window.lead // timedelta(minutes=1),
+    }
+    if window.days is not None:
+        document["days"] = window.days if isinstance(window.days, str) else ",".join(window.days)
+    for name in ("read_min", "write_min", "read_max", "write_max"):
+        if (units := getattr(window, name)) is not None:
+            document[name] = units
+    return document
+
+
+def _window(document: dict[str, Any]) -> Window:
+    return Window(
+        name=document["name"],
+        days=document.get("days"),
+        start=document["start"],
+        end=document["end"],
+        timezone=document["timezone"],
+        read_min=document.get("read_min"),
+        write_min=document.get("write_min"),
+        read_max=document.get("read_max"),
+        write_max=document.get("write_max"),
+        lead=timedelta(minutes=document["lead_minutes"]),
+    )
+
+
+def _index_document(index: IndexPlan) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": index.name}
+    if index.read is not None:
+        document["read"] = _capacity_document(index.read)
+    if index.write is not None:
+        document["write"] = _capacity_document(index.write)
+    if index.windows is not None:
+        document["windows"] = [_window_document(window) for window in index.windows]
+    return document

@@ -1,0 +1,131 @@
+"""Recurring windows as a week that repeats, told in local time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from highwater.core.floors import Bounds, bounds_with
+from highwater.core.plan import Target, TargetWindow
+from highwater.core.windows import Window, covers_minute, openings, weekly_spans
+from highwater.core.zones import MINUTES_PER_WEEK, constant_shift, gaps, instant
+
+# Two years that hold no surprise: what is compared are rules, not dates
+_SAMPLE_YEARS = (2026, 2032)
+
+
+class WindowsMeetError(Exception):
+    """Two windows of zones with different rules overlap or touch."""
+
+    def __init__(self, first: Window, second: Window) -> None:
+        self.first = first
+        self.second = second
+        super().__init__(first.name, second.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """Recurring windows that share a clock: their zone, and how far each window's own zone is ahead of it."""
+
+    timezone: str
+    zone: ZoneInfo
+    windows: tuple[tuple[TargetWindow, int], ...]
+
+    def open_at(self, minute: int) -> tuple[TargetWindow, ...]:
+        """The windows that are open at that minute of an ordinary week."""
+        return tuple(w for w, shift in self.windows if covers_minute(w.window, minute % MINUTES_PER_WEEK, shift))
+
+
+def weeks_of(target: Target) -> tuple[Week, ...]:
+    """The target's recurring windows, by clocks that change alike, each told in the first of their zones by name."""
+    by_zone: dict[str, list[tuple[TargetWindow, int]]] = {}
+    recurring = [w for w in target.windows if w.window.is_recurring]
+    for target_window in sorted(recurring, key=lambda w: w.window.timezone):
+        zone = target_window.window.zone
+        for reference in by_zone:
+            shift = constant_shift(zone, ZoneInfo(reference))
+            if shift is not None:
+                by_zone[reference].append((target_window, shift // timedelta(minutes=1)))
+                break
+        else:
+            by_zone[target_window.window.timezone] = [(target_window, 0)]
+    return tuple(Week(name, ZoneInfo(name), tuple(windows)) for name, windows in by_zone.items())
+
+
+def changes_of_week(
+    target: Target, open_windows: tuple[TargetWindow, ...], week: Week
+) -> tuple[tuple[int, Bounds], ...]:
+    """The minutes of the week at which the bounds change, and the minutes after a gap that may swallow one."""
+
+    def bounds_from(minute: int) -> Bounds:
+        return bounds_with(target, (*open_windows, *week.open_at(minute)))
+
+    edges = {edge for target_window, shift in week.windows for edge in edges_of(target_window, shift)}
+    changes = {minute for minute in edges if bounds_from(minute) != bounds_from(minute - 1)}
+    for gap in gaps(week.zone):
+        length = gap.end_minute - gap.start_minute
+        if any((minute - gap.start_minute) % MINUTES_PER_WEEK < length for minute in changes):
+            # should AAS run a skipped time later by as much as was skipped, that run is put right a gap's length on
+            changes |= {(gap.end_minute + later) % MINUTES_PER_WEEK for later in (0, length)}
+    return tuple((minute, bounds_from(minute)) for minute in sorted(changes))
+
+
+def edges_of(target_window: TargetWindow, shift: int) -> tuple[int, ...]:
+    """The minutes of the week at which the window opens or closes, told in a zone *shift* minutes behind."""
+    return tuple(
+        (minute - shift) % MINUTES_PER_WEEK
+        for opens, length in weekly_spans(target_window.window)
+        for minute in (opens, opens + length)
+    )
+
+
+def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
+    """Raise for windows of different weeks of which one would have its bounds reset by the other's actions."""
+    if len(weeks) < 2:
+        return
+    spans = [span for year in _SAMPLE_YEARS for week in weeks for span in _spans_of_year(target, week, year)]
+    latest: dict[str, tuple[datetime, TargetWindow]] = {}
+    for opens, closes, timezone, target_window in sorted(spans, key=lambda span: span[:3]):
+        for other, (other_closes, other_window) in latest.items():
+            if other != timezone and other_closes >= opens:
+                raise WindowsMeetError(other_window.window, target_window.window)
+        if timezone not in latest or latest[timezone][0] < closes:
+            latest[timezone] = (closes, target_window)
+
+
+def _spans_of_year(target: Target, week: Week, year: int) -> Iterator[tuple[datetime, datetime, str, TargetWindow]]:
+    """Each stretch in which the week's actions hold a window open, and each moment at which one of them runs.
+
+    The latter matter where an action stands in for one that the clocks skip: it runs every week and means something
+    in one.
+    """
+    start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
+    for target_window, _ in week.windows:
+        for opens, closes in openings(target_window.window, start, end):
+            yield opens, closes, week.timezone, target_window
+    first_day = start.astimezone(week.zone).date()
+    first_monday = first_day - timedelta(days=first_day.weekday())
+    for minute, _ in changes_of_week(target, (), week):
+        owner = _owner(week, minute)
+        monday = first_monday
+        while monday.year <= year:
+            at = instant(datetime.combine(monday, time()) + timedelta(minutes=minute), week.zone)
+            yield at, at, week.timezone, owner
+            monday += timedelta(days=7)
+
+
+def _owner(week: Week, minute: int) -> TargetWindow:
+    """The window that an action of the week is for: one with an edge at that minute, or in the gap before it."""
+    stretches = [(minute, 1)]
+    for gap in gaps(week.zone):
+        length = gap.end_minute - gap.start_minute
+        if (minute - gap.end_minute) % MINUTES_PER_WEEK in (0, length):
+            stretches.append((gap.start_minute, length))
+    for first, length in stretches:
+        for target_window, shift in week.windows:
+            edges = edges_of(target_window, shift)
+            if any((edge - first) % MINUTES_PER_WEEK < length for edge in edges):
+                return target_window
+    return week.windows[0][0]

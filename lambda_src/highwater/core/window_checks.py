@@ -1,0 +1,136 @@
+"""What is wrong with a plan's windows, each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from highwater.core.capacity import is_deploy_time
+from highwater.core.findings import (
+    Finding,
+    deploy_time_units,
+    error,
+    is_whole,
+    name_missing,
+    units_not_positive,
+)
+from highwater.core.limits import MAX_LEAD
+from highwater.core.plan import Plan
+from highwater.core.windows import Window, once_span, parse_days, parse_local, parse_time_of_day
+from highwater.core.zones import find_zone, similar_zone
+
+_UNITS = ("read_min", "write_min", "read_max", "write_max")
+
+
+def window_findings(plan: Plan) -> Iterator[Finding]:
+    """Names told twice, times and zones that cannot be read, bounds that are no numbers."""
+    for windows in (plan.windows, *(index.windows or () for index in plan.indexes)):
+        seen: set[str] = set()
+        for window in windows:
+            if not isinstance(window.name, str) or not window.name:
+                yield name_missing("window name", window.name)
+                continue
+            if window.name in seen:
+                yield error(
+                    "duplicateWindow",
+                    f"window {window.name!r}",
+                    "a second window of that name",
+                    "one window per name",
+                    "rename one of them, or merge the two",
+                )
+            seen.add(window.name)
+    for window in plan.all_windows():
+        yield from _window_time_findings(window)
+        yield from _window_unit_findings(window)
+
+
+def _window_time_findings(window: Window) -> Iterator[Finding]:
+    subject = f"window {window.name!r}"
+    readable = True
+    zone = find_zone(window.timezone) if isinstance(window.timezone, str) else None
+    if zone is None:
+        readable = False
+        yield error(
+            "unknownTimezone",
+            f"{subject} timezone",
+            f"{window.timezone!r}",
+            "an IANA time zone name, no abbreviation and no offset",
+            f"use a name such as {similar_zone(str(window.timezone))!r}",
+        )
+    if window.days is not None:
+        try:
+            parse_days(window.days)
+        except ValueError:
+            yield error(
+                "unparsableDays",
+                f"{subject} days",
+                f"{window.days!r}",
+                "MON to SUN, alone, as a range or as a list",
+                "write them as in 'MON-FRI' or 'SAT,SUN'",
+            )
+    times = list(_unreadable_times(window))
+    yield from times
+    readable = readable and not times
+    if not (
+        isinstance(window.lead, timedelta)
+        and timedelta(0) <= window.lead <= MAX_LEAD
+        and not window.lead % timedelta(minutes=1)
+    ):
+        readable = False
+        yield error(
+            "leadOutOfRange",
+            f"{subject} lead",
+            f"{window.lead}" if isinstance(window.lead, timedelta | int | str) else f"a {type(window.lead).__name__}",
+            "whole minutes from 0 to 24 hours",
+            "give a timedelta, e.g. timedelta(minutes=5), or a second window for a longer rise",
+        )
+    if readable and not window.is_recurring and parse_local(window.end) <= parse_local(window.start):
+        yield error(
+            "emptyWindow",
+            f"{subject} end",
+            f"{window.end!r}",
+            f"later than its start {window.start!r}",
+            "swap the two, or move the end",
+        )
+    elif readable and not window.is_recurring and once_span(window)[0] >= once_span(window)[1]:
+        yield error(
+            "emptyWindow",
+            f"{subject} end",
+            f"{window.end!r}, while the clocks of {window.timezone} skip all of the window",
+            "an end after the clock change",
+            "move the end, or the whole window",
+        )
+
+
+def _unreadable_times(window: Window) -> Iterator[Finding]:
+    for name, text in (("start", window.start), ("end", window.end)):
+        try:
+            if window.is_recurring:
+                parse_time_of_day(text, is_end=name == "end")
+            else:
+                parse_local(text)
+        except (ValueError, TypeError):
+            allowed, example = "a local YYYY-MM-DDTHH:MM without offset, 2000 to 2199", "'2026-11-27T05:00'"
+            if window.is_recurring:
+                allowed, example = f"HH:MM from 00:00 to {'24:00' if name == 'end' else '23:59'}", "'05:00'"
+            yield error(
+                "unparsableTime", f"window {window.name!r} {name}", f"{text!r}", allowed, f"write it as in {example}"
+            )
+
+
+def _window_unit_findings(window: Window) -> Iterator[Finding]:
+    subject = f"window {window.name!r}"
+    given = {name: units for name in _UNITS if (units := getattr(window, name)) is not None}
+    if not given:
+        yield error(
+            "windowWithoutUnits",
+            subject,
+            "no floor and no ceiling",
+            "at least one of read_min, write_min, read_max, write_max",
+            "say what the window raises",
+        )
+    for name, units in given.items():
+        if is_deploy_time(units):
+            yield deploy_time_units(f"{subject} {name}")
+        elif not is_whole(units) or units < 1:
+            yield units_not_positive(f"{subject} {name}", units)

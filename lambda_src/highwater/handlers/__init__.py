@@ -1,0 +1,1 @@
+"""Entry points of Lambda functions, one file each: parse, gather, decide, apply, report."""

@@ -1,0 +1,103 @@
+"""Asserting floors after a deploy: what the plan asks for now, whatever CloudFormation registered.
+
+CloudFormation registers a changed target at its base floor and would leave it there until the window's next edge.
+And where several targets of a table are registered at once, Application Auto Scaling may find the table being changed
+for one of them and leave another below its floor: bounds are enforced when they are registered, not after (FACTS 2:
+capacity below the minimum was left alone for the whole watch). So the capacity is looked at too, and a target that
+was left behind is registered again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING
+
+from highwater.aws import tables
+from highwater.aws.autoscaling import TargetName, client, see_targets, set_bounds
+from highwater.core.capacity import Dimension
+from highwater.core.floors import Bounds, bounds_at
+from highwater.core.plan import Plan, Target
+from highwater.handlers.patience import Patience, TimeIsUpError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class FloorsNotReachedError(Exception):
+    """Capacity stays below its floor; the message says where."""
+
+
+def assert_floors(table: str, plan_json: str, patience: Patience) -> str:
+    """Set every target to its bounds of now, and see that its capacity follows; says in a sentence what was done.
+
+    Raises:
+        FloorsNotReachedError: The time is up, and capacity lies below a floor though nothing is being changed.
+    """
+    plan = Plan.from_document(json.loads(plan_json))
+    targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
+    autoscaling, dynamodb = client(), tables.client()
+    done: dict[str, str] = {}
+    for look in count():
+        live = _see(dynamodb, table, patience)
+        seen = see_targets(autoscaling, targets)
+        wanted = {name: bounds_at(target, seen.at) for name, target in targets.items()}
+        wrong = [name for name in targets if seen.of(name) != wanted[name]]
+        behind = _behind(live, wanted)
+        if not wrong and not behind:
+            at = f"{seen.at:%Y-%m-%d %H:%M:%S} UTC"
+            return f"at {at}: {', '.join(done.values()) if done else 'floors and ceilings were as planned'}"
+        for name in wrong or (behind if live.is_active else []):
+            set_bounds(autoscaling, name, wanted[name])
+            done[targets[name].label] = f"{targets[name].label} to {wanted[name].min}..{wanted[name].max}"
+        if look == 0:
+            # what was just set is mostly there; and a window may have opened between looking and setting
+            continue
+        try:
+            patience.pause()
+        except TimeIsUpError:
+            if not wrong and not live.is_active:
+                return f"{_told(targets, behind)} is still being raised"
+            raise FloorsNotReachedError(_not_reached(targets, wanted, behind, wrong or list(behind))) from None
+    raise AssertionError  # the loop above only returns or raises
+
+
+def _see(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.SeenTable:
+    while True:
+        try:
+            return tables.see_table(dynamodb, table)
+        except tables.TableBusyError:
+            patience.pause()
+
+
+def _behind(live: tables.SeenTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
+    """Targets whose capacity lies below their floor, and that capacity."""
+    behind = {}
+    for name, bounds in wanted.items():
+        capacity = live.capacities.get(name.index)
+        # an index that the table has not is told by the registration; an on-demand table has no units
+        if capacity is None or capacity == tables.Units(0, 0):
+            continue
+        units = capacity.read if name.dimension is Dimension.READ else capacity.write
+        if units < bounds.min:
+            behind[name] = units
+    return behind
+
+
+def _not_reached(
+    targets: Mapping[TargetName, Target],
+    wanted: Mapping[TargetName, Bounds],
+    behind: Mapping[TargetName, int],
+    names: list[TargetName],
+) -> str:
+    parts = [
+        f"{targets[name].label} stands at {behind.get(name, wanted[name].min)} units per second with its floor at "
+        f"{wanted[name].min}"
+        for name in names
+    ]
+    return f"{'; '.join(parts)}; the scaling activities of the table say why it did not follow"
+
+
+def _told(targets: Mapping[TargetName, Target], names: Mapping[TargetName, int]) -> str:
+    return ", ".join(targets[name].label for name in names)

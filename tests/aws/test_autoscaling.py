@@ -1,0 +1,146 @@
+"""Application Auto Scaling's adapter: names, bounds in batches and pages, and the service's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from highwater.aws import autoscaling
+from highwater.aws.autoscaling import TargetName, see_targets, service_time, set_bounds
+from highwater.core import Bounds
+from highwater.core.capacity import Dimension
+from tests.handlers.bench import Bench, Call, Fault, Wire, at, refusal, rewritten
+
+pytestmark = pytest.mark.usefixtures("bench")
+
+
+@pytest.fixture(scope="module")
+def shared_wire(shared_bench: tuple[Bench, dict[str, str]]) -> Wire:
+    assert shared_bench[0].cloud.port  # the variables that point to it are set
+    return Wire(autoscaling.client())
+
+
+@pytest.fixture
+def wire(shared_wire: Wire) -> Wire:
+    shared_wire.reset()
+    return shared_wire
+
+
+@pytest.mark.parametrize(
+    ("name", "resource_id", "scalable_dimension"),
+    [
+        (TargetName("orders", None, Dimension.READ), "table/orders", "dynamodb:table:ReadCapacityUnits"),
+        (TargetName("orders", None, Dimension.WRITE), "table/orders", "dynamodb:table:WriteCapacityUnits"),
+        (
+            TargetName("orders", "by.x-y", Dimension.READ),
+            "table/orders/index/by.x-y",
+            "dynamodb:index:ReadCapacityUnits",
+        ),
+        (TargetName("orders", "by_x", Dimension.WRITE), "table/orders/index/by_x", "dynamodb:index:WriteCapacityUnits"),
+    ],
+)
+def test_target_name_when_told_is_the_services(name: TargetName, resource_id: str, scalable_dimension: str) -> None:
+    assert (name.resource_id, name.scalable_dimension) == (resource_id, scalable_dimension)
+
+
+def test_set_bounds_when_seen_again_are_the_same_for_just_that_target(bench: Bench, wire: Wire) -> None:
+    table = bench.make_table(by_status=(3, 4))
+    names = [TargetName(table, index, dimension) for index in (None, "by_status") for dimension in Dimension]
+    for place, name in enumerate(names[:3]):
+        set_bounds(wire.client, name, Bounds(5 + place, 500 + place))
+    seen = see_targets(wire.client, names)
+    assert [seen.of(name) for name in names] == [Bounds(5, 500), Bounds(6, 501), Bounds(7, 502), None]
+
+
+@pytest.mark.parametrize(("count", "calls"), [(1, 1), (50, 1), (51, 2), (120, 3)])
+def test_see_targets_when_many_resources_asks_for_fifty_at_a_time(
+    bench: Bench, wire: Wire, count: int, calls: int
+) -> None:
+    table = bench.make_table(by_status=(3, 4))
+    last = TargetName(table, None, Dimension.WRITE)
+    set_bounds(bench.autoscaling, last, Bounds(8, 80))
+    names = [TargetName(f"no-such-table-{place}", None, Dimension.READ) for place in range(count - 1)]
+    seen = see_targets(wire.client, [*names, last, last])
+    asked = [body["ResourceIds"] for body in wire.bodies("DescribeScalableTargets")]
+    assert len(asked) == calls
+    assert max(map(len, asked)) <= 50, "the service refuses more"
+    assert sorted(resource for batch in asked for resource in batch) == sorted(
+        {name.resource_id for name in [*names, last]}
+    )
+    assert seen.of(last) == Bounds(8, 80)
+    assert seen.of(names[0] if names else TargetName("x", None, Dimension.READ)) is None
+
+
+def test_see_targets_when_both_dimensions_fill_pages_reads_them_all(bench: Bench, wire: Wire) -> None:
+    """Fifty resources have up to a hundred targets: two pages."""
+    tables = [bench.make_table(by_status=(3, 4), by_day=(2, 9)) for _ in range(10)]
+    names = [
+        TargetName(table, index, dimension)
+        for table in tables
+        for index in (None, "by_status", "by_day")
+        for dimension in Dimension
+    ]
+    for place, name in enumerate(names):
+        set_bounds(bench.autoscaling, name, Bounds(10 + place, 1000 + place))
+    seen = see_targets(wire.client, names)
+    assert [seen.of(name) for name in names] == [Bounds(10 + place, 1000 + place) for place in range(60)]
+    assert wire.operations == ["DescribeScalableTargets"] * 2
+    assert wire.bodies("DescribeScalableTargets")[1]["NextToken"]
+
+
+def test_see_targets_when_a_page_is_empty_reads_the_next(bench: Bench, wire: Wire) -> None:
+    name = TargetName(bench.make_table(), None, Dimension.READ)
+    set_bounds(bench.autoscaling, name, Bounds(5, 50))
+
+    def empty(document: dict[str, object]) -> None:
+        document.update(ScalableTargets=[], NextToken="MA==")
+
+    wire.fault = at(1, _dated_like_the_cloud(bench, empty))
+    assert see_targets(wire.client, [name]).of(name) == Bounds(5, 50)
+
+
+def _dated_like_the_cloud(bench: Bench, change: Callable[[dict[str, Any]], None]) -> Fault:
+    fault = rewritten(change)
+
+    def dated(call: Call) -> Any:
+        response = fault(call)
+        response.headers["date"] = format_datetime(bench.cloud.status().now, usegmt=True)
+        return response
+
+    return dated
+
+
+def test_see_targets_when_the_clouds_clock_is_ahead_tells_its_time(bench: Bench, wire: Wire) -> None:
+    bench.cloud.advance(timedelta(days=4))
+    name = TargetName("no-such-table", None, Dimension.READ)
+    before = bench.cloud.status().now
+    at = see_targets(wire.client, [name]).at
+    assert at.tzinfo is UTC
+    assert before <= at <= bench.cloud.status().now
+    assert at - datetime.now(UTC) > timedelta(days=3)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("Sun, 08 Nov 2026 23:59:59 GMT", datetime(2026, 11, 8, 23, 59, 59, tzinfo=UTC)),
+        ("Sun, 29 Mar 2026 03:00:00 +0200", datetime(2026, 3, 29, 1, 0, tzinfo=UTC)),
+    ],
+    ids=["gmt", "offset"],
+)
+def test_service_time_when_read_is_utc(header: str, expected: datetime) -> None:
+    at = service_time({"HTTPHeaders": {"date": header}})
+    assert (at, at.tzinfo) == (expected, UTC)
+
+
+def test_see_targets_when_throttled_asks_again(bench: Bench, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    throttled = refusal("ThrottlingException", "Rate exceeded")
+    wire.fault = lambda call: throttled(call) if call.number < 8 else None
+    name = TargetName(bench.make_table(), None, Dimension.READ)
+    assert see_targets(wire.client, [name]).of(name) is None
+    assert len(wire.calls) == 8

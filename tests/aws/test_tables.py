@@ -1,0 +1,294 @@
+"""DynamoDB's adapter: what it reads, what it asks for, which error means what, and the note of a raise."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from highwater.aws import tables
+from highwater.aws.tables import (
+    DecreaseRefusedError,
+    OvertakenError,
+    SeenTable,
+    TableBusyError,
+    TableNotFoundError,
+    TableRefusedError,
+    Units,
+)
+from tests.handlers.bench import Bench, at, refusal, rewritten
+
+HOME = Units(5, 7)
+SPENT = (
+    "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first 4 "
+    "decreases, each subsequent decrease in the same UTC day can be performed at most once every 3600 seconds. Number "
+    "of decreases today: 4. Last decrease at Thursday, October 8, 2026 at 11:20:48 PM Coordinated Universal Time. Next "
+    "decrease can be made at Friday, October 9, 2026 at 12:00:00 AM Coordinated Universal Time."
+)
+# DynamoDB API Reference, Tag, and AWS General Reference, "Tagging AWS resources", read 2026-11
+MOST_TAGS = 50
+LONGEST_KEY, LONGEST_VALUE = 128, 256
+ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "status", "expected"),
+    [
+        pytest.param("ResourceNotFoundException", "Requested resource not found", 400, TableNotFoundError, id="gone"),
+        pytest.param("ResourceInUseException", "Table IOPS are being updated", 400, TableBusyError, id="in-use"),
+        pytest.param("ThrottlingException", "Rate exceeded", 400, TableBusyError, id="throttled"),
+        pytest.param("InternalServerError", "Internal server error", 500, TableBusyError, id="internal"),
+        pytest.param("LimitExceededException", SPENT, 400, DecreaseRefusedError, id="decreases-spent"),
+        pytest.param(
+            "LimitExceededException",
+            "Subscriber limit exceeded: There is a limit of 500 concurrent control plane operations",
+            400,
+            TableBusyError,
+            id="too-many-tables-at-once",
+        ),
+        pytest.param(
+            "LimitExceededException",
+            "The requested ReadCapacityUnits, 40001, is above the per table maximum",
+            400,
+            TableRefusedError,
+            id="above-the-quota",
+        ),
+        pytest.param("ValidationException", SPENT, 400, TableRefusedError, id="text-under-another-code"),
+        pytest.param("AccessDeniedException", "not authorized", 400, TableRefusedError, id="denied"),
+        pytest.param("ValidationException", "neither is allowed", 400, TableRefusedError, id="invalid"),
+        pytest.param("RequestLimitExceeded", "Throughput exceeds the limit", 400, TableBusyError, id="request-limit"),
+        pytest.param("SomethingNew", "try later", 503, TableBusyError, id="any-5xx"),
+        pytest.param(
+            "ValidationException",
+            "The provisioned throughput for the table will not change.",
+            400,
+            OvertakenError,
+            id="nothing-changes",
+        ),
+        pytest.param(
+            "ValidationException",
+            "One or more parameter values were invalid: decreasing WarmThroughput is not supported",
+            400,
+            OvertakenError,
+            id="mark-lower-than-live",
+        ),
+        pytest.param("AccessDeniedException", "it will not change", 400, TableRefusedError, id="text-under-denial"),
+    ],
+)
+def test_set_capacity_when_refused_tells_what_passes_from_what_does_not(
+    bench: Bench, code: str, text: str, status: int, expected: type[Exception]
+) -> None:
+    bench.wire.fault = refusal(code, text, status)
+    with pytest.raises(expected, match=f"^{re.escape(text)}$") as raised:
+        tables.set_capacity(bench.wire.client, "orders", None, HOME)
+    assert raised.type is expected
+    assert len(bench.wire.calls) == 1, "a refused decrease stays refused: no retry of its own"
+
+
+def test_set_capacity_when_the_decreases_are_spent_carries_the_whole_text(bench: Bench) -> None:
+    name = bench.make_table(HOME)
+    bench.spend_decreases(name)
+    with pytest.raises(DecreaseRefusedError, match=r"Number of decreases today: 4\..* Next decrease can be made at "):
+        tables.set_capacity(bench.wire.client, name, None, Units(4, 7))
+
+
+def test_set_capacity_when_it_raises_needs_no_decrease(bench: Bench) -> None:
+    name = bench.make_table(HOME)
+    bench.spend_decreases(name)
+    tables.set_capacity(bench.wire.client, name, None, Units(6, 7))
+    assert bench.capacities(name) == {None: Units(6, 7)}
+
+
+def test_set_capacity_when_of_an_index_leaves_the_table_out_of_the_call(bench: Bench) -> None:
+    name = bench.make_table(HOME, by_status=(3, 4))
+    tables.set_capacity(bench.wire.client, name, "by_status", Units(60, 80))
+    assert bench.capacities(name) == {None: HOME, "by_status": Units(60, 80)}
+    assert set(bench.wire.bodies("UpdateTable")[0]) == {"TableName", "GlobalSecondaryIndexUpdates"}
+
+
+def test_set_mark_when_of_an_index_raises_that_one_only(bench: Bench) -> None:
+    name = bench.make_table(HOME, by_status=(3, 4), by_day=(2, 9))
+    tables.set_mark(bench.wire.client, name, "by_status", Units(60, 80))
+    assert bench.marks(name) == {None: HOME, "by_status": Units(60, 80), "by_day": Units(2, 9)}
+    assert bench.capacities(name) == {None: HOME, "by_status": Units(3, 4), "by_day": Units(2, 9)}
+
+
+def test_set_mark_when_of_the_table_raises_that_only(bench: Bench) -> None:
+    name = bench.make_table(HOME, by_status=(3, 4))
+    tables.set_mark(bench.wire.client, name, None, Units(400, 90))
+    assert bench.marks(name) == {None: Units(400, 90), "by_status": Units(3, 4)}
+
+
+def test_see_table_when_it_stands_tells_capacities_and_marks_by_index(bench: Bench) -> None:
+    name = bench.make_table(HOME, by_status=(3, 4))
+    tables.set_mark(bench.dynamodb, name, "by_status", Units(60, 80))
+    assert tables.see_table(bench.wire.client, name) == SeenTable(
+        arn=f"arn:aws:dynamodb:us-east-1:000000000000:table/{name}",
+        is_active=True,
+        capacities={None: HOME, "by_status": Units(3, 4)},
+        marks={None: HOME, "by_status": Units(60, 80)},
+    )
+
+
+def test_see_table_when_on_demand_has_no_capacity_and_the_default_mark(bench: Bench) -> None:
+    seen = tables.see_table(bench.wire.client, bench.make_table(on_demand=True))
+    assert (seen.capacities, seen.marks) == ({None: Units(0, 0)}, {None: Units(12_000, 4_000)})
+
+
+@pytest.mark.parametrize("status", ["CREATING", "UPDATING", "DELETING"])
+@pytest.mark.parametrize("of_index", [False, True], ids=["table", "index"])
+def test_see_table_when_anything_changes_is_not_active(bench: Bench, status: str, of_index: bool) -> None:
+    name = bench.make_table(HOME, by_status=(3, 4), by_day=(2, 9))
+
+    def change(document: dict[str, dict[str, object]]) -> None:
+        described = document["Table"]
+        if of_index:
+            described["GlobalSecondaryIndexes"][1]["IndexStatus"] = status  # type: ignore[index]
+        else:
+            described["TableStatus"] = status
+
+    bench.wire.fault = rewritten(change)
+    assert not tables.see_table(bench.wire.client, name).is_active
+
+
+def test_see_table_when_parts_are_missing_from_the_answer_counts_them_as_nothing(bench: Bench) -> None:
+    """An on-demand table's indexes have no throughput; a table of long ago has no warm throughput."""
+    name = bench.make_table(HOME, by_status=(3, 4))
+
+    def strip(document: dict[str, dict[str, object]]) -> None:
+        document["Table"].pop("WarmThroughput")
+        document["Table"]["GlobalSecondaryIndexes"][0].pop("ProvisionedThroughput")  # type: ignore[index]
+
+    bench.wire.fault = rewritten(strip)
+    seen = tables.see_table(bench.wire.client, name)
+    assert (seen.capacities["by_status"], seen.marks[None]) == (Units(0, 0), Units(0, 0))
+
+
+def test_see_table_when_it_is_gone_says_so(bench: Bench) -> None:
+    with pytest.raises(TableNotFoundError, match="no-such-table"):
+        tables.see_table(bench.wire.client, "no-such-table")
+
+
+@pytest.mark.parametrize(("code", "status"), [("ThrottlingException", 400), ("InternalServerError", 500)])
+def test_see_table_when_refused_for_the_moment_says_so(bench: Bench, code: str, status: int) -> None:
+    bench.wire.fault = at(1, refusal(code, "later", status))
+    with pytest.raises(TableBusyError, match="later"):
+        tables.see_table(bench.wire.client, "orders")
+
+
+# The note of a raise
+
+
+def test_raised_from_when_nothing_is_noted_is_none(bench: Bench) -> None:
+    name = bench.make_table(HOME)
+    arn = tables.see_table(bench.dynamodb, name).arn
+    bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
+    assert tables.read_raised_from(bench.wire.client, arn) is None
+    tables.clear_raised_from(bench.wire.client, arn)
+    assert bench.tags(name) == {"team": "orders"}
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        pytest.param({None: HOME}, id="table"),
+        pytest.param({"by_status": Units(3, 4)}, id="index-only"),
+        pytest.param({None: HOME, "by.status-2_x": Units(3, 4), "-.-": Units(60, 80)}, id="dots-and-dashes"),
+        pytest.param({None: Units(0, 0), "a.b": Units(40_000, 39_999)}, id="nothing-and-much"),
+    ],
+)
+def test_raised_from_when_noted_reads_back_and_clears(bench: Bench, noted: dict[str | None, Units]) -> None:
+    indexes = {index: Units(3, 4) for index in noted if index is not None}
+    name = bench.make_table_with(HOME, indexes)
+    arn = tables.see_table(bench.dynamodb, name).arn
+    bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
+    tables.write_raised_from(bench.wire.client, arn, noted)
+    assert tables.read_raised_from(bench.wire.client, arn) == noted
+    tables.clear_raised_from(bench.wire.client, arn)
+    assert tables.read_raised_from(bench.wire.client, arn) is None
+    assert bench.tags(name) == {"team": "orders"}, "tags of others stay"
+
+
+def test_raised_from_when_noted_twice_reads_the_later(bench: Bench) -> None:
+    name = bench.make_table(HOME)
+    arn = tables.see_table(bench.dynamodb, name).arn
+    tables.write_raised_from(bench.wire.client, arn, {None: HOME})
+    tables.write_raised_from(bench.wire.client, arn, {None: Units(8, 9)})
+    assert tables.read_raised_from(bench.wire.client, arn) == {None: Units(8, 9)}
+
+
+def test_raised_from_when_tags_come_in_pages_reads_them_all(bench: Bench) -> None:
+    name = bench.make_table(HOME)
+    arn = tables.see_table(bench.dynamodb, name).arn
+    tables.write_raised_from(bench.dynamodb, arn, {None: HOME})
+
+    def first_page(document: dict[str, object]) -> None:
+        document.update(Tags=[{"Key": "team", "Value": "orders"}], NextToken="more")
+
+    bench.wire.fault = at(1, rewritten(first_page))
+    assert tables.read_raised_from(bench.wire.client, arn) == {None: HOME}
+    assert bench.wire.bodies("ListTagsOfResource")[1]["NextToken"] == "more"
+
+
+_INDEX_NAMES = st.text("abcXYZ019_.-", min_size=3, max_size=255)
+_UNITS = st.builds(Units, st.integers(0, 2_000_000), st.integers(0, 2_000_000))
+
+
+def _assert_takes_a_note(bench: Bench, name: str, arn: str, noted: dict[str | None, Units]) -> None:
+    bench.wire.reset()
+    tables.write_raised_from(bench.wire.client, arn, noted)
+    for body in bench.wire.bodies("TagResource"):
+        for tag in body["Tags"]:
+            assert len(tag["Key"]) <= LONGEST_KEY
+            assert len(tag["Value"]) <= LONGEST_VALUE, "AWS refuses the tag: such a table can never be raised"
+            assert ALLOWED.fullmatch(tag["Key"])
+            assert ALLOWED.fullmatch(tag["Value"])
+    assert len(bench.tags(name)) <= MOST_TAGS // 2, "the rest is the user's"
+    assert tables.read_raised_from(bench.wire.client, arn) == noted
+    tables.clear_raised_from(bench.wire.client, arn)
+    assert bench.tags(name) == {}
+
+
+@pytest.mark.parametrize(
+    ("indexes", "length"), [(1, 255), (20, 255), (20, 20), (5, 60), (2, 80)], ids=lambda value: str(value)
+)
+def test_raised_from_when_index_names_are_long_fits_into_tags(bench: Bench, indexes: int, length: int) -> None:
+    """DynamoDB takes 20 indexes with names of up to 255 characters."""
+    names = [f"{place:02}".ljust(length, "x") for place in range(indexes)]
+    name = bench.make_table_with(HOME, dict.fromkeys(names, Units(3, 4)))
+    noted: dict[str | None, Units] = {None: Units(40_000, 39_999)}
+    noted |= {index: Units(20_000 + place, 10_000 + place) for place, index in enumerate(names)}
+    _assert_takes_a_note(bench, name, tables.see_table(bench.dynamodb, name).arn, noted)
+
+
+@settings(
+    max_examples=20,
+    phases=(Phase.explicit, Phase.generate),
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(noted=st.dictionaries(_INDEX_NAMES, _UNITS, min_size=1, max_size=20), table=st.none() | _UNITS)
+def test_raised_from_whatever_is_noted_reads_back(bench: Bench, noted: dict[str, Units], table: Units | None) -> None:
+    name = bench.make_table_with(HOME, dict.fromkeys(noted, Units(3, 4)))
+    all_noted: dict[str | None, Units] = {} if table is None else {None: table}
+    for index, units in noted.items():
+        all_noted[index] = units
+    _assert_takes_a_note(bench, name, tables.see_table(bench.dynamodb, name).arn, all_noted)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "covers", "highest"),
+    [
+        (Units(5, 7), Units(5, 7), True, Units(5, 7)),
+        (Units(6, 7), Units(5, 7), True, Units(6, 7)),
+        (Units(5, 7), Units(5, 8), False, Units(5, 8)),
+        (Units(400, 3), Units(5, 7), False, Units(400, 7)),
+    ],
+)
+def test_units_when_compared_go_by_each_dimension(one: Units, other: Units, covers: bool, highest: Units) -> None:
+    assert one.covers(other) is covers
+    assert one.at_least(other) == other.at_least(one) == highest

@@ -1,0 +1,63 @@
+"""The real CDK CLI, pointed at a local cloud."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from highwater_lab.local import LocalCloud
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class CdkCli:
+    """Runs `cdk` with an app and an output folder of its own."""
+
+    cloud: LocalCloud
+    folder: Path
+
+    def go_to_noon(self) -> None:
+        """Move the cloud's clock to the next Wednesday at noon UTC, when none of the examples' windows is open."""
+        now = self.cloud.status().now
+        noon = now.replace(hour=12, minute=0, second=0) + timedelta(days=(2 - now.weekday()) % 7 or 7)
+        self.cloud.advance(noon - now)
+
+    def run(self, *arguments: str, app: Path | None = None, context: dict[str, str] | None = None) -> str:
+        """Run and return the output, which must end well."""
+        done = self.attempt(*arguments, app=app, context=context)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def attempt(
+        self, *arguments: str, app: Path | None = None, context: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run, however it ends."""
+        chosen = [] if app is None else ["--app", f"{sys.executable} {app}"]
+        contexts = [f"--context={name}={value}" for name, value in (context or {}).items()]
+        return subprocess.run(
+            [
+                str(ROOT / "node_modules" / ".bin" / "cdk"),
+                *arguments,
+                *chosen,
+                *contexts,
+                "--output",
+                str(self.folder / "cdk.out"),
+                "--no-notices",
+                "--ci",
+            ],
+            cwd=ROOT,
+            env=os.environ | self.cloud.environment() | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    def deploy(self, app: Path, context: dict[str, str] | None = None) -> str:
+        """Deploy every stack of the app."""
+        return self.run("deploy", "--all", "--require-approval", "never", app=app, context=context)

@@ -1,0 +1,20 @@
+"""Fixtures that several folders share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from highwater_lab.local import LocalCloud
+from tests.cdk_cli import CdkCli
+
+
+@pytest.fixture(scope="session")
+def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CdkCli]:
+    """A local cloud that the real CDK CLI has bootstrapped; stacks of several tests live side by side in it."""
+    folder = tmp_path_factory.mktemp("cdk")
+    with LocalCloud(log=folder / "server.log") as cloud:
+        cli = CdkCli(cloud, folder)
+        cli.run("bootstrap", f"aws://{cloud.environment()['CDK_DEFAULT_ACCOUNT']}/us-east-1")
+        yield cli

@@ -1,0 +1,97 @@
+"""The deploy function: its role to the letter, its asset to the file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, Window, manage_capacity
+from cdk_highwater.deployment_function import pack
+from tests.constructs.template_view import TemplateView, key, new_stack
+
+
+def _view() -> TemplateView:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    manage_capacity(
+        table,
+        read=Capacity.autoscaled(min=3, max=30),
+        write=Capacity.autoscaled(min=4, max=4_000),
+        windows=[Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)],
+    )
+    return TemplateView(stack)
+
+
+def _arn(service: str, resource: str) -> dict[str, list[object]]:
+    partition, region, account = ({"Ref": f"AWS::{name}"} for name in ("Partition", "Region", "AccountId"))
+    return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
+
+
+def test_role_may_do_exactly_this() -> None:
+    statements = _view().statements()
+    for of_one_resource in (0, 4, 5):
+        assert statements[of_one_resource].pop("Resource")["Fn::GetAtt"][1] == "Arn"
+    function = statements[6].pop("Resource")
+    assert function["Fn::GetAtt"][0].startswith("HighwaterDeploymentFunction"), "itself"
+    assert statements == [
+        {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Effect": "Allow"},
+        {"Action": "application-autoscaling:DescribeScalableTargets", "Effect": "Allow", "Resource": "*"},
+        {
+            "Action": "application-autoscaling:RegisterScalableTarget",
+            "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+            "Effect": "Allow",
+            "Resource": _arn("application-autoscaling", "scalable-target/*"),
+        },
+        {
+            "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+            "Effect": "Allow",
+            "Resource": _arn("cloudwatch", "alarm:*"),
+        },
+        {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Effect": "Allow"},
+        {"Action": ["dynamodb:ListTagsOfResource", "dynamodb:UntagResource"], "Effect": "Allow"},
+        {"Action": "lambda:InvokeFunction", "Effect": "Allow"},
+    ]
+
+
+def test_function_is_bounded_and_keeps_its_logs_for_a_while() -> None:
+    view = _view()
+    function = view.properties_of("AWS::Lambda::Function")
+    assert function["Architectures"] == ["arm64"]
+    assert function["Runtime"] == "python3.14"
+    assert (function["MemorySize"], function["Timeout"]) == (256, 900)
+    assert view.properties_of("AWS::Logs::LogGroup")["RetentionInDays"] == 90
+
+
+def test_floors_wait_for_every_target_and_for_the_permissions() -> None:
+    resource = _view().of_type("Custom::HighwaterFloors")[0]
+    waited_for = " ".join(resource["DependsOn"])
+    assert "ReadTarget" in waited_for
+    assert "WriteTarget" in waited_for
+    assert "DefaultPolicy" in waited_for
+
+
+def test_asset_holds_core_adapters_and_handlers_only(tmp_path: Path) -> None:
+    pack(tmp_path)
+    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    folders = {"/".join(file.split("/")[:2]) for file in files}
+    assert folders == {"highwater/__init__.py", "highwater/aws", "highwater/core", "highwater/handlers"}
+    assert all(file.endswith(".py") for file in files)
+    assert "highwater/handlers/deployment.py" in files
+
+
+def test_asset_runs_with_boto3_alone(tmp_path: Path) -> None:
+    """Whatever else the handler imported would be missing in Lambda."""
+    pack(tmp_path)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.deployment as d; "
+        "assert d.__file__.startswith(sys.argv[1]); "
+        "outside = {m.split('.')[0] for m in sys.modules} & {'aws_cdk', 'jsii', 'click', 'rich', 'highwater_lab'}; "
+        "assert not outside, outside; print(d.handler.__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "handler\n"), done.stderr

@@ -1,0 +1,342 @@
+"""`HighWaterTable`: what comes out in the template."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kinesis as kinesis
+from aws_cdk import aws_kms as kms
+
+from cdk_highwater import Capacity, GlobalIndex, HighWaterMark, HighWaterTable, Window, manage_capacity
+from tests.constructs.template_view import TemplateView, key, messages, new_stack
+
+BULK = Window.weekly(
+    "bulk-load", days="MON-FRI", start="05:00", end="06:30", timezone="America/New_York", write_min=18_000
+)
+
+
+def _table(stack: cdk.Stack, **changes: Any) -> HighWaterTable:
+    arguments: dict[str, Any] = {
+        "partition_key": key(),
+        "read": Capacity.autoscaled(min=11, max=1_100),
+        "write": Capacity.autoscaled(min=22, max=22_000),
+    }
+    return HighWaterTable(stack, "Orders", **(arguments | changes))
+
+
+def test_table_by_default_is_protected_recoverable_and_kept() -> None:
+    stack = new_stack()
+    _table(stack)
+    table = TemplateView(stack).of_type("AWS::DynamoDB::Table")[0]
+    assert table["Properties"]["DeletionProtectionEnabled"] is True
+    assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["DeletionPolicy"] == "Retain"
+
+
+def test_targets_have_the_declared_bounds_and_policies_the_declared_utilization() -> None:
+    stack = new_stack()
+    _table(
+        stack,
+        read=Capacity.autoscaled(min=11, max=1_100, target_utilization_percent=55),
+        write=Capacity.autoscaled(
+            min=22,
+            max=22_000,
+            target_utilization_percent=66,
+            scale_in_cooldown=timedelta(seconds=77),
+            scale_out_cooldown=timedelta(seconds=88),
+            disable_scale_in=True,
+        ),
+    )
+    view = TemplateView(stack)
+    assert {name: target.bounds for name, target in view.targets.items()} == {
+        "table read": (11, 1_100),
+        "table write": (22, 22_000),
+    }
+    assert view.policies == [
+        {
+            "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBReadCapacityUtilization"},
+            "TargetValue": 55,
+        },
+        {
+            "DisableScaleIn": True,
+            "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"},
+            "ScaleInCooldown": 77,
+            "ScaleOutCooldown": 88,
+            "TargetValue": 66,
+        },
+    ]
+
+
+def test_template_capacity_stays_one_unit_whatever_the_floors_are() -> None:
+    """A change of it would make CloudFormation reset the live capacity."""
+    stack = new_stack()
+    _table(stack, indexes=[GlobalIndex(name="by-day", partition_key=key("day"))])
+    properties = TemplateView(stack).properties_of("AWS::DynamoDB::Table")
+    one = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    assert properties["ProvisionedThroughput"] == one
+    assert properties["GlobalSecondaryIndexes"][0]["ProvisionedThroughput"] == one
+
+
+def test_window_becomes_scheduled_actions_of_its_dimension_only() -> None:
+    stack = new_stack()
+    _table(stack, windows=[BULK])
+    targets = TemplateView(stack).targets
+    assert targets["table write"].actions == {
+        "cron(55 4 ? * MON-FRI *) America/New_York": (18_000, 22_000),
+        "cron(30 6 ? * MON-FRI *) America/New_York": (22, 22_000),
+    }
+    assert targets["table read"].actions == {}
+
+
+def test_index_by_default_follows_capacity_and_windows() -> None:
+    stack = new_stack()
+    _table(stack, windows=[BULK], indexes=[GlobalIndex(name="by-day", partition_key=key("day"))])
+    targets = TemplateView(stack).targets
+    assert targets["by-day write"].bounds == targets["table write"].bounds
+    assert targets["by-day write"].actions == targets["table write"].actions
+    assert targets["by-day read"].bounds == targets["table read"].bounds
+    assert targets["by-day write"].properties["ScalableDimension"] == "dynamodb:index:WriteCapacityUnits"
+
+
+def test_index_differs_where_it_says_so() -> None:
+    stack = new_stack()
+    own = Window.daily("reports", start="07:00", end="08:00", timezone="UTC", read_min=333)
+    _table(
+        stack,
+        windows=[BULK],
+        indexes=[
+            GlobalIndex(
+                name="by-day",
+                partition_key=key("day"),
+                sort_key=key("hour"),
+                projection_type=dynamodb.ProjectionType.INCLUDE,
+                non_key_attributes=["total"],
+                read=Capacity.autoscaled(min=33, max=3_300),
+                windows=[BULK, own],
+            )
+        ],
+    )
+    view = TemplateView(stack)
+    assert view.targets["by-day read"].bounds == (33, 3_300)
+    assert view.targets["by-day read"].actions == {
+        "cron(55 6 * * ? *) UTC": (333, 3_300),
+        "cron(0 8 * * ? *) UTC": (33, 3_300),
+    }
+    index = view.properties_of("AWS::DynamoDB::Table")["GlobalSecondaryIndexes"][0]
+    assert index["KeySchema"] == [
+        {"AttributeName": "day", "KeyType": "HASH"},
+        {"AttributeName": "hour", "KeyType": "RANGE"},
+    ]
+    assert index["Projection"] == {"NonKeyAttributes": ["total"], "ProjectionType": "INCLUDE"}
+
+
+def test_fixed_capacity_has_a_target_without_a_policy() -> None:
+    stack = new_stack()
+    _table(stack, read=Capacity.fixed(units=44))
+    view = TemplateView(stack)
+    assert view.targets["table read"].bounds == (44, 44)
+    assert len(view.policies) == 1
+
+
+def test_mark_by_default_is_the_highest_floor() -> None:
+    stack = new_stack()
+    _table(stack, windows=[BULK])
+    assert TemplateView(stack).marks == {None: (11, 18_000)}
+
+
+@pytest.mark.parametrize(
+    ("mark", "expected"),
+    [
+        pytest.param(HighWaterMark.to_ceiling(), {None: (1_100, 22_000)}, id="to-ceiling"),
+        pytest.param(HighWaterMark.units(read=99, write=999), {None: (99, 999)}, id="in-units"),
+    ],
+)
+def test_mark_is_as_declared(mark: HighWaterMark, expected: dict[str | None, tuple[int, int]]) -> None:
+    stack = new_stack()
+    _table(stack, windows=[BULK], high_water_mark=mark)
+    assert TemplateView(stack).marks == expected
+
+
+def test_table_without_windows_is_looked_after_during_deploys_and_has_no_mark_to_raise() -> None:
+    """Of targets that are registered at once, auto scaling may leave one below its floor."""
+    stack = new_stack()
+    _table(stack)
+    view = TemplateView(stack)
+    assert view.plan["windows"] == []
+    assert view.of_type("Custom::HighwaterMarks") == []
+
+
+def test_mark_none_raises_nothing() -> None:
+    stack = new_stack()
+    _table(stack, windows=[BULK], high_water_mark=HighWaterMark.none())
+    assert TemplateView(stack).of_type("Custom::HighwaterMarks") == []
+    assert messages(stack, "info") == []
+
+
+def test_warm_up_charge_is_told_with_its_arithmetic() -> None:
+    stack = new_stack()
+    _table(stack, windows=[BULK])
+    assert messages(stack, "info") == [
+        "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
+        "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; what is live already costs nothing again; "
+        "HighWaterMark.none() leaves marks to DynamoDB [highwater:warmUpCharge] [ack: highwater:warmUpCharge]"
+    ]
+
+
+def test_tables_of_a_stack_share_one_function() -> None:
+    stack = new_stack()
+    for name in ("First", "Second", "Third"):
+        HighWaterTable(
+            stack,
+            name,
+            partition_key=key(),
+            read=Capacity.autoscaled(min=1, max=10),
+            write=Capacity.autoscaled(min=2, max=20_000),
+            windows=[BULK],
+        )
+    view = TemplateView(stack)
+    assert len(view.of_type("AWS::Lambda::Function")) == 1
+    assert len(view.of_type("Custom::HighwaterFloors")) == 3
+
+
+def test_every_property_of_table_is_passed_on() -> None:
+    stack = new_stack()
+    encryption_key = kms.Key(stack, "Key")
+    stream = kinesis.Stream(stack, "Stream")
+    _table(
+        stack,
+        sort_key=key("sk"),
+        table_name="orders-7",
+        deletion_protection=False,
+        point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+            point_in_time_recovery_enabled=True, recovery_period_in_days=9
+        ),
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+        encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED,
+        encryption_key=encryption_key,
+        stream=dynamodb.StreamViewType.KEYS_ONLY,
+        kinesis_stream=stream,
+        kinesis_precision_timestamp=dynamodb.ApproximateCreationDateTimePrecision.MILLISECOND,
+        time_to_live_attribute="expires",
+        table_class=dynamodb.TableClass.STANDARD_INFREQUENT_ACCESS,
+        contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
+            enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
+        ),
+        resource_policy=iam.PolicyDocument(
+            statements=[
+                iam.PolicyStatement(
+                    actions=["dynamodb:GetItem"], principals=[iam.AccountRootPrincipal()], resources=["*"]
+                )
+            ]
+        ),
+        initial_read_units=5,
+        initial_write_units=6,
+    )
+    table = TemplateView(stack).of_type("AWS::DynamoDB::Table")[0]
+    properties = table["Properties"]
+    assert table["DeletionPolicy"] == "Delete"
+    assert properties["TableName"] == "orders-7"
+    assert properties["DeletionProtectionEnabled"] is False
+    assert properties["PointInTimeRecoverySpecification"] == {
+        "PointInTimeRecoveryEnabled": True,
+        "RecoveryPeriodInDays": 9,
+    }
+    assert properties["SSESpecification"]["SSEType"] == "KMS"
+    assert properties["StreamSpecification"] == {"StreamViewType": "KEYS_ONLY"}
+    assert properties["KinesisStreamSpecification"]["ApproximateCreationDateTimePrecision"] == "MILLISECOND"
+    assert properties["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+    assert properties["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+    assert properties["ContributorInsightsSpecification"] == {"Enabled": True, "Mode": "THROTTLED_KEYS"}
+    assert properties["ResourcePolicy"]["PolicyDocument"]["Statement"][0]["Action"] == "dynamodb:GetItem"
+    assert properties["ProvisionedThroughput"] == {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6}
+    assert properties["KeySchema"][1] == {"AttributeName": "sk", "KeyType": "RANGE"}
+
+
+def test_it_is_a_table_so_grants_and_metrics_work() -> None:
+    stack = new_stack()
+    table = _table(stack)
+    table.grant_read_data(iam.User(stack, "Reader"))
+    assert isinstance(table, dynamodb.Table)
+    assert table.metric_consumed_read_capacity_units().metric_name == "ConsumedReadCapacityUnits"
+    assert any("dynamodb:Query" in statement["Action"] for statement in TemplateView(stack).statements())
+
+
+def test_parameter_numbers_are_accepted_where_no_window_compares_them() -> None:
+    stack = new_stack()
+    floor = cdk.CfnParameter(stack, "Floor", type="Number", default=7)
+    _table(stack, read=Capacity.autoscaled(min=floor.value_as_number, max=700), windows=[BULK])
+    view = TemplateView(stack)
+    assert view.targets["table read"].properties["MinCapacity"] == {"Ref": "Floor"}
+    plan = view.properties_of("Custom::HighwaterFloors")["Plan"]
+    assert {"Ref": "Floor"} in plan["Fn::Join"][1], "the number travels into the plan's JSON"
+
+
+def test_once_window_travels_with_start_and_end_of_the_recurring_ones() -> None:
+    stack = new_stack()
+    sale = Window.once("sale", start="2027-03-05T00:00", end="2027-03-06T00:00", timezone="UTC", write_min=20_000)
+    _table(stack, windows=[BULK, sale])
+    actions = TemplateView(stack).targets["table write"].properties["ScheduledActions"]
+    opening = [action for action in actions if action["Schedule"] == "at(2027-03-04T23:55:00)"]
+    assert opening[0]["ScalableTargetAction"] == {"MinCapacity": 20_000, "MaxCapacity": 22_000}
+    before = [action for action in actions if "EndTime" in action]
+    after = [action for action in actions if "StartTime" in action]
+    assert {action["EndTime"] for action in before} == {"2027-03-04T23:54:30Z"}
+    assert {action["StartTime"] for action in after} == {"2027-03-08T09:55:00Z", "2027-03-08T11:30:00Z"}
+
+
+def test_same_plan_written_otherwise_gives_the_same_template() -> None:
+    def synthesized(windows: list[Window]) -> dict[str, Any]:
+        stack = new_stack()
+        _table(stack, windows=windows)
+        return {name: target.properties for name, target in TemplateView(stack).targets.items()}
+
+    rush = Window.daily("rush", start="09:00", end="10:00", timezone="America/New_York", write_min=500)
+    renamed = Window.weekly(
+        "other-name", days="MON-SUN", start="09:00", end="10:00", timezone="America/New_York", write_min=500
+    )
+    assert synthesized([BULK, rush]) == synthesized([renamed, BULK])
+
+
+def test_index_listed_twice_is_a_finding_and_no_traceback() -> None:
+    stack = new_stack()
+    index = GlobalIndex(name="by-day", partition_key=key("day"))
+    _table(stack, indexes=[index, index])
+    assert messages(stack, "error") == [
+        "Shop/Orders: index 'by-day': got a second index of that name, allowed: one entry per index; merge the two "
+        "entries [highwater:duplicateIndex]"
+    ]
+
+
+def test_window_that_is_over_is_warned_of_and_buys_no_mark() -> None:
+    stack = new_stack()
+    over = Window.once("sale", start="2026-11-27T00:00", end="2026-11-28T00:00", timezone="UTC", write_min=9_000)
+    _table(stack, windows=[over])
+    assert messages(stack, "warning") == [
+        "Shop/Orders: window 'sale' end: got '2026-11-28T00:00', allowed: later than 2027-02-03 04:05 UTC; take the "
+        "window out: it is over and does nothing any more [highwater:pastWindow] [ack: highwater:pastWindow]"
+    ]
+    view = TemplateView(stack)
+    assert view.targets["table write"].actions == {}
+    assert view.of_type("Custom::HighwaterMarks") == []
+
+
+def test_managing_a_table_twice_is_refused_with_what_to_do() -> None:
+    stack = new_stack()
+    table = _table(stack)
+    message = (
+        "Shop/Orders: capacity is managed already; give everything in one call, and to a HighWaterTable in its "
+        "constructor"
+    )
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        manage_capacity(table, read=Capacity.fixed(units=1), write=Capacity.fixed(units=1))
+
+
+def test_single_window_instead_of_a_list_is_refused_with_what_to_do() -> None:
+    message = "windows must be a list of Window, got one Window, 'bulk-load'; put it in brackets"
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        _table(new_stack(), windows=BULK)

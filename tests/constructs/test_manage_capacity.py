@@ -1,0 +1,246 @@
+"""`manage_capacity` and `CapacityManaged`: tables that exist already, of every kind."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, CapacityManaged, HighWaterMark, IndexPlan, Window, manage_capacity
+from tests.constructs.template_view import TemplateView, key, messages, new_stack
+
+READ = Capacity.autoscaled(min=13, max=1_300)
+WRITE = Capacity.autoscaled(min=17, max=1_700, target_utilization_percent=61)
+NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="Europe/Berlin", write_min=900)
+
+
+def _cfn_table(stack: cdk.Stack, **changes: Any) -> dynamodb.CfnTable:
+    arguments: dict[str, Any] = {
+        "key_schema": [{"attributeName": "pk", "keyType": "HASH"}],
+        "attribute_definitions": [{"attributeName": "pk", "attributeType": "S"}],
+        "provisioned_throughput": {"readCapacityUnits": 5, "writeCapacityUnits": 6},
+    }
+    return dynamodb.CfnTable(stack, "Raw", **(arguments | changes))
+
+
+def test_table_of_this_app_keeps_its_template_capacity_and_gains_targets() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
+    table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
+    manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT])
+    view = TemplateView(stack)
+    assert view.properties_of("AWS::DynamoDB::Table")["ProvisionedThroughput"] == {
+        "ReadCapacityUnits": 8,
+        "WriteCapacityUnits": 9,
+    }
+    assert {name: target.bounds for name, target in view.targets.items()} == {
+        "table read": (13, 1_300),
+        "table write": (17, 1_700),
+        "by-owner read": (13, 1_300),
+        "by-owner write": (17, 1_700),
+    }
+
+
+def test_cfn_table_is_managed_with_its_indexes() -> None:
+    stack = new_stack()
+    table = _cfn_table(
+        stack,
+        attribute_definitions=[
+            {"attributeName": "pk", "attributeType": "S"},
+            {"attributeName": "owner", "attributeType": "S"},
+        ],
+        global_secondary_indexes=[
+            dynamodb.CfnTable.GlobalSecondaryIndexProperty(
+                index_name="by-owner",
+                key_schema=[dynamodb.CfnTable.KeySchemaProperty(attribute_name="owner", key_type="HASH")],
+                projection=dynamodb.CfnTable.ProjectionProperty(projection_type="ALL"),
+                provisioned_throughput=dynamodb.CfnTable.ProvisionedThroughputProperty(
+                    read_capacity_units=3, write_capacity_units=4
+                ),
+            )
+        ],
+    )
+    manage_capacity(table, read=READ, write=WRITE)
+    targets = TemplateView(stack).targets
+    assert set(targets) == {"table read", "table write", "by-owner read", "by-owner write"}
+    assert targets["table read"].properties["ResourceId"] == {"Fn::Join": ["", ["table/", {"Ref": "Raw"}]]}
+
+
+@pytest.mark.parametrize("by", ["name", "arn"])
+def test_imported_table_is_managed_by_its_name(by: str) -> None:
+    stack = new_stack()
+    table = (
+        dynamodb.Table.from_table_name(stack, "Far", "far-orders")
+        if by == "name"
+        else dynamodb.Table.from_table_arn(stack, "Far", "arn:aws:dynamodb:eu-west-1:111122223333:table/far-orders")
+    )
+    manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT], indexes=[IndexPlan(name="by-day")])
+    view = TemplateView(stack)
+    assert view.targets["table write"].properties["ResourceId"] == "table/far-orders"
+    assert view.targets["by-day read"].properties["ResourceId"] == "table/far-orders/index/by-day"
+    assert view.properties_of("Custom::HighwaterFloors")["TableName"] == "far-orders"
+
+
+def test_imported_name_may_be_a_parameter() -> None:
+    stack = new_stack()
+    name = cdk.CfnParameter(stack, "TableName").value_as_string
+    manage_capacity(dynamodb.Table.from_table_name(stack, "Far", name), read=READ, write=WRITE)
+    assert TemplateView(stack).targets["table read"].properties["ResourceId"] == {
+        "Fn::Join": ["", ["table/", {"Ref": "TableName"}]]
+    }
+
+
+def test_global_table_gets_what_cloudformation_can_say() -> None:
+    stack = new_stack()
+    table = dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=key(),
+        billing=dynamodb.Billing.provisioned(
+            read_capacity=dynamodb.Capacity.fixed(5),
+            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
+        ),
+        global_secondary_indexes=[dynamodb.GlobalSecondaryIndexPropsV2(index_name="by-day", partition_key=key("day"))],
+    )
+    manage_capacity(table, read=READ, write=WRITE, high_water_mark=HighWaterMark.units(read=2_000, write=3_000))
+    view = TemplateView(stack)
+    properties = view.properties_of("AWS::DynamoDB::GlobalTable")
+    write = {
+        "WriteCapacityAutoScalingSettings": {
+            "MinCapacity": 17,
+            "MaxCapacity": 1_700,
+            "TargetTrackingScalingPolicyConfiguration": {"TargetValue": 61},
+        }
+    }
+    assert properties["WriteProvisionedThroughputSettings"] == write
+    assert properties["GlobalSecondaryIndexes"][0]["WriteProvisionedThroughputSettings"] == write
+    replica = properties["Replicas"][0]
+    assert replica["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"]["MinCapacity"] == 13
+    assert (
+        replica["GlobalSecondaryIndexes"][0]["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"][
+            "MaxCapacity"
+        ]
+        == 1_300
+    )
+    assert view.targets == {}, "CloudFormation makes a global table's targets itself"
+    assert view.marks[None] == (2_000, 3_000)
+
+
+def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None:
+    stack = new_stack()
+    table = dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=key(),
+        billing=dynamodb.Billing.provisioned(
+            read_capacity=dynamodb.Capacity.fixed(5),
+            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
+        ),
+    )
+    manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT])
+    assert messages(stack, "error") == [
+        "Shop/World: windows 'night': got windows on a TableV2, whose targets CloudFormation keeps to itself, "
+        "allowed: capacities and a high-water mark; use HighWaterTable or dynamodb.Table for windows; the "
+        "throttle-aware scaler, once it is there, can hold them on a global table "
+        "[highwater:globalTableWindows]"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["Table", "TableV2", "CfnTable"])
+def test_provisioned_options_on_an_on_demand_table_are_refused(kind: str) -> None:
+    stack = new_stack()
+    if kind == "Table":
+        table: Any = dynamodb.Table(
+            stack, "Raw", partition_key=key(), billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST
+        )
+    elif kind == "TableV2":
+        table = dynamodb.TableV2(stack, "Raw", partition_key=key())
+    else:
+        table = _cfn_table(stack, billing_mode="PAY_PER_REQUEST", provisioned_throughput=None)
+    manage_capacity(table, read=READ, write=WRITE)
+    assert messages(stack, "error") == [
+        "Shop/Raw: billing mode: got PAY_PER_REQUEST with read, write and windows, allowed: PROVISIONED; set the "
+        "table's billing mode to PROVISIONED, or take the managed capacity away: an on-demand table has none "
+        "[highwater:provisionedOnDemand]"
+    ]
+    assert TemplateView(stack).targets == {}
+
+
+def test_index_added_after_the_plan_is_refused_at_synth() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    manage_capacity(table, read=READ, write=WRITE)
+    table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
+    assert messages(stack, "error") == [
+        "Shop/Jobs: index 'by-owner': got an index that nothing scales, added after the capacity was declared, "
+        "allowed: indexes that the plan knows; give it to HighWaterTable as a GlobalIndex; with "
+        "manage_capacity, add the index before [highwater:indexNotScaled]"
+    ]
+
+
+def test_index_that_the_table_has_not_is_refused() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
+    manage_capacity(table, read=READ, write=WRITE, indexes=[IndexPlan(name="by-ower")])
+    assert messages(stack, "error") == [
+        "Shop/Jobs: index 'by-ower': got a name that the table has no index of, allowed: 'by-owner'; correct the "
+        "name, or add the index to the table first [highwater:unknownIndex]"
+    ]
+
+
+def test_all_conflicts_of_a_table_are_told_together_and_nothing_is_made() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    manage_capacity(
+        table,
+        read=Capacity.autoscaled(min=200, max=20),
+        write=Capacity.autoscaled(min=0, max=9, target_utilization_percent=7),
+        windows=[Window.daily("night", start="25:00", end="02:00", timezone="Europe/Belrin", write_min=5)],
+    )
+    found = [re.findall(r"\[highwater:(\w+)\]", message)[0] for message in messages(stack, "error")]
+    assert sorted(found) == sorted(
+        ["maxBelowMin", "unitsNotPositive", "targetOutOfRange", "unparsableTime", "unknownTimezone"]
+    )
+    assert TemplateView(stack).targets == {}
+
+
+def test_mixin_manages_a_table() -> None:
+    stack = new_stack()
+    dynamodb.Table(stack, "Jobs", partition_key=key()).with_(CapacityManaged(read=READ, write=WRITE, windows=[NIGHT]))
+    assert TemplateView(stack).targets["table write"].actions == {
+        "cron(55 22 * * ? *) Europe/Berlin": (900, 1_700),
+        "cron(0 2 * * ? *) Europe/Berlin": (17, 1_700),
+        # the night that the clocks skip 02:00
+        "cron(0 3 ? * SUN *) Europe/Berlin": (17, 1_700),
+        "cron(0 4 ? * SUN *) Europe/Berlin": (17, 1_700),
+    }
+
+
+def test_mixin_on_a_stack_manages_each_table_once() -> None:
+    stack = new_stack()
+    dynamodb.Table(stack, "First", partition_key=key())
+    dynamodb.Table(stack, "Second", partition_key=key())
+    _cfn_table(stack)
+    stack.with_(CapacityManaged(read=READ, write=WRITE))
+    assert len(TemplateView(stack).of_type("AWS::ApplicationAutoScaling::ScalableTarget")) == 6
+
+
+def test_mixin_supports_tables_and_nothing_else() -> None:
+    stack = new_stack()
+    mixin = CapacityManaged(read=READ, write=WRITE)
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    assert mixin.supports(table)
+    assert not mixin.supports(stack)
+    assert not mixin.supports(table.node.default_child)  # type: ignore[arg-type] # a construct
+
+
+def test_what_is_no_table_is_refused_at_once() -> None:
+    with pytest.raises(
+        TypeError,
+        match=re.escape("table must be a dynamodb.Table, TableV2, CfnTable or an imported table, got str"),
+    ):
+        manage_capacity("orders", read=READ, write=WRITE)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""`PreWarm`: what comes out in the template."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import PreWarm, PreWarmStrategy, WarmUnits
+from tests.constructs.template_view import TemplateView, key, messages, new_stack
+
+
+def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
+    PreWarm(
+        stack,
+        "Warm",
+        table=table,
+        units=WarmUnits(read=800, write=900),
+        indexes={"by-owner": WarmUnits(read=70, write=60)},
+    )
+    view = TemplateView(stack)
+    assert view.marks == {None: (800, 900), "by-owner": (70, 60)}
+    assert view.properties_of("Custom::HighwaterMarks")["Strategy"] == "warm-throughput"
+    assert messages(stack, "info") == [
+        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU, index 'by-owner' 70 RCU and 60 WCU; charged once when "
+        "it is raised, at us-east-1 prices at most about 950 WCU x $0.00065 + 861 RCU x $0.00013 = $0.73; what is live "
+        "already costs nothing again; without PreWarm, marks are left to DynamoDB [highwater:warmUpCharge] "
+        "[ack: highwater:warmUpCharge]"
+    ]
+
+
+def test_provisioning_strategy_may_note_where_it_came_from_and_go_on_later() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    PreWarm(
+        stack,
+        "Warm",
+        table=table,
+        units=WarmUnits(read=800, write=900),
+        strategy=PreWarmStrategy.PROVISION_AND_LOWER,
+    )
+    actions = {action for statement in TemplateView(stack).statements() for action in _listed(statement["Action"])}
+    assert {"dynamodb:TagResource", "dynamodb:UntagResource", "lambda:InvokeFunction"} <= actions
+    assert messages(stack, "info") == [
+        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; provisioned for an hour at least when it is raised, at "
+        "us-east-1 prices about 895 WCU x $0.00065 + 795 RCU x $0.00013 = $0.69; what is live already costs nothing "
+        "again; without PreWarm, marks are left to DynamoDB [highwater:warmUpCharge] [ack: highwater:warmUpCharge]"
+    ]
+
+
+def test_mark_that_comes_by_itself_makes_nothing() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
+    PreWarm(stack, "Warm", table=table, units=WarmUnits(read=8, write=9))
+    assert TemplateView(stack).of_type("AWS::Lambda::Function") == []
+
+
+def test_units_that_are_none_are_refused() -> None:
+    stack = new_stack()
+    table = dynamodb.Table.from_table_name(stack, "Far", "far-orders")
+    PreWarm(stack, "Warm", table=table, units=WarmUnits(read=0, write=900))
+    assert messages(stack, "error") == [
+        "Shop/Warm: high-water mark read of table: got 0, allowed: whole units per second, 1 or more; give 1 for as "
+        "little as possible [highwater:unitsNotPositive]"
+    ]
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

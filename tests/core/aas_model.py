@@ -1,0 +1,169 @@
+"""A small model of Application Auto Scaling's scheduled actions, written apart from the compiler that it judges.
+
+It knows nothing of windows. It steps through UTC minute by minute, looks at the local clock of the action's zone, and
+runs what matches. A local time that the clocks skip never shows on the clock and so never runs; one that comes twice
+runs on its first coming. Instants and local times are both counted in minutes from 1970.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from zoneinfo import ZoneInfo
+
+from highwater.core import Bounds, ScheduledAction
+
+DAY = 24 * 60
+DAYS_OF_CRON = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+MONTHS_OF_CRON = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_AT = re.compile(r"at\((\d{4}-\d\d-\d\d)T(\d\d):(\d\d):(\d\d)\)")
+_CRON = re.compile(r"cron\((\S+) (\S+) (\S+) (\S+) (\S+) (\S+)\)")
+
+Change = tuple[int, Bounds]
+
+
+def day_minute(day: date) -> int:
+    """Midnight of *day*, local or UTC."""
+    return (day.toordinal() - date(1970, 1, 1).toordinal()) * DAY
+
+
+# the days looked at: 2027, and what a window or a lead may reach into
+FIRST_DAY, LAST_DAY = date(2026, 12, 1), date(2028, 3, 1)
+FIRST, LAST = day_minute(FIRST_DAY), day_minute(LAST_DAY)
+
+
+def minute_of(at: datetime) -> int:
+    """The aware instant *at* in minutes; it must be a whole one."""
+    seconds = at.timestamp()
+    assert seconds % 60 == 0, f"{at} is no whole minute"
+    return int(seconds) // 60
+
+
+def instant_at(minute: int) -> datetime:
+    """The UTC instant at *minute*."""
+    return datetime.fromtimestamp(minute * 60, UTC)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the wall clock of a zone shows at each minute of UTC, and the latest that it has ever shown by then."""
+
+    walls: tuple[int, ...]
+    latest: tuple[int, ...]
+
+    def when(self, wall: int) -> int:
+        """The first minute at which the clock shows *wall*; where it skips *wall*, the first one past it."""
+        position = bisect_left(self.latest, wall)
+        assert 0 < position < len(self.latest), "a local time outside the days looked at"
+        return FIRST + position
+
+    def shows(self, wall: int) -> bool:
+        """Whether the clock ever shows *wall*."""
+        return self.walls[self.when(wall) - FIRST] == wall
+
+    def changes(self) -> tuple[tuple[int, int, int], ...]:
+        """Each clock change: the minute, what the clock would have shown, and what it shows instead."""
+        steps = enumerate(pairwise(self.walls), FIRST + 1)
+        return tuple((at, before + 1, after) for at, (before, after) in steps if after != before + 1)
+
+
+@lru_cache(maxsize=64)
+def clock_of(timezone: str) -> Clock:
+    """The clock of *timezone*, looked at every minute from `FIRST` to `LAST`."""
+    zone = ZoneInfo(timezone)
+    walls = []
+    for minute in range(FIRST, LAST):
+        offset = datetime.fromtimestamp(minute * 60, zone).utcoffset()
+        assert offset is not None
+        walls.append(minute + (offset.days * 86_400 + offset.seconds) // 60)
+    return Clock(tuple(walls), tuple(accumulate(walls, max)))
+
+
+def run_minutes(action: ScheduledAction, start: int, end: int) -> Iterator[int]:
+    """The minutes of [*start*, *end*) at which the action runs, not necessarily in order."""
+    clock = clock_of(action.timezone)
+    if once := _AT.fullmatch(action.schedule):
+        assert action.start is action.end is None, "a single run has neither start nor end"
+        assert once[4] == "00", "a single run at no whole minute"
+        walls = [day_minute(date.fromisoformat(once[1])) + int(once[2]) * 60 + int(once[3])]
+    else:
+        walls = list(_matching_walls(action.schedule))
+        if action.start is not None and start <= minute_of(action.start) < end and _is_within(action, action.start):
+            yield minute_of(action.start)
+    # a wall clock is never a whole day away from UTC
+    for wall in walls[bisect_left(walls, start - DAY) : bisect_left(walls, end + DAY)]:
+        minute = clock.when(wall)
+        if clock.shows(wall) and start <= minute < end and _is_within(action, instant_at(minute)):
+            yield minute
+
+
+def play(actions: Iterable[ScheduledAction], initial: Bounds, start: int, end: int) -> tuple[Change, ...]:
+    """The bounds over [*start*, *end*): those at *start*, then every change, as the actions make them.
+
+    Two actions at the same minute must agree, as nothing says which of them runs first.
+    """
+    runs: dict[int, ScheduledAction] = {}
+    for action in actions:
+        for minute in run_minutes(action, start, end):
+            other = runs.setdefault(minute, action)
+            assert other.bounds == action.bounds, (
+                f"{other.name!r} and {action.name!r} both run at {instant_at(minute)} and disagree"
+            )
+    return changes_only([(start, initial), *((minute, runs[minute].bounds) for minute in sorted(runs))])
+
+
+def changes_only(steps: Iterable[Change]) -> tuple[Change, ...]:
+    """The steps that differ from the one before; of two at the same minute the later one counts."""
+    kept: list[Change] = []
+    for minute, bounds in steps:
+        if kept and kept[-1][0] == minute:
+            kept.pop()
+        if not kept or kept[-1][1] != bounds:
+            kept.append((minute, bounds))
+    return tuple(kept)
+
+
+def _is_within(action: ScheduledAction, at: datetime) -> bool:
+    return (action.start is None or at >= action.start) and (action.end is None or at <= action.end)
+
+
+@lru_cache(maxsize=20_000)
+def _matching_walls(schedule: str) -> tuple[int, ...]:
+    """Every local minute that a cron schedule matches on the days looked at."""
+    fields = _CRON.fullmatch(schedule)
+    assert fields is not None, f"no schedule that the service reads: {schedule!r}"
+    assert [fields[3], fields[5]].count("?") == 1, f"just one of the two day fields must be '?': {schedule!r}"
+    minutes, hours = _numbers(fields[1], range(60)), _numbers(fields[2], range(24))
+    days_of_month, months = _numbers(fields[3], range(1, 32)), _numbers(fields[4], range(1, 13), MONTHS_OF_CRON)
+    days_of_week, years = _numbers(fields[5], range(1, 8), DAYS_OF_CRON), _numbers(fields[6], range(1970, 2200))
+    walls = []
+    day = FIRST_DAY + timedelta(days=1)
+    while day < LAST_DAY - timedelta(days=1):
+        of_week = day.isoweekday() % 7 + 1
+        if day.day in days_of_month and day.month in months and of_week in days_of_week and day.year in years:
+            walls += [day_minute(day) + hour * 60 + minute for hour in sorted(hours) for minute in sorted(minutes)]
+        day += timedelta(days=1)
+    return tuple(walls)
+
+
+def _numbers(field: str, allowed: range, names: tuple[str, ...] = ()) -> frozenset[int]:
+    """The values of one cron field: `*`, `?`, numbers, names, ranges that may wrap, and lists of these."""
+    if field in ("*", "?"):
+        return frozenset(allowed)
+    found: set[int] = set()
+    for part in field.split(","):
+        first, _, last = part.partition("-")
+        low, high = (
+            allowed.start + names.index(text) if text in names else int(text) for text in (first, last or first)
+        )
+        assert {low, high} <= set(allowed), f"{part!r} is out of range"
+        # SAT-MON and the like wrap
+        found.update(
+            range(low, high + 1) if low <= high else {*range(low, allowed.stop), *range(allowed.start, high + 1)}
+        )
+    return frozenset(found)

@@ -1,0 +1,68 @@
+"""Capacity: what the two factories make."""
+
+from __future__ import annotations
+
+import struct
+from datetime import timedelta
+
+import pytest
+
+from highwater.core import Capacity, Dimension
+from highwater.core.capacity import is_deploy_time
+
+DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
+
+
+def test_autoscaled_by_default_tracks_70_percent_without_cooldowns() -> None:
+    capacity = Capacity.autoscaled(min=3, max=14)
+    assert (capacity.min, capacity.max, capacity.target_utilization_percent) == (3, 14, 70)
+    assert (capacity.scale_in_cooldown, capacity.scale_out_cooldown) == (timedelta(0), timedelta(0))
+    assert capacity.is_autoscaled
+    assert not capacity.disable_scale_in
+
+
+def test_autoscaled_keeps_every_option_apart() -> None:
+    capacity = Capacity.autoscaled(
+        min=3,
+        max=14,
+        target_utilization_percent=55,
+        scale_in_cooldown=timedelta(seconds=61),
+        scale_out_cooldown=timedelta(seconds=32),
+        disable_scale_in=True,
+    )
+    assert capacity.target_utilization_percent == 55
+    assert (capacity.scale_in_cooldown.seconds, capacity.scale_out_cooldown.seconds) == (61, 32)
+    assert capacity.disable_scale_in
+
+
+def test_fixed_has_equal_bounds_and_no_policy() -> None:
+    capacity = Capacity.fixed(17)
+    assert (capacity.min, capacity.max) == (17, 17)
+    assert not capacity.is_autoscaled
+
+
+def test_capacities_declared_alike_are_equal() -> None:
+    assert Capacity.autoscaled(min=3, max=14) == Capacity.autoscaled(min=3, max=14, target_utilization_percent=70)
+    assert Capacity.autoscaled(min=14, max=14) != Capacity.fixed(14)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [
+        pytest.param(Capacity.autoscaled(min=DEPLOY_TIME, max=9), True, id="floor"),
+        pytest.param(Capacity.autoscaled(min=1, max=DEPLOY_TIME), True, id="ceiling"),
+        pytest.param(Capacity.fixed(DEPLOY_TIME), True, id="fixed units"),
+        pytest.param(Capacity.autoscaled(min=1, max=9), False, id="whole numbers"),
+    ],
+)
+def test_capacity_is_deploy_time_when_a_bound_is(capacity: Capacity, expected: bool) -> None:
+    assert capacity.is_deploy_time is expected
+
+
+@pytest.mark.parametrize("value", [0, 70, -1.5, float("nan"), float("inf"), float("-inf"), "70", None, True])
+def test_is_deploy_time_of_what_anyone_could_write_is_false(value: object) -> None:
+    assert not is_deploy_time(value)
+
+
+def test_dimensions_are_told_by_their_names() -> None:
+    assert [str(dimension) for dimension in Dimension] == ["read", "write"]

@@ -1,0 +1,603 @@
+"""Each finding by its whole text, what lies just beside it and is fine, and that all conflicts are told together."""
+
+from __future__ import annotations
+
+import re
+import struct
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import pytest
+
+from highwater.core import (
+    Capacity,
+    Finding,
+    HighWaterMark,
+    IndexPlan,
+    Plan,
+    PlanError,
+    Severity,
+    Window,
+    baseline,
+    check,
+)
+from highwater.core.checks import checked, errors_of
+
+DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
+READ = Capacity.autoscaled(min=11, max=110)
+WRITE = Capacity.autoscaled(min=22, max=220)
+NOW = datetime(2027, 5, 6, 7, 8, tzinfo=UTC)
+
+
+def plan(**changes: Any) -> Plan:
+    return Plan(**{"read": READ, "write": WRITE, **changes})
+
+
+def window(name: str = "load", **changes: Any) -> Window:
+    fields = {"days": "MON", "start": "05:00", "end": "06:30", "timezone": "Europe/Berlin", "write_min": 33}
+    return Window(**{"name": name, **fields, **changes})
+
+
+def once(name: str = "sale", **changes: Any) -> Window:
+    return window(name, **{"days": None, "start": "2027-11-26T00:00", "end": "2027-11-27T00:00", **changes})
+
+
+def with_windows(*windows: Window, **changes: Any) -> Plan:
+    return plan(windows=windows, **changes)
+
+
+def texts(findings: tuple[Finding, ...]) -> list[str]:
+    return [finding.text("Shop/Orders") for finding in findings]
+
+
+def drops_a_day(count: int) -> tuple[Window, ...]:
+    """Windows that let the write floor down *count* times a day, ten minutes apart."""
+    return tuple(
+        Window.daily(
+            f"w{n}",
+            start=f"10:{10 * n:02}",
+            end=f"10:{10 * n + 5:02}",
+            timezone="UTC",
+            write_min=33 + n,
+            lead=timedelta(0),
+        )
+        for n in range(count)
+    )
+
+
+def one_off_days(count: int) -> tuple[Window, ...]:
+    """One-off windows of one hour each, on days that follow one another."""
+    days = [date(2027, 1, 1) + timedelta(days=number) for number in range(count)]
+    return tuple(once(f"day {day}", start=f"{day}T01:00", end=f"{day}T02:00") for day in days)
+
+
+WHOLE = "allowed: whole units per second, 1 or more; write a whole number [highwater:unitsNotPositive]"
+UNITS = "allowed: whole units per second, 1 or more; give 1 for as little as possible [highwater:unitsNotPositive]"
+TARGET = "allowed: a whole percentage from 20 to 90; give a percentage, e.g. 70 [highwater:targetOutOfRange]"
+DAYS = (
+    "allowed: MON to SUN, alone, as a range or as a list; write them as in 'MON-FRI' or 'SAT,SUN' "
+    "[highwater:unparsableDays]"
+)
+ZONES = "allowed: an IANA time zone name, no abbreviation and no offset; use a name such as"
+NAME = "allowed: a text of at least one character; give it a name in quotes [highwater:nameMissing]"
+STARTS = "allowed: HH:MM from 00:00 to 23:59; write it as in '05:00' [highwater:unparsableTime]"
+TIMES = "allowed: HH:MM from 00:00 to 24:00; write it as in '05:00' [highwater:unparsableTime]"
+LOCAL = (
+    "allowed: a local YYYY-MM-DDTHH:MM without offset, 2000 to 2199; write it as in '2026-11-27T05:00' "
+    "[highwater:unparsableTime]"
+)
+LEAD = (
+    "allowed: whole minutes from 0 to 24 hours; give a timedelta, e.g. timedelta(minutes=5), or a second window for a "
+    "longer rise [highwater:leadOutOfRange]"
+)
+QUOTA = (
+    "the account's quota for a table or index; lower it, or have the quota raised and give table_quota_units "
+    "[highwater:aboveQuota]"
+)
+MARK = (
+    "(the base floor, which DynamoDB takes at once anyway) or more; raise the mark, or leave it out: it follows the "
+    "windows [highwater:markBelowMinimum]"
+)
+FOLLOW = (
+    "(the table's write floor at that time) or more; let the index follow the table, unless it holds few of its "
+    "items: an index that runs out throttles the table's writes [highwater:indexBelowTable]"
+)
+DECREASES = (
+    "allowed: 4 at any time of a UTC day, then one an hour; reads and writes count together; let windows end together "
+    "or merge them; capacity stays high until a decrease is allowed [highwater:decreasesOverBudget]"
+)
+
+FINDINGS = [
+    pytest.param(
+        with_windows(window(lead=5)),
+        f"window 'load' lead: got 5, {LEAD}",
+        id="lead as a number",
+    ),
+    pytest.param(with_windows(window(days=(1, 2))), f"window 'load' days: got (1, 2), {DAYS}", id="days as numbers"),
+    pytest.param(with_windows(window(days=5)), f"window 'load' days: got (5,), {DAYS}", id="a day as a number"),
+    pytest.param(with_windows(window(days="MON-")), f"window 'load' days: got 'MON-', {DAYS}", id="half a range"),
+    pytest.param(
+        with_windows(window(start="24:00", end="00:00")),
+        f"window 'load' start: got '24:00', {STARTS}",
+        id="start at the end of the day",
+    ),
+    pytest.param(
+        with_windows(Window.daily("load", start=time(5, 0, 7), end="06:00", timezone="UTC", write_min=33)),
+        f"window 'load' start: got '05:00:07', {STARTS}",
+        id="start with seconds",
+    ),
+    pytest.param(
+        with_windows(once(start="1999-01-01T00:00")),
+        f"window 'sale' start: got '1999-01-01T00:00', {LOCAL}",
+        id="start long ago",
+    ),
+    pytest.param(
+        with_windows(once(start="2027-11-26")), f"window 'sale' start: got '2027-11-26', {LOCAL}", id="date alone"
+    ),
+    pytest.param(
+        with_windows(window(timezone="posixrules")),
+        f"window 'load' timezone: got 'posixrules', {ZONES} 'UTC' [highwater:unknownTimezone]",
+        id="zone that names no place",
+    ),
+    pytest.param(
+        with_windows(window(write_min="20")), f"window 'load' write_min: got '20', {WHOLE}", id="units as text"
+    ),
+    pytest.param(
+        plan(write=Capacity.autoscaled(min=2, max=9, target_utilization_percent=None)),  # type: ignore[arg-type]
+        f"table write target_utilization_percent: got None, {TARGET}",
+        id="no target",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=2, max=9, target_utilization_percent=DEPLOY_TIME)),  # type: ignore[arg-type]
+        "table read target_utilization_percent: got a number known only at deploy time, allowed: a whole number known "
+        "at synth; write the number, or read it from context instead [highwater:deployTimeUnits]",
+        id="target known only at deploy time",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=2, max=9, scale_in_cooldown=timedelta(seconds=-5))),
+        "table read scale_in_cooldown: got -1 day, 23:59:55, allowed: whole seconds, 0 or more; give a timedelta, "
+        "e.g. timedelta(seconds=60) [highwater:cooldownOutOfRange]",
+        id="cooldown before it starts",
+    ),
+    pytest.param(
+        plan(read=None),
+        "table read: got None, allowed: a Capacity; give Capacity.autoscaled(min=, max=) or Capacity.fixed(units=) "
+        "[highwater:capacityMissing]",
+        id="no capacity",
+    ),
+    pytest.param(
+        plan(table_quota_units=float("nan")), f"table_quota_units: got nan, {WHOLE}", id="quota that is no number"
+    ),
+    pytest.param(
+        plan(indexes=(IndexPlan(name=""),)),
+        f"index name: got '', {NAME}",
+        id="index without a name",
+    ),
+    pytest.param(
+        with_windows(window(name=[])),  # type: ignore[arg-type]
+        f"window name: got [], {NAME}",
+        id="window named by a list",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=12, max=11)),
+        "table read max: got 11, allowed: 12 (min) or more; raise max or lower min [highwater:maxBelowMin]",
+        id="max of the table below its min",
+    ),
+    pytest.param(
+        plan(indexes=(IndexPlan(name="by_day", write=Capacity.autoscaled(min=34, max=31)),)),
+        "index 'by_day' write max: got 31, allowed: 34 (min) or more; raise max or lower min [highwater:maxBelowMin]",
+        id="max of an index below its min",
+    ),
+    pytest.param(
+        with_windows(window(write_min=51, write_max=50)),
+        "window 'load' write_max of table write: got 50, allowed: 51 (write_min) or more; raise write_max or lower "
+        "write_min [highwater:maxBelowMin]",
+        id="max of a window below its min",
+    ),
+    pytest.param(
+        plan(write=Capacity.autoscaled(min=22, max=220, target_utilization_percent=19)),
+        f"table write target_utilization_percent: got 19, {TARGET}",
+        id="target below 20",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=11, max=110, target_utilization_percent=91)),
+        f"table read target_utilization_percent: got 91, {TARGET}",
+        id="target above 90",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=11, max=110, target_utilization_percent=0.7)),  # type: ignore[arg-type]
+        f"table read target_utilization_percent: got 0.7, {TARGET}",
+        id="target as a fraction",
+    ),
+    pytest.param(plan(read=Capacity.autoscaled(min=0, max=9)), f"table read min: got 0, {UNITS}", id="min of nothing"),
+    pytest.param(
+        plan(write=Capacity.autoscaled(min=2, max=9.5)), f"table write max: got 9.5, {WHOLE}", id="max not whole"
+    ),
+    pytest.param(plan(write=Capacity.fixed(-3)), f"table write units: got -3, {UNITS}", id="fixed units negative"),
+    pytest.param(
+        plan(write=Capacity.fixed(float("nan"))), f"table write units: got nan, {WHOLE}", id="fixed units no number"
+    ),
+    pytest.param(
+        with_windows(window(read_min=0)), f"window 'load' read_min: got 0, {UNITS}", id="units of a window not positive"
+    ),
+    pytest.param(
+        with_windows(window(write_max=True)), f"window 'load' write_max: got True, {WHOLE}", id="True is no number"
+    ),
+    pytest.param(
+        plan(mark=HighWaterMark.units(read=0)), f"high-water mark read: got 0, {UNITS}", id="mark not positive"
+    ),
+    pytest.param(
+        with_windows(window(write_min=221)),
+        "window 'load' write_min of table write: got 221, allowed: 1 to 220 (max); raise max, or give the window "
+        "write_max=221 or more [highwater:windowAboveCeiling]",
+        id="window above the ceiling",
+    ),
+    pytest.param(
+        plan(indexes=(IndexPlan(name="by_day", windows=(window(write_min=None, read_min=111),)),)),
+        "window 'load' read_min of index 'by_day' read: got 111, allowed: 1 to 110 (max); raise max, or give the "
+        "window read_max=111 or more [highwater:windowAboveCeiling]",
+        id="window of an index above its ceiling",
+    ),
+    pytest.param(
+        with_windows(window(timezone="Europe/Belrin")),
+        f"window 'load' timezone: got 'Europe/Belrin', {ZONES} 'Europe/Berlin' [highwater:unknownTimezone]",
+        id="timezone misspelt",
+    ),
+    pytest.param(
+        with_windows(window(timezone=None)),
+        f"window 'load' timezone: got None, {ZONES} 'UTC' [highwater:unknownTimezone]",
+        id="timezone missing",
+    ),
+    pytest.param(
+        with_windows(window(start="25:00")), f"window 'load' start: got '25:00', {STARTS}", id="start past midnight"
+    ),
+    pytest.param(with_windows(window(end="24:01")), f"window 'load' end: got '24:01', {TIMES}", id="end past 24:00"),
+    pytest.param(with_windows(window(end=None)), f"window 'load' end: got None, {TIMES}", id="end missing"),
+    pytest.param(
+        with_windows(once(start="26 November")), f"window 'sale' start: got '26 November', {LOCAL}", id="date in words"
+    ),
+    pytest.param(
+        with_windows(once(end="2027-11-27T00:00+01:00")),
+        f"window 'sale' end: got '2027-11-27T00:00+01:00', {LOCAL}",
+        id="local time with an offset",
+    ),
+    pytest.param(
+        with_windows(once(start="2027-11-26T00:00:30")),
+        f"window 'sale' start: got '2027-11-26T00:00:30', {LOCAL}",
+        id="local time with seconds",
+    ),
+    pytest.param(
+        with_windows(window(days="MON-FRY")), f"window 'load' days: got 'MON-FRY', {DAYS}", id="range of no days"
+    ),
+    pytest.param(with_windows(window(days="")), f"window 'load' days: got '', {DAYS}", id="days as an empty text"),
+    pytest.param(with_windows(window(days=())), f"window 'load' days: got (), {DAYS}", id="days as an empty list"),
+    pytest.param(
+        with_windows(window(lead=timedelta(minutes=-2))),
+        f"window 'load' lead: got -1 day, 23:58:00, {LEAD}",
+        id="lead negative",
+    ),
+    pytest.param(
+        with_windows(window(lead=timedelta(days=1, minutes=1))),
+        f"window 'load' lead: got 1 day, 0:01:00, {LEAD}",
+        id="lead of more than a day",
+    ),
+    pytest.param(
+        with_windows(window(lead=timedelta(seconds=90))),
+        f"window 'load' lead: got 0:01:30, {LEAD}",
+        id="lead of one and a half minutes",
+    ),
+    pytest.param(
+        with_windows(once(end="2027-11-26T00:00")),
+        "window 'sale' end: got '2027-11-26T00:00', allowed: later than its start '2027-11-26T00:00'; swap the two, or "
+        "move the end [highwater:emptyWindow]",
+        id="one-off window that ends as it starts",
+    ),
+    pytest.param(
+        with_windows(window(write_min=None)),
+        "window 'load': got no floor and no ceiling, allowed: at least one of read_min, write_min, read_max, "
+        "write_max; say what the window raises [highwater:windowWithoutUnits]",
+        id="window without units",
+    ),
+    pytest.param(
+        with_windows(window(), window(days="TUE")),
+        "window 'load': got a second window of that name, allowed: one window per name; rename one of them, or merge "
+        "the two [highwater:duplicateWindow]",
+        id="two windows of a name",
+    ),
+    pytest.param(
+        plan(indexes=(IndexPlan(name="by_day"), IndexPlan(name="by_day", read=READ))),
+        "index 'by_day': got a second index of that name, allowed: one entry per index; merge the two entries "
+        "[highwater:duplicateIndex]",
+        id="two indexes of a name",
+    ),
+    pytest.param(
+        with_windows(window(), write=Capacity.autoscaled(min=DEPLOY_TIME, max=220)),
+        "table write min and max: got a number known only at deploy time, allowed: a whole number known at synth; "
+        "write the numbers, or leave this dimension without windows [highwater:deployTimeUnits]",
+        id="window beside a floor known only at deploy time",
+    ),
+    pytest.param(
+        with_windows(window(write_min=DEPLOY_TIME)),
+        "window 'load' write_min: got a number known only at deploy time, allowed: a whole number known at synth; "
+        "write the number, or read it from context instead [highwater:deployTimeUnits]",
+        id="window with units known only at deploy time",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=11, max=40_001)),
+        f"table read max: got 40001, allowed: up to 40000, {QUOTA}",
+        id="max above the quota",
+    ),
+    pytest.param(
+        with_windows(window(write_min=23, write_max=901), table_quota_units=900),
+        f"window 'load' write_max of table write: got 901, allowed: up to 900, {QUOTA}",
+        id="ceiling of a window above the quota",
+    ),
+    pytest.param(
+        plan(mark=HighWaterMark.units(write=904), table_quota_units=903),
+        f"high-water mark write of table: got 904, allowed: up to 903, {QUOTA}",
+        id="mark above the quota",
+    ),
+    pytest.param(
+        plan(mark=HighWaterMark.units(write=21)),
+        f"high-water mark write of table: got 21, allowed: 22 {MARK}",
+        id="mark below the base floor",
+    ),
+    pytest.param(
+        plan(
+            mark=HighWaterMark.units(read=15),
+            indexes=(IndexPlan(name="by_day", read=Capacity.autoscaled(min=16, max=110)),),
+        ),
+        f"high-water mark read of index 'by_day': got 15, allowed: 16 {MARK}",
+        id="mark below the base floor of an index",
+    ),
+    pytest.param(
+        with_windows(
+            window("office", days="MON-FRI", start="09:00", end="17:00", timezone="America/New_York"),
+            window("evening", days="MON-FRI", start="18:00", end="23:00", write_min=44),
+        ),
+        "windows 'office' and 'evening' of table write: got windows that overlap or touch, in America/New_York "
+        "and Europe/Berlin, allowed: recurring windows that overlap or touch only within zones whose clocks change "
+        "alike, as scheduled actions know one clock each; give both the same timezone, or keep them apart; the "
+        "throttle-aware scaler, once it is there, can hold any mix [highwater:windowsAcrossZones]",
+        id="windows of different zones that meet",
+    ),
+    pytest.param(
+        with_windows(*one_off_days(101)),
+        "windows of table write: got 202 scheduled actions, allowed: at most 200 on a scalable target, a fixed quota; "
+        "merge windows, let them start and end at the same times, or take out one-off windows that are over "
+        "[highwater:tooManyActions]",
+        id="more than 200 actions",
+    ),
+]
+
+WARNINGS = [
+    pytest.param(
+        with_windows(once(start="2027-05-01T00:00", end="2027-05-02T00:00")),
+        "window 'sale' end: got '2027-05-02T00:00', allowed: later than 2027-05-06 07:08 UTC; take the window out: it "
+        "is over and does nothing any more [highwater:pastWindow]",
+        id="window that is over",
+    ),
+    pytest.param(
+        plan(indexes=(IndexPlan(name="by_day", write=Capacity.autoscaled(min=8, max=220)),)),
+        f"index 'by_day' write floor: got 8, allowed: 22 {FOLLOW}",
+        id="index below the table's base floor",
+    ),
+    pytest.param(
+        with_windows(window(write_min=77), indexes=(IndexPlan(name="by_day", windows=()),)),
+        f"index 'by_day' write floor: got 22, allowed: 77 {FOLLOW}",
+        id="index without the table's windows",
+    ),
+    pytest.param(
+        with_windows(*drops_a_day(6)),
+        "windows of the table: got 6 planned decreases on Monday 2027-01-11 (UTC), 2 of which DynamoDB refuses at "
+        f"first, {DECREASES}",
+        id="six decreases in an hour",
+    ),
+    pytest.param(
+        plan(indexes=(IndexPlan(name="by_day", windows=drops_a_day(5)),)),
+        "windows of index 'by_day': got 5 planned decreases on Monday 2027-01-11 (UTC), 1 of which DynamoDB refuses at "
+        f"first, {DECREASES}",
+        id="five decreases of an index in an hour",
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "expected"), FINDINGS)
+def test_check_of_what_cannot_work_tells_the_error(declared: Plan, expected: str) -> None:
+    findings = check(declared)
+    assert texts(findings) == [f"Shop/Orders: {expected}"]
+    assert errors_of(findings) == findings
+
+
+@pytest.mark.parametrize(("declared", "expected"), WARNINGS)
+def test_check_of_what_will_hurt_tells_the_warning(declared: Plan, expected: str) -> None:
+    findings = check(declared, NOW)
+    assert texts(findings) == [f"Shop/Orders: {expected}"]
+    assert [finding.severity for finding in findings] == [Severity.WARNING]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        pytest.param(plan(read=Capacity.autoscaled(min=13, max=13)), id="min equal to max"),
+        pytest.param(plan(read=Capacity.autoscaled(min=1, max=1), write=Capacity.fixed(1)), id="one unit"),
+        pytest.param(plan(read=Capacity.autoscaled(min=1, max=2, target_utilization_percent=20)), id="target of 20"),
+        pytest.param(plan(read=Capacity.autoscaled(min=1, max=2, target_utilization_percent=90)), id="target of 90"),
+        pytest.param(plan(read=Capacity.autoscaled(min=1, max=40_000)), id="max equal to the quota"),
+        pytest.param(plan(mark=HighWaterMark.units(read=11, write=22)), id="mark equal to the base floors"),
+        pytest.param(plan(mark=HighWaterMark.units(write=40_000)), id="mark equal to the quota"),
+        pytest.param(plan(mark=HighWaterMark.none()), id="no mark"),
+        pytest.param(plan(write=Capacity.autoscaled(min=DEPLOY_TIME, max=DEPLOY_TIME)), id="deploy time, no windows"),
+        pytest.param(
+            with_windows(window(), read=Capacity.autoscaled(min=DEPLOY_TIME, max=9)), id="deploy time, other dimension"
+        ),
+        pytest.param(with_windows(window(write_min=220)), id="window equal to the ceiling"),
+        pytest.param(with_windows(window(write_min=221, write_max=221)), id="window that brings its ceiling"),
+        pytest.param(with_windows(window(write_min=333), write=Capacity.fixed(22)), id="window over fixed capacity"),
+        pytest.param(with_windows(window(lead=timedelta(0))), id="no lead"),
+        pytest.param(with_windows(window(lead=timedelta(hours=24))), id="lead of a day"),
+        pytest.param(with_windows(window(start="00:00", end="24:00")), id="whole day"),
+        pytest.param(with_windows(window(start="9:05", end="9:05")), id="same time twice"),
+        pytest.param(with_windows(window(days="sat-sun")), id="days in small letters"),
+        pytest.param(with_windows(once(end="2027-11-26T00:01")), id="one-off window of a minute"),
+        pytest.param(
+            plan(indexes=(IndexPlan(name="a", windows=(window(),)), IndexPlan(name="b", windows=(window(),)))),
+            id="one window name in two indexes",
+        ),
+        pytest.param(
+            plan(indexes=(IndexPlan(name="by_day", write=Capacity.fixed(22)),)), id="index equal to the table"
+        ),
+        pytest.param(plan(indexes=(IndexPlan(name="by_day", read=Capacity.fixed(1)),)), id="index with fewer reads"),
+        pytest.param(with_windows(*drops_a_day(4)), id="four decreases in an hour"),
+        pytest.param(
+            with_windows(
+                window("london", timezone="Europe/London", start="08:00", end="12:00"),
+                window("berlin", timezone="Europe/Berlin", start="11:00", end="15:00", write_min=44),
+            ),
+            id="zones that change alike",
+        ),
+        pytest.param(
+            with_windows(
+                window("utc", timezone="UTC", start="00:00", end="01:00"),
+                window("berlin", timezone="Europe/Berlin", start="12:00", end="13:00", write_min=44),
+            ),
+            id="zones that change apart, hours apart",
+        ),
+        pytest.param(
+            with_windows(*one_off_days(100)),
+            id="just 200 actions",
+        ),
+    ],
+)
+def test_check_of_what_works_finds_nothing(declared: Plan) -> None:
+    assert check(declared) == ()
+
+
+def test_mark_known_only_at_deploy_time_is_refused() -> None:
+    findings = check(plan(mark=HighWaterMark.units(write=DEPLOY_TIME)))  # type: ignore[arg-type]
+    assert texts(findings) == [
+        "Shop/Orders: high-water mark write: got a number known only at deploy time, allowed: a whole number known at "
+        "synth; write the number, or read it from context instead [highwater:deployTimeUnits]"
+    ]
+
+
+def test_index_is_not_compared_with_a_floor_known_only_at_deploy_time() -> None:
+    unknown = Capacity.autoscaled(min=DEPLOY_TIME, max=220)
+    assert check(plan(write=unknown, indexes=(IndexPlan(name="by_day", write=WRITE),))) == ()
+
+
+def test_bounds_known_only_at_deploy_time_are_not_made_up() -> None:
+    target = plan(write=Capacity.autoscaled(min=DEPLOY_TIME, max=220)).targets()[1]
+    message = "table write has bounds known only at deploy time; read the plan from a deployed stack"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        baseline(target, NOW)
+
+
+def test_window_that_lifts_nothing_is_warned_of() -> None:
+    findings = check(with_windows(window(write_min=21), window("rush", write_min=55)))
+    assert texts(findings) == [
+        "Shop/Orders: window 'load': got no floor and no ceiling above the base and the other windows, allowed: at "
+        "least one that is higher at some time; raise what the window asks for, or take it out "
+        "[highwater:windowWithoutEffect]"
+    ]
+
+
+def test_window_under_another_is_warned_of() -> None:
+    shadowed = window("rush", start="05:30", end="06:00", write_min=32)
+    ids = [finding.id for finding in check(with_windows(window(), shadowed))]
+    assert ids == ["highwater:windowWithoutEffect"]
+
+
+def test_one_off_window_that_the_clocks_skip_whole_is_refused() -> None:
+    sale = once(start="2027-03-28T02:10", end="2027-03-28T02:50", lead=timedelta(0))
+    assert texts(check(with_windows(sale))) == [
+        "Shop/Orders: window 'sale' end: got '2027-03-28T02:50', while the clocks of Europe/Berlin skip all of the "
+        "window, allowed: an end after the clock change; move the end, or the whole window [highwater:emptyWindow]"
+    ]
+
+
+def test_what_indexes_share_with_their_table_is_told_once() -> None:
+    indexes = tuple(IndexPlan(name=f"by_{number}") for number in range(3))
+    ids = [finding.id for finding in check(with_windows(*one_off_days(101), indexes=indexes))]
+    assert ids.count("highwater:tooManyActions") == 1
+
+
+def test_window_above_the_quota_is_told_once() -> None:
+    ids = [finding.id for finding in check(with_windows(window(write_min=40_001, write_max=40_002)))]
+    assert ids == ["highwater:aboveQuota", "highwater:aboveQuota"], "its floor and its ceiling, and no mark"
+
+
+def test_check_as_of_a_naive_time_is_refused() -> None:
+    message = "an aware datetime is needed, got 2027-05-06T07:08:00 without a zone; add tzinfo=UTC or a ZoneInfo"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(with_windows(once()), NOW.replace(tzinfo=None))
+
+
+def test_check_without_an_instant_looks_for_no_past_windows() -> None:
+    assert check(with_windows(once(start="2019-05-01T00:00", end="2019-05-02T00:00"))) == ()
+
+
+@pytest.mark.parametrize(
+    ("end", "ids"),
+    [
+        pytest.param("2027-05-06T09:08", ["highwater:pastWindow"], id="ends now: half-open, so it is over"),
+        pytest.param("2027-05-06T09:09", [], id="ends in a minute"),
+    ],
+)
+def test_past_window_is_one_whose_end_has_come(end: str, ids: list[str]) -> None:
+    findings = check(with_windows(once(start="2027-05-01T00:00", end=end)), NOW)
+    assert [finding.id for finding in findings] == ids
+
+
+def test_check_tells_all_conflicts_of_a_plan_together() -> None:
+    broken = plan(
+        read=Capacity.autoscaled(min=12, max=11, target_utilization_percent=5),
+        write=Capacity.fixed(0),
+        windows=(window(timezone="Mars/Base", days="XXX", start="x"), window(write_min=None)),
+        indexes=(IndexPlan(name="by_day"), IndexPlan(name="by_day")),
+        mark=HighWaterMark.units(write=-4),
+    )
+    assert [finding.id.removeprefix("highwater:") for finding in check(broken)] == [
+        "maxBelowMin",
+        "targetOutOfRange",
+        "unitsNotPositive",
+        "duplicateWindow",
+        "unknownTimezone",
+        "unparsableDays",
+        "unparsableTime",
+        "windowWithoutUnits",
+        "duplicateIndex",
+        "unitsNotPositive",
+    ]
+
+
+def test_check_tells_errors_before_warnings() -> None:
+    office = window("office", start="09:00", end="17:00", timezone="America/New_York")
+    evening = window("evening", start="18:00", end="23:00")
+    past = once(start="2027-05-01T00:00", end="2027-05-02T00:00")
+    findings = check(with_windows(past, office, evening), NOW)
+    assert [finding.severity for finding in findings] == [Severity.ERROR, Severity.WARNING]
+
+
+def test_check_tells_what_several_indexes_share_once() -> None:
+    shared = plan(
+        read=Capacity.autoscaled(min=12, max=11), indexes=(IndexPlan(name="by_day"), IndexPlan(name="by_hour"))
+    )
+    assert [finding.subject for finding in check(shared)] == ["table read max"]
+
+
+def test_checked_of_a_sound_plan_is_the_plan_itself() -> None:
+    sound = with_windows(*drops_a_day(6))
+    assert checked(sound) is sound
+
+
+def test_checked_of_a_broken_plan_raises_with_every_error_on_a_line() -> None:
+    broken = plan(read=Capacity.autoscaled(min=12, max=11), write=Capacity.fixed(0))
+    message = (
+        "Shop/Orders: table read max: got 11, allowed: 12 (min) or more; raise max or lower min "
+        f"[highwater:maxBelowMin]\nShop/Orders: table write units: got 0, {UNITS}"
+    )
+    with pytest.raises(PlanError, match=f"^{re.escape(message)}$") as refused:
+        checked(broken, "Shop/Orders")
+    assert refused.value.findings == check(broken)
+    assert isinstance(refused.value, ValueError)

@@ -1,0 +1,106 @@
+"""Local time and instants around clock changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from highwater.core.zones import Gap, changes, constant_shift, find_zone, gaps, instant, similar_zone
+
+
+@pytest.mark.parametrize(
+    ("timezone", "wall", "expected"),
+    [
+        pytest.param("UTC", "2027-03-28T02:30", "2027-03-28T02:30", id="UTC never changes"),
+        pytest.param("Asia/Kolkata", "2027-03-28T02:30", "2027-03-27T21:00", id="Kolkata is 5:30 ahead"),
+        pytest.param("Europe/Berlin", "2027-03-28T01:59", "2027-03-28T00:59", id="Berlin, before the gap"),
+        pytest.param("Europe/Berlin", "2027-03-28T02:00", "2027-03-28T01:00", id="Berlin, the gap begins"),
+        pytest.param("Europe/Berlin", "2027-03-28T02:59", "2027-03-28T01:00", id="Berlin, the gap ends"),
+        pytest.param("Europe/Berlin", "2027-03-28T03:00", "2027-03-28T01:00", id="Berlin, after the gap"),
+        pytest.param("Europe/Berlin", "2027-10-31T02:00", "2027-10-31T00:00", id="Berlin, first coming, not second"),
+        pytest.param("Europe/Berlin", "2027-10-31T02:59", "2027-10-31T00:59", id="Berlin, end of the first coming"),
+        pytest.param("Europe/Berlin", "2027-10-31T03:00", "2027-10-31T02:00", id="Berlin, after both comings"),
+        pytest.param("America/New_York", "2027-03-14T02:30", "2027-03-14T07:00", id="New York, skipped"),
+        pytest.param("America/New_York", "2027-11-07T01:30", "2027-11-07T05:30", id="New York, repeated"),
+        pytest.param("Australia/Lord_Howe", "2027-10-03T02:00", "2027-10-02T15:30", id="Lord Howe, the gap begins"),
+        pytest.param("Australia/Lord_Howe", "2027-10-03T02:29", "2027-10-02T15:30", id="Lord Howe, the gap ends"),
+        pytest.param("Australia/Lord_Howe", "2027-10-03T02:30", "2027-10-02T15:30", id="Lord Howe, half an hour on"),
+        pytest.param("Australia/Lord_Howe", "2027-10-03T02:31", "2027-10-02T15:31", id="Lord Howe, a minute later"),
+        pytest.param("Australia/Lord_Howe", "2027-04-04T01:45", "2027-04-03T14:45", id="Lord Howe, repeated"),
+        pytest.param("Australia/Lord_Howe", "2027-04-04T02:00", "2027-04-03T15:30", id="Lord Howe, after both"),
+        pytest.param("Africa/Cairo", "2027-04-30T00:00", "2027-04-29T22:00", id="Cairo, midnight is skipped"),
+        pytest.param("Africa/Cairo", "2027-04-30T00:59", "2027-04-29T22:00", id="Cairo, the hour after midnight"),
+        pytest.param("Africa/Cairo", "2027-10-28T23:30", "2027-10-28T20:30", id="Cairo, repeated before midnight"),
+        pytest.param("America/Havana", "2027-03-14T00:30", "2027-03-14T05:00", id="Havana, midnight is skipped"),
+        pytest.param("America/Havana", "2027-11-07T00:30", "2027-11-07T04:30", id="Havana, midnight twice"),
+        pytest.param("America/Santiago", "2027-09-05T00:00", "2027-09-05T04:00", id="Santiago, midnight is skipped"),
+        pytest.param("Antarctica/Troll", "2027-03-28T02:30", "2027-03-28T01:00", id="Troll, a gap of two hours"),
+        pytest.param("Pacific/Apia", "2011-12-30T12:00", "2011-12-30T10:00", id="Apia, a day is skipped"),
+    ],
+)
+def test_instant_of_a_local_time_follows_the_rule(timezone: str, wall: str, expected: str) -> None:
+    at = instant(datetime.fromisoformat(wall), ZoneInfo(timezone))
+    assert at == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+    assert at.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("timezone", "expected"),
+    [
+        pytest.param("UTC", (), id="none"),
+        pytest.param("Europe/Berlin", (Gap(6 * 1440 + 120, 6 * 1440 + 180),), id="Sunday 02:00 to 03:00"),
+        pytest.param("Australia/Lord_Howe", (Gap(6 * 1440 + 120, 6 * 1440 + 150),), id="Sunday 02:00 to 02:30"),
+        pytest.param("Africa/Cairo", (Gap(4 * 1440, 4 * 1440 + 60),), id="Friday 00:00 to 01:00"),
+        pytest.param("America/Havana", (Gap(6 * 1440, 6 * 1440 + 60),), id="Sunday 00:00 to 01:00"),
+    ],
+)
+def test_gaps_of_a_zone_are_what_its_clocks_skip(timezone: str, expected: tuple[Gap, ...]) -> None:
+    assert gaps(ZoneInfo(timezone)) == expected
+
+
+def test_changes_of_a_year_tell_instant_and_both_offsets() -> None:
+    hour = timedelta(hours=1)
+    assert [change for change in changes(ZoneInfo("Europe/Berlin")) if change[0].year == 2027] == [
+        (datetime(2027, 3, 28, 1, tzinfo=UTC), hour, 2 * hour),
+        (datetime(2027, 10, 31, 1, tzinfo=UTC), 2 * hour, hour),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "reference", "minutes"),
+    [
+        pytest.param("Europe/Berlin", "Europe/London", 60, id="an hour ahead all year"),
+        pytest.param("Europe/London", "Europe/Berlin", -60, id="an hour behind all year"),
+        pytest.param("Asia/Kolkata", "UTC", 330, id="neither ever changes"),
+        pytest.param("Europe/Berlin", "Europe/Paris", 0, id="the same clock"),
+        pytest.param("Europe/Berlin", "America/New_York", None, id="changes on other days"),
+        pytest.param("America/Havana", "America/New_York", None, id="changes two hours earlier"),
+        pytest.param("Australia/Lord_Howe", "Australia/Sydney", None, id="changes by half as much"),
+        pytest.param("Europe/Berlin", "UTC", None, id="only one of them changes"),
+    ],
+)
+def test_constant_shift_is_told_only_where_it_never_changes(zone: str, reference: str, minutes: int | None) -> None:
+    expected = None if minutes is None else timedelta(minutes=minutes)
+    assert constant_shift(ZoneInfo(zone), ZoneInfo(reference)) == expected
+
+
+@pytest.mark.parametrize("name", ["", "Mars/Base", "../UTC", "/etc/localtime", "Europe", "a\0b", "Europe/Berlin "])
+def test_find_zone_of_what_is_no_zone_is_none(name: str) -> None:
+    assert find_zone(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("Europe/Belrin", "Europe/Berlin", id="letters swapped"),
+        pytest.param("Asia/Calcuta", "Asia/Calcutta", id="letter left out"),
+        pytest.param("utc", "UTC", id="small letters"),
+        pytest.param("New York", "America/New_York", id="place alone"),
+        pytest.param("PST", "UTC", id="abbreviation, which is no name"),
+        pytest.param("???", "UTC", id="an example where nothing is near"),
+    ],
+)
+def test_similar_zone_is_the_nearest_name(name: str, expected: str) -> None:
+    assert similar_zone(name) == expected

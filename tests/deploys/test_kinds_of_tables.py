@@ -1,0 +1,107 @@
+"""Every kind of table that can be managed, in one stack, deployed and seen through boto3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cdk_cli import CdkCli
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud")]
+
+APP = """
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from cdk_highwater import Capacity, CapacityManaged, HighWaterMark, Window, manage_capacity
+
+app = cdk.App()
+stack = cdk.Stack(app, "Kinds", env=cdk.Environment(account="000000000000", region="us-east-1"))
+floor = cdk.CfnParameter(stack, "Floor", type="Number", default=21)
+key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+
+raw = dynamodb.CfnTable(
+    stack,
+    "Raw",
+    table_name="kinds-raw",
+    key_schema=[dynamodb.CfnTable.KeySchemaProperty(attribute_name="pk", key_type="HASH")],
+    attribute_definitions=[dynamodb.CfnTable.AttributeDefinitionProperty(attribute_name="pk", attribute_type="S")],
+    provisioned_throughput=dynamodb.CfnTable.ProvisionedThroughputProperty(
+        read_capacity_units=3, write_capacity_units=4
+    ),
+)
+manage_capacity(
+    raw,
+    read=Capacity.autoscaled(min=floor.value_as_number, max=210),
+    write=Capacity.autoscaled(min=22, max=220),
+    windows=[Window.daily("noon", start="11:00", end="11:30", timezone="UTC", write_min=200)],
+)
+
+mixed = dynamodb.Table(stack, "Mixed", table_name="kinds-mixed", partition_key=key)
+mixed.add_global_secondary_index(
+    index_name="by-day", partition_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING)
+)
+mixed.with_(CapacityManaged(read=Capacity.fixed(units=31), write=Capacity.autoscaled(min=32, max=320)))
+
+world = dynamodb.TableV2(
+    stack,
+    "World",
+    table_name="kinds-world",
+    partition_key=key,
+    billing=dynamodb.Billing.provisioned(
+        read_capacity=dynamodb.Capacity.fixed(5), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
+    ),
+)
+manage_capacity(
+    world,
+    read=Capacity.autoscaled(min=41, max=410),
+    write=Capacity.autoscaled(min=42, max=420, target_utilization_percent=57),
+    high_water_mark=HighWaterMark.units(read=400, write=401),
+)
+app.synth()
+"""
+
+
+def test_every_kind_of_table_has_its_targets_capacities_and_marks(bootstrapped: CdkCli, tmp_path: Path) -> None:
+    app = tmp_path / "kinds.py"
+    app.write_text(APP)
+    bootstrapped.go_to_noon()
+    bootstrapped.deploy(app)
+    cloud = bootstrapped.cloud
+    targets = cloud.client("application-autoscaling").describe_scalable_targets(
+        ServiceNamespace="dynamodb",
+        ResourceIds=[
+            "table/kinds-raw",
+            "table/kinds-mixed",
+            "table/kinds-mixed/index/by-day",
+            "table/kinds-world",
+        ],
+    )["ScalableTargets"]
+    assert {
+        (target["ResourceId"].removeprefix("table/kinds-"), target["ScalableDimension"].split(":")[2]): (
+            target["MinCapacity"],
+            target["MaxCapacity"],
+        )
+        for target in targets
+    } == {
+        ("raw", "ReadCapacityUnits"): (21, 210),
+        ("raw", "WriteCapacityUnits"): (22, 220),
+        ("mixed", "ReadCapacityUnits"): (31, 31),
+        ("mixed", "WriteCapacityUnits"): (32, 320),
+        ("mixed/index/by-day", "ReadCapacityUnits"): (31, 31),
+        ("mixed/index/by-day", "WriteCapacityUnits"): (32, 320),
+        ("world", "ReadCapacityUnits"): (41, 410),
+        ("world", "WriteCapacityUnits"): (42, 420),
+    }
+    tables = {
+        name: cloud.client("dynamodb").describe_table(TableName=f"kinds-{name}")["Table"]
+        for name in ("raw", "mixed", "world")
+    }
+    assert {
+        name: (
+            table["ProvisionedThroughput"]["ReadCapacityUnits"],
+            table["ProvisionedThroughput"]["WriteCapacityUnits"],
+            table["WarmThroughput"]["WriteUnitsPerSecond"],
+        )
+        for name, table in tables.items()
+    } == {"raw": (21, 22, 200), "mixed": (31, 32, 32), "world": (41, 42, 401)}

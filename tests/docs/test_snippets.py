@@ -1,0 +1,128 @@
+"""Every snippet of README.md and docs/ runs, and prints what the page says that it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+
+import cdk_highwater
+from highwater.core import Plan, bounds_at
+from tests.cdk_cli import ROOT
+from tests.constructs.template_view import messages, new_stack
+
+_FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A fenced block of a page, and what stands in the `text` block right behind it."""
+
+    page: str
+    number: int
+    language: str
+    code: str
+    said: str | None
+
+
+def _snippets() -> Iterator[Snippet]:
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/*/README.md"))]:
+        blocks = [(match[1], match[2]) for match in _FENCE.finditer(path.read_text())]
+        for number, (language, code) in enumerate(blocks):
+            behind = blocks[number + 1] if number + 1 < len(blocks) else ("", "")
+            said = behind[1] if behind[0] == "text" else None
+            yield Snippet(str(path.relative_to(ROOT)), number, language, code, said)
+
+
+def _of(language: str) -> list[Any]:
+    return [
+        pytest.param(snippet, id=f"{snippet.page}-{snippet.number}")
+        for snippet in _snippets()
+        if snippet.language == language
+    ]
+
+
+@pytest.mark.parametrize("snippet", _of("python"))
+def test_python_snippet_runs_and_says_what_the_page_says(snippet: Snippet) -> None:
+    stack = new_stack()
+    names: dict[str, Any] = {name: getattr(cdk_highwater, name) for name in cdk_highwater.__all__}
+    names |= {
+        "cdk": cdk,
+        "dynamodb": dynamodb,
+        "iam": iam,
+        "stack": stack,
+        "Plan": Plan,
+        "bounds_at": bounds_at,
+        "datetime": datetime,
+        "__name__": "snippet",
+    }
+    exec(compile(snippet.code, snippet.page, "exec"), names)  # noqa: S102 - the project's own pages
+    said = [text for kind in ("error", "warning", "info") for text in messages(names["stack"], kind)]
+    if snippet.said is not None:
+        assert said == snippet.said.splitlines()
+    else:
+        assert [text for text in said if "warmUpCharge" not in text] == [], "a snippet works, unless the page says not"
+
+
+def test_every_text_block_stands_behind_a_snippet_that_says_it() -> None:
+    blocks = list(_snippets())
+    texts = [snippet for snippet in blocks if snippet.language == "text"]
+    compared = [snippet for snippet in blocks if snippet.said is not None and snippet.language == "python"]
+    assert len(texts) == len(compared) > 0
+
+
+def test_pages_hold_no_other_kind_of_block() -> None:
+    assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh"}
+
+
+@pytest.mark.cloud
+@pytest.mark.xdist_group("cloud")
+@pytest.mark.parametrize("snippet", _of("sh"))
+def test_shell_snippet_runs_as_printed(snippet: Snippet, tmp_path: Path) -> None:
+    """All of a block in one shell; what would run these tests again or install packages is looked up instead."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    lines = []
+    for line in snippet.code.splitlines():
+        if line.startswith("make "):
+            assert line.split()[1] in targets
+        elif line.startswith("pip install "):
+            assert re.fullmatch(r"pip install '?(cdk-highwater|highwater-runtime|highwater-lab)(\[\w+\])?'?", line), (
+                line
+            )
+        elif not line.startswith("git clone"):
+            # the AWS CLI pins a botocore of its own and cannot be in the same environment as MiniStack
+            lines.append(f"{sys.executable} -c {_BOTO3!r}" if line == "aws dynamodb list-tables" else line)
+    if not lines:
+        return
+    path = f"{Path(sys.executable).parent}:{ROOT / 'node_modules' / '.bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(lines)],
+        cwd=ROOT,
+        env=os.environ
+        | {
+            "PATH": path,
+            "HOME": str(tmp_path),
+            "XDG_STATE_HOME": str(tmp_path),
+            "CDK_OUTDIR": str(tmp_path / "cdk.out"),
+            "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+_BOTO3 = 'import boto3; assert boto3.client("dynamodb").list_tables()["TableNames"]'

@@ -1,0 +1,93 @@
+"""`make demo`: ends well, and ends with status 1 where what it sees differs from the plan."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import signal
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from highwater_lab.local import LocalCloud
+from highwater_lab.local.cloud import is_port_taken
+from tests.cdk_cli import ROOT
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("demo")]
+
+
+@pytest.fixture(scope="module")
+def demo() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "bulk_load" / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["demo"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None:
+    output = io.StringIO()
+    with LocalCloud() as cloud:
+        status = demo.Demo(cloud, Console(file=output, width=140)).run()
+    text = output.getvalue()
+    assert status == 0, text
+    for title in (
+        "Tables and indexes",
+        "Scalable targets",
+        "Scheduled actions",
+        "table write: floor over the next seven days (units/s, log scale)",
+        "Monday, New York time",
+        "Scaling activities",
+        "everything seen is as planned",
+    ):
+        assert title in text
+    assert demo.PICTURE.exists()
+
+
+def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType) -> None:
+    class Meddled(demo.Demo):  # type: ignore[misc, name-defined] # loaded from a file
+        """Somebody deletes the action that opens the bulk load's window, right after the deploy."""
+
+        def _find(self, out: Any) -> Any:
+            deployed = super()._find(out)
+            self._autoscaling.delete_scheduled_action(
+                ServiceNamespace="dynamodb",
+                ResourceId=f"table/{deployed.table}",
+                ScalableDimension="dynamodb:table:WriteCapacityUnits",
+                ScheduledActionName="MON-FRI 0455 America.New_York min 18000 max 20000",
+            )
+            return deployed
+
+    output = io.StringIO()
+    with LocalCloud() as cloud:
+        status = Meddled(cloud, Console(file=output, width=200)).run()
+    assert status == 1
+    differences = [line for line in output.getvalue().splitlines() if line.startswith("differs from the plan:")]
+    assert (
+        "differs from the plan: bounds of table write at 05:30: planned (18000, 20000), seen (100, 20000)"
+        in differences
+    )
+    assert "differs from the plan: capacity of table write at 05:30: planned 18000, seen 100" in differences
+    assert not any("table read" in line for line in differences)
+
+
+def test_demo_that_is_interrupted_says_so_in_one_line_and_leaves_no_cloud() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "bulk_load" / "demo.py")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        started = process.stdout.readline()
+        # as a terminal does: to the whole group
+        os.killpg(process.pid, signal.SIGINT)
+        rest = process.stdout.read()
+    port = int(started.rsplit(":", 1)[1])
+    assert (rest, process.returncode) == ("demo: interrupted\n", 130)
+    assert not is_port_taken(port)

@@ -1,0 +1,102 @@
+"""Serving events of a mark's custom resource to their very end: through every continuation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from highwater.aws.tables import Units
+from highwater.handlers import marks
+from highwater.handlers.cloudformation import Outcome, failure
+from highwater.handlers.patience import Patience
+from tests.handlers.bench import Bench
+
+HOUR = timedelta(hours=1, seconds=5)
+Wanted = dict[str | None, Units]
+
+
+class KilledError(BaseException):
+    """The process ended where it stood."""
+
+
+def marks_event(
+    request: str, table: str, wanted: Wanted, strategy: str = marks.PROVISION_AND_LOWER, old: Wanted | None = None
+) -> dict[str, Any]:
+    """An event as CloudFormation sends it."""
+    event: dict[str, Any] = {
+        "RequestType": request,
+        "ResourceType": "Custom::HighwaterMarks",
+        "LogicalResourceId": "Marks",
+        "StackId": "arn:aws:cloudformation:us-east-1:000000000000:stack/orders/1",
+        "RequestId": "8f2a",
+        "ResponseURL": "https://cloudformation.invalid/",
+        "ResourceProperties": _properties(table, wanted, strategy),
+    }
+    if request != "Create":
+        event["PhysicalResourceId"] = "Marks"
+    if old is not None:
+        event["OldResourceProperties"] = _properties(table, old, strategy)
+    return event
+
+
+def _properties(table: str, wanted: Wanted, strategy: str) -> dict[str, str]:
+    listed = [{"index": index, "read": units.read, "write": units.write} for index, units in wanted.items()]
+    return {"ServiceToken": "arn", "TableName": table, "Strategy": strategy, "Marks": json.dumps(listed)}
+
+
+@dataclass
+class Serving:
+    """Invokes as Lambda does: an invocation has so many seconds, each pause takes some, and some call the next.
+
+    Attributes:
+        seconds: How long an invocation has.
+        between: How far the cloud's clock goes on from one invocation to the next.
+        on_sleep: What else happens in a pause.
+        time_is_up_at: The pause, over all invocations, before which time is up all of a sudden; `None` for none.
+    """
+
+    bench: Bench
+    seconds: float = 60.0
+    between: timedelta = HOUR
+    on_sleep: Callable[[], None] = lambda: None
+    time_is_up_at: int | None = None
+    pauses: int = 0
+    invocations: int = 0
+    answers: list[Outcome] = field(default_factory=list)
+    _left: float = 0.0
+
+    def serve(self, event: dict[str, Any], most: int = 12) -> Outcome:
+        """Serve the event and its continuations, and return CloudFormation's one answer."""
+        self.answers = []
+        waiting = [event]
+        first = True
+        while waiting:
+            assert self.invocations < most, "it goes on for ever"
+            if not first and self.between:
+                self.bench.cloud.advance(self.between)
+            first = False
+            current = json.loads(json.dumps(waiting.pop(0)))
+            self.invocations += 1
+            self._left = self.seconds
+            try:
+                outcome = marks.serve(current, Patience(self._remaining, self._sleep), waiting.append)
+            except Exception as error:  # the handler answers for any
+                outcome = failure(str(error) or type(error).__name__)
+            if outcome is not None and not current.get("HighwaterAnswered"):
+                self.answers.append(outcome)
+        self.invocations = 0
+        assert len(self.answers) == 1, "CloudFormation waits for one answer and takes no second"
+        return self.answers[0]
+
+    def _remaining(self) -> float:
+        self.pauses += 1
+        if self.pauses == self.time_is_up_at:
+            self._left = 0.0
+        return self._left
+
+    def _sleep(self, seconds: float) -> None:
+        self._left -= seconds
+        self.on_sleep()

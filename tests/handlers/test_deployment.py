@@ -1,0 +1,325 @@
+"""The handler end to end, with a server on loopback in CloudFormation's place."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import boto3
+import pytest
+
+from highwater.aws import tables
+from highwater.aws.tables import Units
+from highwater.core import Capacity, Plan, Window
+from highwater.handlers import cloudformation, deployment, marks
+from tests.handlers.bench import Bench, Wire, answer, at, refusal, update_table
+from tests.handlers.serving import KilledError, marks_event
+
+TOO_LONG = 4096
+PLAN = Plan(
+    read=Capacity.autoscaled(min=5, max=500),
+    write=Capacity.autoscaled(min=7, max=700),
+    windows=(Window.daily("night", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0)),),
+).to_json()
+
+pytestmark = pytest.mark.usefixtures("bench")
+
+
+@dataclass
+class CloudFormation:
+    """What came to the response URL."""
+
+    port: int
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    raw: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+    status: int = 200
+
+    @property
+    def url(self) -> str:
+        """A response URL as presigned ones look."""
+        return f"http://127.0.0.1:{self.port}/arn%3Aaws?X-Amz-Signature=ab%2Fcd"
+
+
+@dataclass
+class Context:
+    """What Lambda gives of its context."""
+
+    milliseconds: int = 900_000
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.milliseconds
+
+
+@pytest.fixture
+def cloudformation_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudFormation]:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            heard.raw.append((self.command, self.path, dict(self.headers.items()), body))
+            heard.answers.append(json.loads(body))
+            self.send_response(heard.status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        heard = CloudFormation(server.server_address[1])
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield heard
+        server.shutdown()
+        thread.join()
+
+
+def _event(
+    server: CloudFormation, request: str, properties: dict[str, Any], kind: str = deployment.FLOORS_TYPE
+) -> dict[str, Any]:
+    event = marks_event(request, "unused", {}) | {"ResourceType": kind, "ResponseURL": server.url}
+    return event | {"LogicalResourceId": "OrdersFloors", "ResourceProperties": {"ServiceToken": "arn"} | properties}
+
+
+ANSWERED = {"HighwaterAnswered": True}
+
+
+def _progress(phase: str, invocations: int, failure: str | None) -> dict[str, Any]:
+    raised = ["the table to 400 RCU and 90 WCU"]
+    return {"phase": phase, "raising_invocations": invocations, "raised": raised, "failure": failure}
+
+
+def _marks_event(server: CloudFormation, request: str, table: str, strategy: str) -> dict[str, Any]:
+    return marks_event(request, table, {None: Units(400, 90)}, strategy) | {"ResponseURL": server.url}
+
+
+def test_handler_when_floors_are_asserted_answers_success_once(
+    bench: Bench, cloudformation_server: CloudFormation
+) -> None:
+    table = bench.make_table()
+    for dimension, low in (("Read", 5), ("Write", 7)):
+        bench.autoscaling.register_scalable_target(
+            ServiceNamespace="dynamodb",
+            ResourceId=f"table/{table}",
+            ScalableDimension=f"dynamodb:table:{dimension}CapacityUnits",
+            MinCapacity=low,
+            MaxCapacity=low * 100,
+        )
+    event = _event(cloudformation_server, "Create", {"TableName": table, "Plan": PLAN})
+    deployment.handler(event, Context())
+    (told,) = cloudformation_server.answers
+    assert told.pop("Reason").endswith(" UTC: table write to 140..700")
+    assert told == {
+        "Status": "SUCCESS",
+        "PhysicalResourceId": "OrdersFloors",
+        "StackId": event["StackId"],
+        "RequestId": event["RequestId"],
+        "LogicalResourceId": "OrdersFloors",
+    }
+    method, path, headers, _ = cloudformation_server.raw[0]
+    assert (method, path) == ("PUT", "/arn%3Aaws?X-Amz-Signature=ab%2Fcd"), "a presigned URL is taken to the letter"
+    assert headers.get("Content-Type", "") == "", "CloudFormation signs its URLs for an empty content type"
+
+
+@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
+def test_handler_when_marks_are_raised_answers_success_once(
+    bench: Bench, cloudformation_server: CloudFormation, strategy: str
+) -> None:
+    table = bench.make_table(Units(5, 7))
+    deployment.handler(_marks_event(cloudformation_server, "Create", table, strategy), Context())
+    (told,) = cloudformation_server.answers
+    assert (told["Status"], told["Reason"]) == ("SUCCESS", "raised the table to 400 RCU and 90 WCU")
+    assert bench.marks(table) == {None: Units(400, 90)}
+    assert bench.capacities(table) == {None: Units(5, 7)}
+
+
+@pytest.mark.parametrize("request_type", ["Update", "Delete"])
+def test_handler_when_the_resource_has_an_id_keeps_it(
+    bench: Bench, cloudformation_server: CloudFormation, request_type: str
+) -> None:
+    event = _marks_event(cloudformation_server, request_type, bench.make_table(), marks.WARM_THROUGHPUT)
+    deployment.handler(event | {"PhysicalResourceId": "given-before"}, Context())
+    assert cloudformation_server.answers[0]["PhysicalResourceId"] == "given-before"
+
+
+def test_handler_when_it_fails_keeps_the_id(cloudformation_server: CloudFormation) -> None:
+    event = _marks_event(cloudformation_server, "Update", "no-such-table", marks.WARM_THROUGHPUT)
+    deployment.handler(event | {"PhysicalResourceId": "given-before"}, Context())
+    (told,) = cloudformation_server.answers
+    assert told["PhysicalResourceId"] == "given-before", "a new id would make CloudFormation delete the old one"
+    assert (told["Status"], told["Reason"]) == ("FAILED", "table no-such-table does not exist")
+
+
+def test_handler_when_the_plan_is_unknown_answers_its_message(cloudformation_server: CloudFormation) -> None:
+    event = _event(cloudformation_server, "Create", {"TableName": "orders", "Plan": '{"version": 2}'})
+    deployment.handler(event, Context())
+    (told,) = cloudformation_server.answers
+    assert (told["Status"], told["Reason"]) == (
+        "FAILED",
+        "plan has version 2, this code reads 1; deploy both again",
+    )
+
+
+def test_handler_when_the_type_is_unknown_answers_what_to_do(cloudformation_server: CloudFormation) -> None:
+    deployment.handler(_event(cloudformation_server, "Create", {}, "Custom::Other"), Context())
+    (told,) = cloudformation_server.answers
+    assert (told["Status"], told["Reason"]) == (
+        "FAILED",
+        "unknown resource type 'Custom::Other'; deploy the stack with one version of cdk-highwater",
+    )
+
+
+def test_handler_when_an_error_has_no_text_answers_its_kind(
+    cloudformation_server: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> Any:
+        raise RuntimeError
+
+    monkeypatch.setattr("highwater.aws.tables.client", fail)
+    deployment.handler(_marks_event(cloudformation_server, "Create", "orders", marks.WARM_THROUGHPUT), Context())
+    assert cloudformation_server.answers[0]["Reason"] == "RuntimeError"
+
+
+def test_handler_when_floors_are_deleted_succeeds_without_any_call(
+    cloudformation_server: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(boto3, "client", fail)
+    deployment.handler(
+        _event(cloudformation_server, "Delete", {"TableName": "gone", "Plan": '{"version": 2}'}), Context()
+    )
+    (told,) = cloudformation_server.answers
+    assert (told["Status"], told["Reason"]) == ("SUCCESS", "nothing to undo: the targets go with the stack")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 9000, "é" * 9000, "\U0001f4a7" * 9000, '"\\' * 4500, "\x00\n" * 4500],
+    ids=["ascii", "accents", "emoji", "quotes", "control"],
+)
+def test_answer_when_the_reason_is_long_stays_below_the_limit(cloudformation_server: CloudFormation, text: str) -> None:
+    event = _event(cloudformation_server, "Create", {}) | {"PhysicalResourceId": "p" * 1024, "StackId": "s" * 300}
+    cloudformation.answer(event, cloudformation.failure(text))
+    body = cloudformation_server.raw[0][3]
+    assert len(body) <= TOO_LONG, f"{len(body)} bytes: CloudFormation refuses it, and the stack hangs for an hour"
+    assert text.startswith(cloudformation_server.answers[0]["Reason"].rstrip("….")), "cut between characters"
+    assert len(cloudformation_server.answers[0]["Reason"]) >= 150, "long enough to be read"
+
+
+def test_answer_when_the_reason_is_short_is_told_whole(cloudformation_server: CloudFormation) -> None:
+    text = "An error occurred (LimitExceededException): " + "Subscriber limit exceeded. " * 20
+    cloudformation.answer(_event(cloudformation_server, "Create", {}), cloudformation.failure(text))
+    assert cloudformation_server.answers[0]["Reason"] == text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("http://cloudformation.invalid/x?sig=1", id="http"),
+        pytest.param("file:///etc/passwd?sig=1", id="file"),
+        pytest.param("ftp://127.0.0.1/x?sig=1", id="ftp"),
+        pytest.param("http://localhost.other.invalid/x?sig=1", id="name-that-begins-with-localhost"),
+        pytest.param("http://127.0.0.1.other.invalid/x?sig=1", id="name-that-begins-with-loopback"),
+        pytest.param("http://localhost@other.invalid/x?sig=1", id="localhost-as-user"),
+        pytest.param("httpsx://other.invalid/x?sig=1", id="no-such-scheme"),
+    ],
+)
+def test_answer_when_the_url_is_neither_https_nor_loopback_is_refused(
+    cloudformation_server: CloudFormation, url: str
+) -> None:
+    event = _event(cloudformation_server, "Create", {}) | {"ResponseURL": url}
+    with pytest.raises(ValueError, match="not an https address") as refused:
+        cloudformation.answer(event, cloudformation.success("done"))
+    assert "sig=1" not in str(refused.value), "the signature is a secret"
+    assert cloudformation_server.answers == []
+
+
+def test_handler_when_the_url_is_refused_fails_loudly(cloudformation_server: CloudFormation) -> None:
+    event = _event(cloudformation_server, "Delete", {}) | {"ResponseURL": "file:///etc/passwd"}
+    with pytest.raises(ValueError, match=r"^refusing to answer at file://None: not an https address$"):
+        deployment.handler(event, Context())
+
+
+def test_handler_when_cloudformation_does_not_take_the_answer_fails_so_that_lambda_tries_again(
+    cloudformation_server: CloudFormation,
+) -> None:
+    cloudformation_server.status = 503
+    event = _event(cloudformation_server, "Delete", {})
+    with pytest.raises(OSError, match="503"):
+        deployment.handler(event, Context())
+    assert len(cloudformation_server.answers) == 1
+    assert cloudformation_server.answers[0]["Status"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("failed", [None, "the quota"], ids=["raised", "failed"])
+@pytest.mark.parametrize("standing", [True, False], ids=["goes-home", "table-gone"])
+def test_handler_when_answered_before_answers_nothing(
+    bench: Bench, cloudformation_server: CloudFormation, standing: bool, failed: str | None
+) -> None:
+    """What is left is the way down, whatever has been answered."""
+    home = Units(5, 7)
+    table = bench.make_table(home) if standing else "no-such-table"
+    if standing:
+        tables.write_raised_from(bench.dynamodb, tables.see_table(bench.dynamodb, table).arn, {None: home})
+        update_table(bench.dynamodb, table, None, Units(400, 90))
+    event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
+    deployment.handler(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, failed)}, Context())
+    assert cloudformation_server.answers == []
+    if standing:
+        assert bench.capacities(table) == {None: home}
+        assert not bench.has_note(table)
+
+
+def test_handler_when_it_fails_after_the_answer_raises_so_that_lambda_tries_again(
+    bench: Bench, cloudformation_server: CloudFormation
+) -> None:
+    event = _marks_event(cloudformation_server, "Create", bench.make_table(), marks.PROVISION_AND_LOWER)
+    bench.wire.fault = refusal("AccessDeniedException", "not authorized")
+    with pytest.raises(tables.TableRefusedError, match=r"^not authorized$"):
+        deployment.handler(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, None)}, Context())
+    assert cloudformation_server.answers == []
+
+
+def test_handler_when_time_is_up_invokes_itself_and_does_not_answer_yet(
+    bench: Bench, cloudformation_server: CloudFormation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lambda_wire = Wire(boto3.client("lambda"))
+    clients = {"lambda": lambda_wire.client, "application-autoscaling": bench.autoscaling}
+    monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
+    lambda_wire.fault = answer(202, b"")
+    table = bench.make_table(Units(5, 7))
+    bench.wire.fault = at(1, refusal("ResourceInUseException", "in use"), "UpdateTable")
+    event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
+    deployment.handler(event, Context(milliseconds=20_000))
+    assert cloudformation_server.answers == []
+    (call,) = lambda_wire.calls
+    assert call.request.url.endswith("/functions/highwater-deployment/invocations")
+    assert call.request.headers["X-Amz-Invocation-Type"] in ("Event", b"Event")
+    assert call.body == event | {
+        "HighwaterProgress": {"phase": "raising", "raising_invocations": 1, "raised": [], "failure": None}
+    }
+    deployment.handler(call.body, Context())
+    (told,) = cloudformation_server.answers
+    assert (told["Status"], told["Reason"]) == ("SUCCESS", "raised the table to 400 RCU and 90 WCU")
+    assert bench.capacities(table) == {None: Units(5, 7)}
+
+
+def test_handler_when_the_process_ends_does_not_answer(bench: Bench, cloudformation_server: CloudFormation) -> None:
+    def killed(_call: Any) -> Any:
+        raise KilledError
+
+    bench.wire.fault = killed
+    event = _marks_event(cloudformation_server, "Create", bench.make_table(), marks.WARM_THROUGHPUT)
+    with pytest.raises(KilledError):
+        deployment.handler(event, Context())
+    assert cloudformation_server.answers == [], "Lambda repeats the event, which then answers"

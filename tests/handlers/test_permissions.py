@@ -1,0 +1,58 @@
+"""What the handlers call against what the synthesized role allows: the local cloud checks no permissions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import assertions
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, HighWaterTable, PreWarmStrategy, Window
+from highwater.aws.tables import Units
+from tests.handlers.bench import Bench
+from tests.handlers.serving import Serving, marks_event
+
+
+@lru_cache
+def _allowed(strategy: PreWarmStrategy) -> frozenset[str]:
+    stack = cdk.Stack(cdk.App(), "Orders")
+    HighWaterTable(
+        stack,
+        "Table",
+        partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+        read=Capacity.autoscaled(min=5, max=500),
+        write=Capacity.autoscaled(min=7, max=700),
+        windows=[Window.daily("night", start="02:00", end="04:00", timezone="UTC", read_min=400, write_min=90)],
+        pre_warm_strategy=strategy,
+    )
+    policies: Any = assertions.Template.from_stack(stack).find_resources("AWS::IAM::Policy")
+    return frozenset(
+        action
+        for policy in policies.values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    )
+
+
+@pytest.mark.parametrize("strategy", list(PreWarmStrategy), ids=str)
+@pytest.mark.parametrize("request_type", ["Create", "Update", "Delete"])
+def test_marks_when_served_call_only_what_the_role_allows(
+    bench: Bench, strategy: PreWarmStrategy, request_type: str
+) -> None:
+    table = bench.make_table(Units(5, 7))
+    event = marks_event(request_type, table, {None: Units(400, 90)}, str(strategy))
+    assert Serving(bench).serve(event).ok
+    called = {f"dynamodb:{operation}" for operation in bench.wire.operations}
+    assert called - _allowed(strategy) == set(), "AWS denies the call, and every deploy of this strategy fails"
+
+
+@pytest.mark.parametrize("strategy", list(PreWarmStrategy), ids=str)
+def test_marks_when_a_strategy_is_changed_may_still_finish_the_way_down(
+    strategy: PreWarmStrategy,
+) -> None:
+    """A raise of the old strategy may be under way; by then the role has only what the new one asks for."""
+    needed = {"dynamodb:DescribeTable", "dynamodb:UpdateTable", "dynamodb:ListTagsOfResource", "dynamodb:UntagResource"}
+    assert needed | {"lambda:InvokeFunction"} <= _allowed(strategy)

@@ -1,0 +1,104 @@
+"""The three wheels, installed into an empty virtual environment outside the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.cdk_cli import ROOT
+
+pytestmark = pytest.mark.xdist_group("distributions")
+
+PARTS = {".": "cdk_highwater", "lambda_src": "highwater", "lab_src": "highwater_lab"}
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("dist")
+    built = {}
+    for part, package in PARTS.items():
+        target = folder / package
+        subprocess.run(
+            [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(target), str(ROOT / part)],
+            check=True,
+            capture_output=True,
+        )
+        built[package] = next(target.glob("*.whl"))
+    return built
+
+
+@pytest.mark.parametrize(("part", "package"), PARTS.items())
+def test_wheel_holds_its_package_whole_and_nothing_else(wheels: dict[str, Path], part: str, package: str) -> None:
+    source = ROOT / ("constructs_pkg" if part == "." else part)
+    wanted = {
+        str(path.relative_to(source))
+        for path in (source / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    names = set(zipfile.ZipFile(wheels[package]).namelist())
+    assert {name for name in names if ".dist-info/" not in name} == wanted
+
+
+def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, Path], tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    constraints = tmp_path / "constraints.txt"
+    locked = (ROOT / "requirements-dev.txt").read_text()
+    constraints.write_text("\n".join(re.findall(r"^([\w.-]+==\S+(?: ; .*?)?) \\$", locked, re.MULTILINE)))
+    subprocess.run(
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--constraint",
+            str(constraints),
+            str(wheels["cdk_highwater"]),
+            str(wheels["highwater"]),
+            f"{wheels['highwater_lab']}[local]",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    app = tmp_path / "app.py"
+    app.write_text((ROOT / "examples" / "bulk_load" / "app.py").read_text())
+    out = tmp_path / "cdk.out"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(
+        [str(python), str(app)],
+        cwd=tmp_path,
+        env=clean | {"CDK_OUTDIR": str(out), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    template = json.loads((out / "BulkLoad.template.json").read_text())
+    types = sorted(resource["Type"] for resource in template["Resources"].values())
+    assert types.count("AWS::ApplicationAutoScaling::ScalableTarget") == 2
+    assert "Custom::HighwaterFloors" in types
+    asset = next(path for path in out.iterdir() if path.name.startswith("asset."))
+    assert (asset / "highwater" / "handlers" / "deployment.py").exists()
+
+    said = subprocess.run(
+        [str(environment / "bin" / "highwater"), "local", "status"],
+        cwd=tmp_path,
+        env=clean | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (said.returncode, said.stderr) == (
+        2,
+        "highwater local: no local cloud runs; start one with: highwater local up\n",
+    )

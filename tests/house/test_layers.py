@@ -1,0 +1,84 @@
+"""The arrows of the house: who may import whom."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cdk_cli import ROOT
+
+RUNTIME = ROOT / "lambda_src" / "highwater"
+# folder: what it may import beside the standard library and itself
+ALLOWED = {
+    RUNTIME / "core": {"highwater.core"},
+    RUNTIME / "aws": {"highwater.core", "highwater.aws", "boto3", "botocore", "mypy_boto3_*"},
+    RUNTIME / "handlers": {"highwater.core", "highwater.aws", "highwater.handlers", "boto3", "mypy_boto3_*"},
+    RUNTIME / "cli": {"highwater.core", "highwater.aws", "highwater.cli", "boto3", "click", "rich"},
+    ROOT / "constructs_pkg" / "cdk_highwater": {
+        "highwater",
+        "highwater.core",
+        "cdk_highwater",
+        "aws_cdk",
+        "constructs",
+        "jsii",
+    },
+    ROOT / "lab_src" / "highwater_lab": {
+        "highwater.core",
+        "highwater_lab",
+        "boto3",
+        "click",
+        "hypercorn",
+        "matplotlib",
+        "ministack",
+        "rich",
+    },
+}
+STANDARD = set(__import__("sys").stdlib_module_names)
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+
+
+def _is_allowed(module: str, allowed: set[str]) -> bool:
+    if module.split(".")[0] in STANDARD:
+        return True
+    return any(
+        module == name or module.startswith(f"{name}.") or (name.endswith("*") and module.startswith(name[:-1]))
+        for name in allowed
+        if name != "highwater" or module == "highwater"
+    )
+
+
+@pytest.mark.parametrize("folder", ALLOWED, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_folder_imports_only_what_its_arrows_allow(folder: Path) -> None:
+    files = sorted(folder.rglob("*.py"))
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in files
+        for module in _imports(path)
+        if not _is_allowed(module, ALLOWED[folder])
+    ]
+    assert wrong == []
+    assert files
+
+
+def test_core_reads_no_clock_and_no_environment() -> None:
+    words = ("datetime.now(", "utcnow(", "time.time(", "os.environ", "import logging", "import random", "print(")
+    found = [
+        f"{path.name}: {word}" for path in (RUNTIME / "core").glob("*.py") for word in words if word in path.read_text()
+    ]
+    assert found == []
+
+
+def test_no_room_is_named_for_nothing() -> None:
+    names = {path.stem for part in ALLOWED for path in part.rglob("*.py")}
+    assert names.isdisjoint({"utils", "util", "helpers", "helper", "common", "misc", "manager"})

@@ -1,0 +1,49 @@
+"""What users may import: listed, sorted, documented, typed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+from tests.cdk_cli import ROOT
+
+PUBLIC = ["cdk_highwater", "highwater.core", "highwater_lab.local"]
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_listed_sorted_and_there(module: str) -> None:
+    imported = importlib.import_module(module)
+    assert imported.__all__ == sorted(imported.__all__)
+    assert [name for name in imported.__all__ if not hasattr(imported, name)] == []
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_all_that_the_module_shows(module: str) -> None:
+    imported = importlib.import_module(module)
+    shown = {name for name, value in vars(imported).items() if not name.startswith("_") and not inspect.ismodule(value)}
+    assert shown == set(imported.__all__)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_documented(module: str) -> None:
+    imported = importlib.import_module(module)
+    bare = [name for name in imported.__all__ if not inspect.getdoc(getattr(imported, name))]
+    assert bare == []
+
+
+@pytest.mark.parametrize("package", ["constructs_pkg/cdk_highwater", "lambda_src/highwater", "lab_src/highwater_lab"])
+def test_package_says_that_it_is_typed(package: str) -> None:
+    assert (ROOT / package / "py.typed").exists()
+
+
+def test_distributions_have_one_version() -> None:
+    import tomllib
+
+    versions = {
+        tomllib.loads((ROOT / part / "pyproject.toml").read_text())["project"]["version"]
+        for part in (".", "lambda_src", "lab_src")
+    }
+    assert len(versions) == 1
+    assert f"## [{versions.pop()}]" in (ROOT / "CHANGELOG.md").read_text()

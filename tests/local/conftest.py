@@ -1,0 +1,32 @@
+"""One local cloud per module of tests, as its clock goes only ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from highwater_lab.local import LocalCloud
+from tests.local.world import World, client
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def clients(cloud: LocalCloud) -> Iterator[dict[str, Any]]:
+    made = {name: client(cloud, name) for name in ("application-autoscaling", "dynamodb", "cloudformation")}
+    yield made
+    for one in made.values():
+        one.close()
+
+
+@pytest.fixture
+def world(cloud: LocalCloud, clients: dict[str, Any]) -> Iterator[World]:
+    made = World(cloud, clients["application-autoscaling"], clients["dynamodb"])
+    yield made
+    made.forget()

@@ -1,0 +1,611 @@
+"""Stacks with scalable targets, policies and tables, through CloudFormation."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.local.world import (
+    INDEX_READ,
+    MINUTE,
+    READ,
+    WRITE,
+    World,
+    index_definition,
+    key,
+    unique,
+    units,
+    warmth,
+)
+
+Resources = dict[str, Any]
+_NIGHTLY = "cron(0 3 * * ? *)"
+_DONE = ("_COMPLETE", "_FAILED")
+
+
+class Stack:
+    """One stack, created, updated and deleted; each waits until it is done and returns the status."""
+
+    def __init__(self, cloudformation: Any) -> None:
+        self._cloudformation = cloudformation
+        self.name = unique("stack")
+
+    def create(self, **resources: Any) -> str:
+        self._cloudformation.create_stack(StackName=self.name, TemplateBody=_template(resources))
+        return self._wait()
+
+    def update(self, **resources: Any) -> str:
+        self._cloudformation.update_stack(StackName=self.name, TemplateBody=_template(resources))
+        return self._wait()
+
+    def delete(self) -> str:
+        found = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]["StackId"]
+        self._cloudformation.delete_stack(StackName=self.name)
+        return self._wait(found)
+
+    def physical_id(self, logical_id: str) -> str:
+        answer = self._cloudformation.describe_stack_resource(StackName=self.name, LogicalResourceId=logical_id)
+        return str(answer["StackResourceDetail"]["PhysicalResourceId"])
+
+    def outputs(self) -> dict[str, str]:
+        found = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0].get("Outputs", [])
+        return {output["OutputKey"]: output["OutputValue"] for output in found}
+
+    def reasons(self) -> str:
+        """Why resources failed, newest first."""
+        events = self._cloudformation.describe_stack_events(StackName=self.name)["StackEvents"]
+        return "\n".join(
+            event.get("ResourceStatusReason", "") for event in events if event["ResourceStatus"].endswith("_FAILED")
+        )
+
+    def _wait(self, name: str | None = None) -> str:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            status = str(self._cloudformation.describe_stacks(StackName=name or self.name)["Stacks"][0]["StackStatus"])
+            if status.endswith(_DONE):
+                return status
+            time.sleep(0.02)
+        raise AssertionError(f"{self.name} is not done: {status}")
+
+
+def _template(resources: Resources) -> str:
+    outputs = {
+        name: {"Value": {"Ref": name}} for name, one in resources.items() if "ApplicationAutoScaling" in one["Type"]
+    }
+    return json.dumps({"Resources": resources, **({"Outputs": outputs} if outputs else {})})
+
+
+@pytest.fixture
+def make_stack(clients: dict[str, Any], world: World) -> Callable[[], Stack]:
+    del world  # forgets tables and targets at the end
+    return lambda: Stack(clients["cloudformation"])
+
+
+@pytest.fixture
+def stack(make_stack: Callable[[], Stack]) -> Stack:
+    return make_stack()
+
+
+def _target(resource: str, minimum: Any, maximum: Any, dim: str = READ, **more: Any) -> Resources:
+    return {
+        "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
+        "Properties": key(resource, dim) | {"MinCapacity": minimum, "MaxCapacity": maximum} | more,
+    }
+
+
+def _policy(name: str, value: Any = 70, **named: Any) -> Resources:
+    settings = {
+        "TargetValue": value,
+        "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBReadCapacityUtilization"},
+    }
+    return {
+        "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
+        "Properties": {
+            "PolicyName": name,
+            "PolicyType": "TargetTrackingScaling",
+            "TargetTrackingScalingPolicyConfiguration": settings,
+            **(named or {"ScalingTargetId": {"Ref": "Target"}}),
+        },
+    }
+
+
+def _action(name: str, minimum: Any = None, maximum: Any = None, schedule: str = _NIGHTLY, **more: Any) -> Resources:
+    bounds = {"MinCapacity": minimum, "MaxCapacity": maximum}
+    action = {member: units for member, units in bounds.items() if units is not None}
+    return {"ScheduledActionName": name, "Schedule": schedule, "ScalableTargetAction": action} | more
+
+
+def _table(name: str, read: Any = 40, write: Any = 41, index: Resources | None = None, **more: Any) -> Resources:
+    properties: Resources = {
+        "TableName": name,
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "ProvisionedThroughput": {"ReadCapacityUnits": read, "WriteCapacityUnits": write},
+    }
+    if index is not None:
+        properties["AttributeDefinitions"].append({"AttributeName": "city", "AttributeType": "S"})
+        properties["GlobalSecondaryIndexes"] = [index]
+    return {"Type": "AWS::DynamoDB::Table", "Properties": properties | more}
+
+
+def _actions(world: World, resource: str) -> dict[str, Any]:
+    found = world.autoscaling.describe_scheduled_actions(ServiceNamespace="dynamodb", ResourceId=resource)
+    return {action["ScheduledActionName"]: action for action in found["ScheduledActions"]}
+
+
+def _policies(world: World, resource: str) -> dict[str, Any]:
+    found = world.autoscaling.describe_scaling_policies(ServiceNamespace="dynamodb", ResourceId=resource)
+    return {policy["PolicyName"]: policy for policy in found["ScalingPolicies"]}
+
+
+def _targets(world: World) -> set[tuple[str, str]]:
+    found = world.autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]
+    return {(target["ResourceId"], target["ScalableDimension"]) for target in found}
+
+
+# the two types of Application Auto Scaling
+
+
+def test_target_and_policy_when_created_are_there_and_named_by_ref(world: World, stack: Stack) -> None:
+    table = world.table(40, 41)
+    resource = f"table/{table}"
+    start = world.now() + timedelta(days=2)
+    actions = [
+        _action("up", 9),
+        _action("down", None, 90, Timezone="Europe/Berlin", StartTime=f"{start:%Y-%m-%dT%H:%M:%SZ}"),
+    ]
+    target = _target(resource, 50, 900, ScheduledActions=actions)
+    assert stack.create(Target=target, Policy=_policy("tracking", 65)) == "CREATE_COMPLETE"
+    assert (world.bounds(resource), world.capacity(table)) == ((50, 900), (50, 41))
+    found = _actions(world, resource)
+    assert found["up"]["ScalableTargetAction"] == {"MinCapacity": 9}
+    assert found["down"]["ScalableTargetAction"] == {"MaxCapacity": 90}
+    assert (found["down"]["Timezone"], found["down"]["StartTime"]) == ("Europe/Berlin", start)
+    policy = _policies(world, resource)["tracking"]
+    assert policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 65
+    assert stack.outputs() == {"Target": f"{resource}|{READ}|dynamodb", "Policy": policy["PolicyARN"]}
+
+
+def test_policy_that_names_its_target_by_resource_is_put_on_it(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    policy = _policy("tracking", 65, **key(resource)) | {"DependsOn": "Target"}
+    assert stack.create(Target=_target(resource, 7, 900), Policy=policy) == "CREATE_COMPLETE"
+    assert list(_policies(world, resource)) == ["tracking"]
+
+
+def test_numbers_given_as_strings_are_numbers(world: World, stack: Stack) -> None:
+    table = world.table(40, 41)
+    resource = f"table/{table}"
+    target = _target(resource, "50", "900", ScheduledActions=[_action("up", "9", "90")])
+    assert stack.create(Target=target, Policy=_policy("tracking", "65.5")) == "CREATE_COMPLETE"
+    assert (world.bounds(resource), world.capacity(table)) == ((50, 900), (50, 41))
+    assert _actions(world, resource)["up"]["ScalableTargetAction"] == {"MinCapacity": 9, "MaxCapacity": 90}
+    assert _policies(world, resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 65.5
+
+
+def test_target_with_suspended_state_is_created_suspended(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    assert (
+        stack.create(Target=_target(resource, 7, 900, SuspendedState={"ScheduledScalingSuspended": "true"}))
+        == "CREATE_COMPLETE"
+    )
+    assert world.target(resource)["SuspendedState"]["ScheduledScalingSuspended"] is True
+
+
+def test_target_on_an_index_scales_the_index(world: World, stack: Stack) -> None:
+    table = world.table(40, 41, {"by-city": (60, 61)})
+    target = _target(f"table/{table}/index/by-city", 70, 900, INDEX_READ)
+    assert stack.create(Target=target) == "CREATE_COMPLETE"
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((40, 41), (70, 61))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"), [((60, 900), (60, 41)), ((7, 30), (30, 41)), ((7, 800), (50, 41))],
+    ids=["minimum-up", "maximum-down", "wider"],
+)  # fmt: skip
+def test_target_with_changed_bounds_is_updated_in_place_and_clamps(
+    world: World, stack: Stack, bounds: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    table = world.table(50, 41)
+    resource = f"table/{table}"
+    stack.create(Target=_target(resource, 20, 900), Policy=_policy("tracking"))
+    before = world.target(resource)
+    assert stack.update(Target=_target(resource, *bounds), Policy=_policy("tracking")) == "UPDATE_COMPLETE"
+    assert (world.bounds(resource), world.capacity(table)) == (bounds, expected)
+    assert world.target(resource)["ScalableTargetARN"] == before["ScalableTargetARN"]
+    assert list(_policies(world, resource)) == ["tracking"]
+
+
+def test_target_with_changed_actions_has_just_the_new_ones_after_an_update(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    old = [_action("kept", 9), _action("changed", 10), _action("removed", 11)]
+    new = [_action("kept", 9), _action("changed", None, 101, "rate(3 days)"), _action("added", 12)]
+    stack.create(Target=_target(resource, 7, 900, ScheduledActions=old))
+    kept = _actions(world, resource)["kept"]
+    assert stack.update(Target=_target(resource, 7, 900, ScheduledActions=new)) == "UPDATE_COMPLETE"
+    found = _actions(world, resource)
+    assert set(found) == {"kept", "changed", "added"}
+    assert found["kept"] == kept
+    assert (found["changed"]["Schedule"], found["changed"]["ScalableTargetAction"]) == (
+        "rate(3 days)",
+        {"MaxCapacity": 101},
+    )
+
+
+def test_target_that_lost_all_its_actions_has_none_after_an_update(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    stack.create(Target=_target(resource, 7, 900, ScheduledActions=[_action("up", 9)]))
+    assert stack.update(Target=_target(resource, 8, 900)) == "UPDATE_COMPLETE"
+    assert _actions(world, resource) == {}
+
+
+def test_action_that_lost_its_end_and_zone_in_the_template_has_none_after_an_update(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    end = f"{world.now() + timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}"
+    old = _action("up", 9, Timezone="Europe/Berlin", EndTime=end)
+    stack.create(Target=_target(resource, 7, 900, ScheduledActions=[old]))
+    stack.update(Target=_target(resource, 7, 900, ScheduledActions=[_action("up", 9)]))
+    assert "EndTime" not in _actions(world, resource)["up"]
+
+
+def test_policy_with_a_changed_value_is_updated_in_place(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    stack.create(Target=_target(resource, 7, 900), Policy=_policy("tracking", 60))
+    before = stack.physical_id("Policy")
+    assert stack.update(Target=_target(resource, 7, 900), Policy=_policy("tracking", 61)) == "UPDATE_COMPLETE"
+    assert stack.physical_id("Policy") == before
+    assert _policies(world, resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 61
+
+
+@pytest.mark.parametrize("what", ["resource", "dimension"])
+def test_target_of_another_resource_or_dimension_replaces_the_old_with_its_policy(
+    world: World, stack: Stack, what: str
+) -> None:
+    first, second = (f"table/{world.table(40, 41)}" for _ in range(2))
+    new = (second, READ) if what == "resource" else (first, WRITE)
+    stack.create(Target=_target(first, 7, 900), Policy=_policy("tracking"))
+    status = stack.update(Target=_target(new[0], 8, 800, new[1]), Policy=_policy("tracking"))
+    assert status == "UPDATE_COMPLETE"
+    assert _targets(world) == {new}
+    assert stack.outputs()["Target"] == f"{new[0]}|{new[1]}|dynamodb"
+    policy = _policies(world, new[0])["tracking"]
+    assert policy["ScalableDimension"] == new[1]
+
+
+def test_policy_with_another_name_replaces_the_old(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    stack.create(Target=_target(resource, 7, 900), Policy=_policy("old"))
+    before = stack.physical_id("Policy")
+    assert stack.update(Target=_target(resource, 7, 900), Policy=_policy("new")) == "UPDATE_COMPLETE"
+    assert list(_policies(world, resource)) == ["new"]
+    assert stack.physical_id("Policy") == _policies(world, resource)["new"]["PolicyARN"] != before
+
+
+def test_policy_removed_from_the_template_is_deleted_and_its_target_stays(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    stack.create(Target=_target(resource, 7, 900), Policy=_policy("tracking"))
+    assert stack.update(Target=_target(resource, 7, 900)) == "UPDATE_COMPLETE"
+    assert _policies(world, resource) == {}
+    assert world.bounds(resource) == (7, 900)
+
+
+def test_deleted_stack_leaves_capacity_and_nothing_else(world: World, stack: Stack) -> None:
+    table = world.table(40, 41)
+    resource = f"table/{table}"
+    stack.create(Target=_target(resource, 50, 900, ScheduledActions=[_action("up", 9)]), Policy=_policy("tracking"))
+    assert stack.delete() == "DELETE_COMPLETE"
+    assert (_targets(world), _actions(world, resource), _policies(world, resource)) == (set(), {}, {})
+    assert world.capacity(table) == (50, 41)
+
+
+def test_deleted_stack_whose_target_is_gone_already_is_deleted(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    stack.create(Target=_target(resource, 7, 900), Policy=_policy("tracking"))
+    world.autoscaling.deregister_scalable_target(**key(resource))
+    assert stack.delete() == "DELETE_COMPLETE"
+
+
+def test_target_that_exists_already_makes_the_creation_fail_and_stays_untouched(world: World, stack: Stack) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    world.register(resource, 20, 200)
+    world.put_action(resource, "mine", _NIGHTLY, 21)
+    assert stack.create(Target=_target(resource, 50, 900)) == "ROLLBACK_COMPLETE"
+    assert f"{resource}|{READ}|dynamodb already exists" in stack.reasons()
+    assert world.bounds(resource) == (20, 200)
+    assert list(_actions(world, resource)) == ["mine"]
+
+
+def test_second_stack_with_the_same_target_is_refused_and_the_first_keeps_it(
+    world: World, make_stack: Callable[[], Stack]
+) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    assert make_stack().create(Target=_target(resource, 7, 900)) == "CREATE_COMPLETE"
+    assert make_stack().create(Target=_target(resource, 8, 800)) == "ROLLBACK_COMPLETE"
+    assert world.bounds(resource) == (7, 900)
+
+
+@pytest.mark.parametrize(
+    ("resources", "reason"),
+    [
+        pytest.param(
+            lambda resource: {
+                "Target": _target(resource, 7, 900, ScheduledActions=[_action("a", 9), _action("b", 9, None, "never")])
+            },
+            "Invalid schedule expression: never",
+            id="an-action-with-a-bad-schedule",
+        ),
+        pytest.param(
+            lambda resource: {"Target": _target(resource, 7, 900), "Policy": _policy("tracking", 95)},
+            "Target utilization must be between 20 and 90 for DynamoDB",
+            id="a-policy-out-of-range",
+        ),
+        pytest.param(
+            lambda resource: {"Target": _target(resource, 9, 8)},
+            "Maximum capacity cannot be less than minimum capacity",
+            id="bounds-that-cross",
+        ),
+    ],
+)
+def test_creation_that_fails_rolls_back_and_leaves_no_target(
+    world: World, stack: Stack, resources: Callable[[str], Resources], reason: str
+) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    assert stack.create(**resources(resource)) == "ROLLBACK_COMPLETE"
+    assert reason in stack.reasons()
+    assert _targets(world) == set(), "a target left over would make the next deploy fail with 'already exists'"
+
+
+def test_creation_that_failed_can_be_repeated_with_a_right_template(
+    world: World, make_stack: Callable[[], Stack]
+) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    bad, good = (_target(resource, 7, 900, ScheduledActions=[_action("a", 9, None, text)]) for text in ("x", _NIGHTLY))
+    assert make_stack().create(Target=bad) == "ROLLBACK_COMPLETE"
+    assert make_stack().create(Target=good) == "CREATE_COMPLETE"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param({"Policy": _policy("tracking", 95)}, id="after-the-target-was-updated"),
+        pytest.param({"bad_action": True}, id="in-the-target-itself"),
+    ],
+)
+def test_update_that_fails_rolls_back_bounds_actions_and_policy(
+    world: World, stack: Stack, broken: dict[str, Any]
+) -> None:
+    resource = f"table/{world.table(40, 41)}"
+    old = _target(resource, 7, 900, ScheduledActions=[_action("kept", 9), _action("changed", 10)])
+    stack.create(Target=old, Policy=_policy("tracking", 60))
+    actions = [_action("changed", 99), _action("added", 12)]
+    if "bad_action" in broken:
+        actions.append(_action("bad", 13, None, "never"))
+    new = _target(resource, 8, 800, ScheduledActions=actions)
+    status = stack.update(Target=new, Policy=broken.get("Policy", _policy("tracking", 60)))
+    assert status == "UPDATE_ROLLBACK_COMPLETE"
+    assert world.bounds(resource) == (7, 900)
+    found = {name: action["ScalableTargetAction"] for name, action in _actions(world, resource).items()}
+    assert found == {"kept": {"MinCapacity": 9}, "changed": {"MinCapacity": 10}}
+    assert _policies(world, resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
+
+
+# tables
+
+
+def _put_items(world: World, table: str) -> None:
+    for number in range(3):
+        world.dynamodb.put_item(TableName=table, Item={"id": {"S": f"item-{number}"}, "city": {"S": "Lima"}})
+
+
+def _by_city(world: World, table: str) -> int:
+    answer = world.dynamodb.query(
+        TableName=table,
+        IndexName="by-city",
+        KeyConditionExpression="city = :city",
+        ExpressionAttributeValues={":city": {"S": "Lima"}},
+    )
+    return int(answer["Count"])
+
+
+def test_table_with_all_that_the_engine_leaves_out_has_it(world: World, stack: Stack) -> None:
+    table = unique("table")
+    status = stack.create(
+        Table=_table(
+            table,
+            "40",
+            "41",
+            index_definition("by-city", 60, 61) | {"WarmThroughput": warmth(610, 620)},
+            WarmThroughput={"ReadUnitsPerSecond": "400", "WriteUnitsPerSecond": "410"},
+            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+            TimeToLiveSpecification={"AttributeName": "expires", "Enabled": "true"},
+        )
+    )
+    assert status == "CREATE_COMPLETE"
+    assert (world.capacity(table), world.warm(table)) == ((40, 41), (400, 410))
+    assert (world.capacity(table, "by-city"), world.warm(table, "by-city")) == ((60, 61), (610, 620))
+    backups = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    ttl = world.dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    assert ttl == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
+    assert stack.delete() == "DELETE_COMPLETE"
+    assert table not in world.dynamodb.list_tables()["TableNames"]
+
+
+def test_table_with_changed_settings_keeps_its_items_and_has_them(world: World, stack: Stack) -> None:
+    table = unique("table")
+    stack.create(Table=_table(table))
+    _put_items(world, table)
+    status = stack.update(
+        Table=_table(
+            table,
+            45,
+            41,
+            WarmThroughput=warmth(400, 410),
+            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": "true"},
+            TimeToLiveSpecification={"AttributeName": "expires", "Enabled": True},
+        )
+    )
+    assert status == "UPDATE_COMPLETE"
+    assert (world.capacity(table), world.warm(table)) == ((45, 41), (400, 410))
+    backups = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    assert (
+        world.dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"
+    )
+    assert world.dynamodb.scan(TableName=table)["Count"] == 3
+
+
+def test_index_with_changed_capacity_in_the_template_keeps_items_and_budget(world: World, stack: Stack) -> None:
+    table = unique("table")
+    stack.create(Table=_table(table, index=index_definition("by-city", 60, 61)))
+    _put_items(world, table)
+    world.change(table, 59, 61, "by-city")
+    assert stack.update(Table=_table(table, index=index_definition("by-city", 30, 71))) == "UPDATE_COMPLETE"
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((40, 41), (30, 71))
+    assert world.decreases(table, "by-city") == 2, "an index made anew would have a fresh budget"
+    assert world.warm(table, "by-city") == (60, 71)
+    assert (world.dynamodb.scan(TableName=table)["Count"], _by_city(world, table)) == (3, 3)
+
+
+def test_index_whose_capacity_was_changed_by_auto_scaling_keeps_it_over_an_update(world: World, stack: Stack) -> None:
+    table = unique("table")
+    stack.create(Table=_table(table, index=index_definition("by-city", 60, 61)))
+    _put_items(world, table)
+    world.register(f"table/{table}/index/by-city", 300, 900, INDEX_READ)
+    world.register(f"table/{table}", 310, 900, WRITE)
+    ttl = {"AttributeName": "expires", "Enabled": True}
+    status = stack.update(Table=_table(table, index=index_definition("by-city", 60, 61), TimeToLiveSpecification=ttl))
+    assert status == "UPDATE_COMPLETE"
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((40, 310), (300, 61))
+    assert _by_city(world, table) == 3
+
+
+def test_index_with_raised_warm_throughput_in_the_template_has_it(world: World, stack: Stack) -> None:
+    table = unique("table")
+    index = index_definition("by-city", 60, 61)
+    stack.create(Table=_table(table, index=index | {"WarmThroughput": warmth(610, 620)}))
+    assert stack.update(Table=_table(table, index=index | {"WarmThroughput": warmth(710, 720)})) == "UPDATE_COMPLETE"
+    assert world.warm(table, "by-city") == (710, 720)
+
+
+def test_index_added_in_the_template_with_warm_throughput_has_it(world: World, stack: Stack) -> None:
+    table = unique("table")
+    stack.create(Table=_table(table))
+    index = index_definition("by-city", 60, 61) | {"WarmThroughput": warmth(610, 620)}
+    assert stack.update(Table=_table(table, index=index)) == "UPDATE_COMPLETE"
+    assert (world.capacity(table, "by-city"), world.warm(table, "by-city")) == ((60, 61), (610, 620))
+
+
+def test_table_whose_decreases_are_used_up_makes_a_lower_template_fail_and_roll_back(
+    world: World, stack: Stack
+) -> None:
+    world.start_a_day()
+    table = unique("table")
+    stack.create(Table=_table(table))
+    world.use_decreases(table)
+    assert stack.update(Table=_table(table, 20, 21)) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "Provisioned throughput decreases are limited within a given UTC day" in stack.reasons()
+    assert (world.capacity(table), world.decreases(table)) == ((36, 41), 4)
+
+
+def test_table_with_lower_warm_throughput_in_the_template_fails_and_rolls_back(world: World, stack: Stack) -> None:
+    table = unique("table")
+    stack.create(Table=_table(table, WarmThroughput=warmth(400, 410)))
+    assert stack.update(Table=_table(table, WarmThroughput=warmth(300, 410))) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "decreasing WarmThroughput is not supported" in stack.reasons()
+    assert world.warm(table) == (400, 410)
+
+
+# global tables
+
+
+def _scaling(minimum: Any, maximum: Any, value: Any, **more: Any) -> Resources:
+    return {
+        "MinCapacity": minimum,
+        "MaxCapacity": maximum,
+        "TargetTrackingScalingPolicyConfiguration": {"TargetValue": value},
+    } | more
+
+
+def _global_table(
+    name: str, read: Resources, write: Resources, index: tuple[Resources, Resources] | None = None
+) -> Resources:
+    replica: Resources = {
+        "Region": "us-east-1",
+        "ReadProvisionedThroughputSettings": {"ReadCapacityAutoScalingSettings": read},
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+    }
+    properties: Resources = {
+        "TableName": name,
+        "BillingMode": "PROVISIONED",
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+        "WriteProvisionedThroughputSettings": {"WriteCapacityAutoScalingSettings": write},
+        "Replicas": [replica],
+    }
+    if index is not None:
+        properties["AttributeDefinitions"].append({"AttributeName": "city", "AttributeType": "S"})
+        definition = {name: value for name, value in index_definition("by-city", 1, 1).items() if "Through" not in name}
+        properties["GlobalSecondaryIndexes"] = [
+            definition | {"WriteProvisionedThroughputSettings": {"WriteCapacityAutoScalingSettings": index[1]}}
+        ]
+        replica["GlobalSecondaryIndexes"] = [
+            {"IndexName": "by-city", "ReadProvisionedThroughputSettings": {"ReadCapacityAutoScalingSettings": index[0]}}
+        ]
+    return {"Type": "AWS::DynamoDB::GlobalTable", "Properties": properties}
+
+
+def test_global_table_with_auto_scaling_settings_registers_its_targets(world: World, stack: Stack) -> None:
+    table = unique("table")
+    resource = f"table/{table}"
+    resources = _global_table(table, _scaling(12, 120, 62), _scaling("13", "130", "63"))
+    assert stack.create(Table=resources) == "CREATE_COMPLETE"
+    assert (world.bounds(resource), world.bounds(resource, WRITE)) == ((12, 120), (13, 130))
+    assert world.capacity(table) == (12, 13)
+    values = {
+        policy["ScalableDimension"]: policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
+        for policy in _policies(world, resource).values()
+    }
+    assert values == {READ: 62, WRITE: 63}
+    backups = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
+    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+
+
+def test_global_table_with_changed_settings_moves_targets_and_capacity(world: World, stack: Stack) -> None:
+    table = unique("table")
+    resource = f"table/{table}"
+    stack.create(Table=_global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63)))
+    world.dynamodb.put_item(TableName=table, Item={"id": {"S": "one"}})
+    status = stack.update(Table=_global_table(table, _scaling(22, 220, 62), _scaling(13, 130, 66)))
+    assert status == "UPDATE_COMPLETE"
+    assert (world.bounds(resource), world.bounds(resource, WRITE)) == ((22, 220), (13, 130))
+    assert world.capacity(table) == (22, 13)
+    assert world.dynamodb.scan(TableName=table)["Count"] == 1
+
+
+def test_global_table_with_auto_scaling_settings_on_an_index_registers_the_index(world: World, stack: Stack) -> None:
+    table = unique("table")
+    index = (_scaling(14, 140, 64), _scaling(15, 150, 65))
+    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63), index)
+    assert stack.create(Table=resources) == "CREATE_COMPLETE"
+    resource = f"table/{table}/index/by-city"
+    assert world.bounds(resource, INDEX_READ) == (14, 140)
+    assert world.bounds(resource, "dynamodb:index:WriteCapacityUnits") == (15, 150)
+    assert world.capacity(table, "by-city") == (14, 15)
+
+
+def test_stack_with_table_target_and_action_runs_the_action(world: World, stack: Stack) -> None:
+    table = unique("table")
+    at = world.now().replace(second=0) + 8 * MINUTE
+    action = _action("once", 70, None, f"at({at:%Y-%m-%dT%H:%M:%S})")
+    resource = {"Fn::Sub": "table/${Table}"}
+    target = _target(resource, 7, 900, ScheduledActions=[action])  # type: ignore[arg-type]
+    assert stack.create(Table=_table(table), Target=target) == "CREATE_COMPLETE"
+    world.advance_to(at + timedelta(seconds=1))
+    assert world.capacity(table) == (70, 41)
+    assert world.described(table)["ProvisionedThroughput"].items() >= units(70, 41).items()

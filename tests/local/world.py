@@ -1,0 +1,289 @@
+"""What the tests of the local cloud share: real clients, tables of their own, refusals, and the texts AWS writes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from highwater_lab.local import LocalCloud
+
+READ = "dynamodb:table:ReadCapacityUnits"
+WRITE = "dynamodb:table:WriteCapacityUnits"
+INDEX_READ = "dynamodb:index:ReadCapacityUnits"
+INDEX_WRITE = "dynamodb:index:WriteCapacityUnits"
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+_numbers = itertools.count(1)
+
+
+def client(cloud: LocalCloud, service: str) -> Any:
+    """A client that sends what it is told, valid or not, and shows the first answer."""
+    plain = Config(parameter_validation=False, retries={"total_max_attempts": 1})
+    # typed by service name, which is not known here
+    make: Any = boto3.client
+    return make(service, config=plain, **cloud.client_arguments())
+
+
+@contextmanager
+def refused(code: str, text: str) -> Iterator[None]:
+    """The call inside is answered with that error code and that whole text."""
+    with pytest.raises(ClientError) as caught:
+        yield
+    error = caught.value.response["Error"]
+    assert (error["Code"], error["Message"]) == (code, text)
+
+
+def unique(prefix: str) -> str:
+    """A name that no other test has."""
+    return f"{prefix}-{next(_numbers)}"
+
+
+def budget_text(decreases: int, last: datetime) -> str:
+    """UpdateTable's refusal of a decrease, after that many today, the last one at *last*."""
+    last = datetime.fromtimestamp(math.ceil(last.timestamp()), UTC)
+    midnight = datetime(last.year, last.month, last.day, tzinfo=UTC) + DAY
+    return (
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the "
+        "first 4 decreases, each subsequent decrease in the same UTC day can be performed at most once every 3600 "
+        f"seconds. Number of decreases today: {decreases}. Last decrease at {_long(last)}. Next decrease can be made "
+        f"at {_long(min(last + HOUR, midnight))}."
+    )
+
+
+def _long(at: datetime) -> str:
+    hour = at.strftime("%I").lstrip("0")
+    return at.strftime(f"%A, %B {at.day}, %Y at {hour}:%M:%S %p Coordinated Universal Time")
+
+
+def next_change(after: datetime, zone: ZoneInfo, forward: bool) -> datetime:
+    """The next instant at which the zone's clocks go forward (or back)."""
+    at = after.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    for _ in range(24 * 800):
+        step = _offset(at + HOUR, zone) - _offset(at, zone)
+        at += HOUR
+        if step and (step > timedelta(0)) == forward:
+            return at
+    raise AssertionError(f"{zone} has no such clock change")
+
+
+def _offset(at: datetime, zone: ZoneInfo) -> timedelta:
+    return at.astimezone(zone).utcoffset() or timedelta(0)
+
+
+@dataclass
+class World:
+    """A cloud with clients, and the tables that one test makes in it."""
+
+    cloud: LocalCloud
+    autoscaling: Any
+    dynamodb: Any
+    made: list[str] = field(default_factory=list)
+
+    def table(self, read: int, write: int, indexes: Mapping[str, tuple[int, int]] | None = None, **more: Any) -> str:
+        """Make a table of its own name."""
+        name = unique("table")
+        members = {
+            "TableName": name,
+            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "ProvisionedThroughput": units(read, write),
+        }
+        if indexes:
+            members["AttributeDefinitions"].append({"AttributeName": "city", "AttributeType": "S"})  # type: ignore[attr-defined]
+            members["GlobalSecondaryIndexes"] = [index_definition(index, *pair) for index, pair in indexes.items()]
+        # a member given as None is left out
+        self.dynamodb.create_table(**{member: value for member, value in (members | more).items() if value is not None})
+        self.made.append(name)
+        return name
+
+    def described(self, table: str, index: str | None = None) -> dict[str, Any]:
+        """The table's or index's description."""
+        description: dict[str, Any] = self.dynamodb.describe_table(TableName=table)["Table"]
+        if index is None:
+            return description
+        return next(gsi for gsi in description["GlobalSecondaryIndexes"] if gsi["IndexName"] == index)
+
+    def capacity(self, table: str, index: str | None = None) -> tuple[int, int]:
+        """Provisioned reads and writes."""
+        throughput = self.described(table, index)["ProvisionedThroughput"]
+        return throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]
+
+    def decreases(self, table: str, index: str | None = None) -> int:
+        """Decreases that count today."""
+        return int(self.described(table, index)["ProvisionedThroughput"]["NumberOfDecreasesToday"])
+
+    def last_decrease(self, table: str, index: str | None = None) -> datetime:
+        """When the last decrease was accepted."""
+        at: datetime = self.described(table, index)["ProvisionedThroughput"]["LastDecreaseDateTime"]
+        return at.astimezone(UTC)
+
+    def warm(self, table: str, index: str | None = None) -> tuple[int, int]:
+        """Warm reads and writes."""
+        warm = self.described(table, index)["WarmThroughput"]
+        return warm["ReadUnitsPerSecond"], warm["WriteUnitsPerSecond"]
+
+    def change(self, table: str, read: int, write: int, index: str | None = None) -> None:
+        """Change capacity by UpdateTable."""
+        self.update(table, {index: {"ProvisionedThroughput": units(read, write)}})
+
+    def update(self, table: str, changes: Mapping[str | None, dict[str, Any]]) -> None:
+        """One UpdateTable for the table (`None`) and its indexes (by name)."""
+        members: dict[str, Any] = dict(changes.get(None, {}))
+        updates = [{"Update": {"IndexName": name, **change}} for name, change in changes.items() if name is not None]
+        if updates:
+            members["GlobalSecondaryIndexUpdates"] = updates
+        self.dynamodb.update_table(TableName=table, **members)
+
+    def use_decreases(self, table: str, count: int = 4) -> None:
+        """Use up decreases by lowering reads by one each."""
+        for _ in range(count):
+            read, write = self.capacity(table)
+            self.change(table, read - 1, write)
+
+    def register(self, resource: str, minimum: int | None, maximum: int | None, dim: str = READ, **more: Any) -> None:
+        """Register or update a target; `None` leaves a bound out."""
+        bounds = {"MinCapacity": minimum, "MaxCapacity": maximum}
+        given = {member: units for member, units in bounds.items() if units is not None}
+        self.autoscaling.register_scalable_target(**key(resource, dim), **given, **more)
+
+    def target(self, resource: str, dim: str = READ) -> dict[str, Any]:
+        """The one target of that resource and dimension."""
+        found = self.autoscaling.describe_scalable_targets(
+            ServiceNamespace="dynamodb", ResourceIds=[resource], ScalableDimension=dim
+        )["ScalableTargets"]
+        assert len(found) == 1
+        return dict(found[0])
+
+    def bounds(self, resource: str, dim: str = READ) -> tuple[int, int]:
+        """The target's minimum and maximum."""
+        target = self.target(resource, dim)
+        return target["MinCapacity"], target["MaxCapacity"]
+
+    def put_action(
+        self,
+        resource: str,
+        name: str,
+        schedule: str | None,
+        minimum: int | None = None,
+        maximum: int | None = None,
+        dim: str = READ,
+        **more: Any,
+    ) -> None:
+        """Put a scheduled action."""
+        bounds = {"MinCapacity": minimum, "MaxCapacity": maximum}
+        action = {member: units for member, units in bounds.items() if units is not None}
+        members = {"ScalableTargetAction": action} if action else {}
+        if schedule is not None:
+            members["Schedule"] = schedule  # type: ignore[assignment]
+        self.autoscaling.put_scheduled_action(**key(resource, dim), ScheduledActionName=name, **members, **more)
+
+    def action(self, resource: str, name: str) -> dict[str, Any]:
+        """A scheduled action as described."""
+        found = self.autoscaling.describe_scheduled_actions(
+            ServiceNamespace="dynamodb", ResourceId=resource, ScheduledActionNames=[name]
+        )["ScheduledActions"]
+        assert len(found) == 1
+        return dict(found[0])
+
+    def put_policy(self, resource: str, name: str, target_value: float = 70, dim: str = READ, **more: Any) -> Any:
+        """Put a target tracking policy."""
+        kind = "Read" if "Read" in dim else "Write"
+        return self.autoscaling.put_scaling_policy(
+            **key(resource, dim),
+            PolicyName=name,
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration={
+                "TargetValue": target_value,
+                "PredefinedMetricSpecification": {"PredefinedMetricType": f"DynamoDB{kind}CapacityUtilization"},
+                **more,
+            },
+        )
+
+    def activities(self, resource: str, **more: Any) -> list[dict[str, Any]]:
+        """Scaling activities as described, one page."""
+        return list(
+            self.autoscaling.describe_scaling_activities(ServiceNamespace="dynamodb", ResourceId=resource, **more)[
+                "ScalingActivities"
+            ]
+        )
+
+    def now(self) -> datetime:
+        """The cloud's time."""
+        return self.cloud.status().now
+
+    def advance_to(self, at: datetime) -> None:
+        """Move the clock to *at* (up to a second past it), which is still to come."""
+        ahead = at - self.now()
+        assert ahead > timedelta(0), f"{at} is past"
+        self.cloud.advance(ahead)
+
+    def start_a_day(self) -> datetime:
+        """Move on to 02:00 UTC of the next day: no counter of the day is used, and midnight is far."""
+        at = self.now().replace(hour=2, minute=0, second=0) + DAY
+        self.advance_to(at)
+        return at
+
+    def forget(self) -> None:
+        """Deregister and delete what the test made."""
+        for target in self.autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]:
+            self.autoscaling.deregister_scalable_target(**key(target["ResourceId"], target["ScalableDimension"]))
+        for name in self.dynamodb.list_tables()["TableNames"]:
+            self.dynamodb.delete_table(TableName=name)
+
+
+@contextmanager
+def world_of(cloud: LocalCloud) -> Iterator[World]:
+    """A world on another cloud, its clients closed at the end."""
+    clients = client(cloud, "application-autoscaling"), client(cloud, "dynamodb")
+    try:
+        yield World(cloud, *clients)
+    finally:
+        for one in clients:
+            one.close()
+
+
+def key(resource: str, dim: str = READ) -> dict[str, str]:
+    """The three members that name a target."""
+    return {"ServiceNamespace": "dynamodb", "ResourceId": resource, "ScalableDimension": dim}
+
+
+def wording(resource: str, dim: str = READ) -> str:
+    """How errors of Application Auto Scaling name a target."""
+    return f"service namespace: dynamodb, resource ID: {resource}, scalable dimension: {dim}"
+
+
+def units(read: int, write: int) -> dict[str, int]:
+    """Provisioned throughput."""
+    return {"ReadCapacityUnits": read, "WriteCapacityUnits": write}
+
+
+def warmth(read: int, write: int) -> dict[str, int]:
+    """Warm throughput."""
+    return {"ReadUnitsPerSecond": read, "WriteUnitsPerSecond": write}
+
+
+def index_definition(name: str, read: int, write: int) -> dict[str, Any]:
+    """An index on the attribute `city`."""
+    return {
+        "IndexName": name,
+        "KeySchema": [{"AttributeName": "city", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+        "ProvisionedThroughput": units(read, write),
+    }
+
+
+def at_expression(at: datetime) -> str:
+    """The `at` expression of an instant, in UTC."""
+    return f"at({at.astimezone(UTC):%Y-%m-%dT%H:%M:%S})"

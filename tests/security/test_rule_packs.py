@@ -1,0 +1,84 @@
+"""cdk-nag's packs and cfn-lint on every example: nothing found that docs/security.md does not answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import cdk_nag
+import pytest
+
+from tests.cdk_cli import ROOT
+
+EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/app.py"))
+# left to users and therefore not acknowledged by the library
+LEFT_TO_USERS = {"NIST.800.53.R5-DynamoDBInBackupPlan", "HIPAA.Security-DynamoDBInBackupPlan"}
+
+
+def _answered() -> set[str]:
+    """The rules that the page's cdk-nag table answers."""
+    page = (ROOT / "docs" / "security.md").read_text().split("## cdk-nag")[1]
+    return set(re.findall(r"`([\w.]+-[\w]+)`", page))
+
+
+def _synthesized(example: str) -> tuple[cdk.App, dict[str, Any]]:
+    app: cdk.App = runpy.run_path(str(ROOT / "examples" / example / "app.py"))["app"]
+    packs = (
+        cdk_nag.AwsSolutionsChecks,
+        cdk_nag.NIST80053R5Checks,
+        cdk_nag.HIPAASecurityChecks,
+        cdk_nag.PCIDSS321Checks,
+        cdk_nag.ServerlessChecks,
+    )
+    cdk.Validations.of(app).add_plugins(*(pack(app) for pack in packs))
+    try:
+        app.synth(force=True)
+    except RuntimeError as refused:
+        assert str(refused).startswith("ValidationFailed")  # noqa: PT017 - the report says what of it matters
+    report: dict[str, Any] = json.loads((Path(app.outdir) / "validation-report.json").read_text())
+    return app, report
+
+
+def _violations(report: dict[str, Any]) -> set[str]:
+    return {
+        violation["ruleName"].split("[")[0]
+        for plugin in report["pluginReports"]
+        for violation in plugin["violations"]
+        if "highwater:" not in violation["ruleName"]
+    }
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_example_breaks_no_rule_that_is_not_answered(example: str) -> None:
+    _, report = _synthesized(example)
+    ran = {plugin["pluginName"] for plugin in report["pluginReports"]}
+    assert _violations(report) <= LEFT_TO_USERS
+    assert _answered() >= LEFT_TO_USERS
+    assert example == "existing_table" or {"NIST.800.53.R5", "HIPAA.Security"} <= ran, "the packs did run"
+
+
+def test_every_acknowledged_rule_stands_on_the_page() -> None:
+    source = (ROOT / "constructs_pkg" / "cdk_highwater" / "deployment_function.py").read_text()
+    acknowledged = set(re.findall(r"::([\w.]+-\w+)", source))
+    assert len(acknowledged) > 10
+    assert acknowledged | LEFT_TO_USERS == _answered()
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_example_is_clean_for_cfn_lint(example: str, tmp_path: Path) -> None:
+    app: cdk.App = runpy.run_path(str(ROOT / "examples" / example / "app.py"))["app"]
+    templates = [str(path) for path in Path(app.outdir).glob("*.template.json")]
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "cfn-lint"), "--non-zero-exit-code", "warning", *templates],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
