@@ -301,7 +301,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         console.print(f"demo: {error}", style="red")
         return 2
     except KeyboardInterrupt:
-        console.print("demo: interrupted", style="red")
+        # a new console: one interrupted in the middle of a line says that line again with its next
+        Console().print("demo: interrupted", style="red")
         return 130
 
 
