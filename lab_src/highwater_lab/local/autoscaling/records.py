@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from highwater_lab.local.expressions import Expression
+from highwater_lab.services.schedules import Expression
 
 SERVICE_NAMESPACE = "dynamodb"
 _RESOURCE = re.compile(r"table/(?P<table>[a-zA-Z0-9_.-]+)(/index/(?P<index>[a-zA-Z0-9_.-]+))?")

@@ -21,7 +21,7 @@ from highwater_lab.local.autoscaling.records import (
     TargetKey,
     TargetRecord,
 )
-from highwater_lab.local.expressions import parse_expression
+from highwater_lab.services.schedules import parse_expression
 
 # Names of scheduled actions: model of the API, botocore 1.43
 _ACTION_NAME = re.compile(r"(?!((^[ ]+.*)|(.*([\x00-\x1f]|[\x7f-\x9f]|[:/|])+.*)|(.*[ ]+$))).+")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from highwater_lab.local.expressions import parse_expression
+from highwater_lab.services.schedules import parse_expression
 
 _UTC = ZoneInfo("UTC")
 _NEW_YORK = ZoneInfo("America/New_York")

@@ -1,0 +1,27 @@
+"""What DynamoDB does with a request rate: pure, in integers, with time passed in.
+
+Amounts are *quanta*: sixtieths of a capacity unit. A rate of so many units in a minute is then a whole number of
+quanta per second, and no verdict hangs on a rounded fraction.
+"""
+
+from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket
+from highwater_lab.physics.causes import Cause
+from highwater_lab.physics.keys import KeyDistribution
+from highwater_lab.physics.on_demand import OnDemand
+from highwater_lab.physics.partitions import Partitions
+from highwater_lab.physics.resource import Pace, Refused, Resource
+from highwater_lab.physics.throughput import Provisioned
+
+__all__ = [
+    "BURST_SECONDS",
+    "QUANTA_PER_UNIT",
+    "Bucket",
+    "Cause",
+    "KeyDistribution",
+    "OnDemand",
+    "Pace",
+    "Partitions",
+    "Provisioned",
+    "Refused",
+    "Resource",
+]

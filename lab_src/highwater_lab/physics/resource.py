@@ -1,0 +1,123 @@
+"""A table or an index: its throughput, its mark, its partitions, and UpdateTable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from highwater.core import DecreaseBudget, Dimension
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.physics.keys import KeyDistribution
+from highwater_lab.physics.partitions import Partitions, partitions_for
+from highwater_lab.physics.throughput import Provisioned
+
+
+class Refused(StrEnum):
+    """Why an UpdateTable was refused."""
+
+    IN_USE = "the last change is still under way"
+    DECREASES = "no decrease is left for now"
+    QUOTA = "above the account's quota"
+    UNCHANGED = "nothing would change"
+    TOO_SMALL = "less than one unit"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an UpdateTable takes until its capacity is there.
+
+    Attributes:
+        update_seconds: Within the partitions that there are.
+        growth_seconds: Where partitions have to be added.
+    """
+
+    update_seconds: int
+    growth_seconds: int
+
+
+class Resource:
+    """One table or index with provisioned capacity; times are seconds since 1970, UTC.
+
+    Attributes:
+        index: Name of the index, `None` for the table.
+        throughput: What is provisioned, by dimension.
+        mark: The high-water mark by dimension: the most that was ever provisioned or warmed.
+        decreases: Accepted decreases since the start.
+        busy_until: When the change under way is there; the past where none is.
+        last_increase: When an increase was last accepted, `None` for never.
+    """
+
+    def __init__(
+        self,
+        index: str | None,
+        read_units: int,
+        write_units: int,
+        *,
+        warm_read_units: int = 0,
+        warm_write_units: int = 0,
+        keys: KeyDistribution | None = None,
+        size_gb: int = 0,
+        quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
+    ) -> None:
+        self.index = index
+        units = {Dimension.READ: read_units, Dimension.WRITE: write_units}
+        warm = {Dimension.READ: warm_read_units, Dimension.WRITE: warm_write_units}
+        self.mark = {dimension: max(units[dimension], warm[dimension]) for dimension in Dimension}
+        count = partitions_for(self.mark[Dimension.READ], self.mark[Dimension.WRITE], size_gb)
+        self.partitions = Partitions(count, keys or KeyDistribution.uniform())
+        self.throughput = {d: Provisioned(d, units[d], self.partitions) for d in Dimension}
+        self.decreases = 0
+        self.busy_until = 0
+        self.last_increase: int | None = None
+        self._budget = DecreaseBudget()
+        self._quota = quota_units
+        self._wanted = dict(units)
+
+    def update(self, at: int, wanted: Mapping[Dimension, int], pace: Pace) -> int | Refused:
+        """UpdateTable at *at*: when the new capacity is there, or why it was refused.
+
+        Dimensions that *wanted* leaves out stay. A call that lowers either dimension is one decrease. Carry it out
+        with `apply` at the time answered.
+        """
+        if at < self.busy_until:
+            return Refused.IN_USE
+        units = {d: wanted.get(d, self.throughput[d].units) for d in Dimension}
+        if min(units.values()) < 1:
+            return Refused.TOO_SMALL
+        if max(units.values()) > self._quota:
+            return Refused.QUOTA
+        if all(units[d] == self.throughput[d].units for d in Dimension):
+            return Refused.UNCHANGED
+        moment = datetime.fromtimestamp(at, UTC)
+        if any(units[d] < self.throughput[d].units for d in Dimension):
+            if not self._budget.allows(moment):
+                return Refused.DECREASES
+            self._budget = self._budget.after(moment)
+            self.decreases += 1
+        if any(units[d] > self.throughput[d].units for d in Dimension):
+            self.last_increase = at
+        has_room = partitions_for(units[Dimension.READ], units[Dimension.WRITE]) <= self.partitions.count
+        self._wanted = units
+        self.busy_until = at + (pace.update_seconds if has_room else pace.growth_seconds)
+        return self.busy_until
+
+    def apply(self) -> None:
+        """The change under way is there: capacity, mark, partitions."""
+        for dimension, units in self._wanted.items():
+            if units != self.throughput[dimension].units:
+                self.throughput[dimension].resize(units)
+            self.mark[dimension] = max(self.mark[dimension], units)
+        needed = partitions_for(self._wanted[Dimension.READ], self._wanted[Dimension.WRITE])
+        if needed > self.partitions.count:
+            self.partitions.grow(needed)
+
+    def decreases_on_day(self, at: int) -> int:
+        """Decreases used on the UTC day of *at*."""
+        return self._budget.used_on(datetime.fromtimestamp(at, UTC))
+
+    @property
+    def last_decrease(self) -> int | None:
+        """When a decrease was last accepted, `None` for never."""
+        return None if self._budget.last is None else int(self._budget.last.timestamp())

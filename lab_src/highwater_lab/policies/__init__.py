@@ -1,0 +1,1 @@
+"""Ways to size a table, each in its own small file behind the interface in `policy`."""

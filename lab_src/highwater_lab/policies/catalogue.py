@@ -1,0 +1,84 @@
+"""All policies by the names that people ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from highwater.core import HighwaterError
+from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
+from highwater_lab.policies.better_dynamodb_scaling import BetterDynamodbScaling, ImprovedDynamodbAutoScaling
+from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
+from highwater_lab.policies.clairvoyant import clairvoyant
+from highwater_lab.policies.dynamic_dynamodb import DynamicDynamodb
+from highwater_lab.policies.dynamodb_lambda_autoscale import DynamodbLambdaAutoscale
+from highwater_lab.policies.fixed import Fixed
+from highwater_lab.policies.native import Native
+from highwater_lab.policies.on_demand import OnDemandMode
+from highwater_lab.policies.policy import Declared, Policy
+from highwater_lab.policies.sprkem import Sprkem
+from highwater_lab.policies.step_cron import StepCron
+from highwater_lab.policies.throttle_aware_lambda import ThrottleAwareLambda
+from highwater_lab.policies.trek10 import Trek10
+from highwater_lab.services.prices import Prices
+from highwater_lab.services.timing import Timing
+from highwater_lab.simulation.run import Run
+from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.simulation.simulator import Progress, simulate
+from highwater_lab.traffic.series import Traffic
+
+_PLAIN: Final[dict[str, Callable[[], Policy]]] = {
+    made.name: made
+    for made in (
+        Declared,
+        OnDemandMode,
+        Fixed,
+        DynamicDynamodb,
+        DynamodbLambdaAutoscale,
+        BetterDynamodbScaling,
+        ImprovedDynamodbAutoScaling,
+        Trek10,
+        Sprkem,
+        ThrottleAwareLambda,
+        StepCron,
+    )
+    if made is not Fixed
+} | {"fixed": Fixed, "native": Native}
+
+# What people may ask for, as help and messages show it
+POLICY_NAMES: Final = tuple(sorted({*_PLAIN, "native:PERCENT", "fixed:UNITS", CLAIRVOYANT} - {"native"}))
+
+
+class PolicyError(HighwaterError, ValueError):
+    """A policy that there is none of."""
+
+
+def find_policy(name: str) -> Policy:
+    """A new policy of that name; raises `PolicyError` for any other than `POLICY_NAMES` names."""
+    kind, has_number, number = name.partition(":")
+    if kind in ("native", "fixed") and has_number:
+        low, high = (
+            (MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT) if kind == "native" else (1, 10_000_000)
+        )
+        if not number.isascii() or not number.isdigit() or not low <= int(number) <= high:
+            what = "target utilization in percent" if kind == "native" else "number of units"
+            raise PolicyError(f"policy {name!r}: expected a {what} from {low} to {high:,}, got {number!r}")
+        return Native(int(number)) if kind == "native" else Fixed(int(number))
+    if has_number or kind not in _PLAIN:
+        raise PolicyError(f"unknown policy {name!r}; there are {', '.join(POLICY_NAMES)}")
+    return _PLAIN[kind]()
+
+
+def run_policy(
+    name: str,
+    setup: TableSetup,
+    traffic: Traffic,
+    *,
+    timing: Timing | None = None,
+    prices: Prices | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Run one policy by name, the clairvoyant bound included; raises `PolicyError` for an unknown one."""
+    if name == CLAIRVOYANT:
+        return clairvoyant(setup, traffic, prices=prices)
+    return simulate(setup, traffic, find_policy(name), timing=timing, prices=prices, progress=progress)

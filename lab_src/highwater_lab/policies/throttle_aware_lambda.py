@@ -1,0 +1,57 @@
+"""The throttle-aware Lambda of Jampp's article."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from highwater_lab.policies.policy import Poller
+
+if TYPE_CHECKING:
+    from highwater_lab.simulation.seen import Seen, SeenTarget, Update
+
+_TARGET, _BUFFERED_TARGET = 0.8, 0.6
+_LOW_INCREASE, _HIGH_INCREASE = 200, 1_000
+_THROTTLING_THRESHOLD = 1_000
+
+
+class ThrottleAwareLambda(Poller):
+    """Every five minutes: fixed steps up while anything throttles, else 80 % of the average of five minutes.
+
+    The article names its steps and thresholds without their values; here they are 200 and 1,000 units, from 1,000
+    throttles a minute on the larger, and a decrease below 60 %. It calls UpdateTable with both dimensions at once.
+    """
+
+    name = "throttle-aware-lambda"
+    source = "A. Tuso, Managing DynamoDB autoscaling with Lambda and CloudWatch, Jampp 2019"
+    period_seconds = 300
+    metrics_per_target = 2
+
+    def poll(self, seen: Seen, update: Update) -> None:
+        """One call per resource for both dimensions."""
+        for resource in seen.resources:
+            if resource.is_busy(seen.now):
+                continue
+            changed = {}
+            for target in resource.targets:
+                wanted = self._wanted(target)
+                if wanted != target.units:
+                    changed[target.dimension] = wanted
+            if changed:
+                update(resource.index, changed)
+
+    def _wanted(self, target: SeenTarget) -> int:
+        window, throttles = target.consumed(5), target.throttled(5)
+        if not window:
+            return target.units
+        consumed, throttled = sum(window) / len(window), sum(throttles) / len(throttles)
+        lowest = max(5, target.floor)
+        can_increase = target.units < target.ceiling
+        utilization = consumed / target.units
+        if throttled and can_increase:
+            step = _HIGH_INCREASE if throttled >= _THROTTLING_THRESHOLD else _LOW_INCREASE
+            return target.clamp(target.units + step)
+        if target.units < lowest or not consumed:
+            return target.clamp(lowest)
+        if (utilization > _TARGET and can_increase) or (not throttled and utilization < _BUFFERED_TARGET):
+            return target.clamp(max(int(consumed / _TARGET), 1))
+        return target.units

@@ -1,0 +1,45 @@
+"""trek10's autoscaling Lambda."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from highwater_lab.policies.policy import Poller
+
+if TYPE_CHECKING:
+    from highwater_lab.simulation.seen import Seen, SeenTarget, Update
+
+_DOWN_EVERY = 6 * 3_600
+_PADDING = 10
+
+
+class Trek10(Poller):
+    """Every minute up at 80 % by ten units over the highest of the last five; down every six hours."""
+
+    name = "trek10"
+    source = "trek10inc/dynamodb-autoscaling e6989cc; its bounds of 1 and 100 are those of the table here"
+    period_seconds = 60
+    metrics_per_target = 1
+
+    def poll(self, seen: Seen, update: Update) -> None:
+        """One call per resource for both dimensions."""
+        for resource in seen.resources:
+            if resource.is_busy(seen.now):
+                continue
+            rested = seen.now - (resource.last_increase or 0) >= 1_800
+            is_time_to_lower = seen.now % _DOWN_EVERY == 0 and rested
+            changed = {}
+            for target in resource.targets:
+                wanted = self._wanted(target, is_time_to_lower)
+                if wanted != target.units:
+                    changed[target.dimension] = wanted
+            if changed:
+                update(resource.index, changed)
+
+    def _wanted(self, target: SeenTarget, is_time_to_lower: bool) -> int:
+        consumed = max(target.consumed(5), default=0)
+        if consumed >= 0.8 * target.units:
+            return target.clamp(max(target.units, consumed) + _PADDING)
+        if is_time_to_lower:
+            return min(target.units, target.clamp(max(target.consumed(30), default=0) / 0.8 - _PADDING))
+        return target.units

@@ -1,0 +1,40 @@
+"""How late the services are: every delay that the simulation knows, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from highwater_lab.physics.resource import Pace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Delays, in seconds.
+
+    The defaults are measured or documented where a source is named, else chosen so that the figures of "Handle traffic
+    spikes with Amazon DynamoDB provisioned capacity" come out (docs/figures.md).
+
+    Attributes:
+        metric_delay: From a minute's end to its datapoint in CloudWatch: "2 minutes or more" (the same post).
+        alarm_latency: From the datapoint to auto scaling's UpdateTable.
+        scheduled_lateness: From a scheduled action's time to its run: 8.5 and 14.6 s in the samples of the Application
+            Auto Scaling User Guide.
+        autoscaling_update: From UpdateTable by auto scaling to the capacity, where no partitions are added: activities
+            of 30 to 37 s in the same samples and in measurements.
+        direct_update: The same by a direct call: 1.0 to 2.3 s measured.
+        growth: Where partitions have to be added; not documented, a warm-up was measured at 272 to 514 s.
+        heat_split_minutes: Whole minutes for which a partition is at its limit before it is split: "in the order of
+            minutes" (Amazon DynamoDB, USENIX ATC 2022, section 4.4).
+    """
+
+    metric_delay: int = 150
+    alarm_latency: int = 10
+    scheduled_lateness: int = 10
+    autoscaling_update: int = 35
+    direct_update: int = 2
+    growth: int = 300
+    heat_split_minutes: int = 10
+
+    def pace(self, *, by_autoscaling: bool) -> Pace:
+        """What UpdateTable takes, by who calls it."""
+        return Pace(self.autoscaling_update if by_autoscaling else self.direct_update, self.growth)

@@ -1,0 +1,18 @@
+"""One table under traffic, minute by minute: physics and services put together."""
+
+from highwater_lab.simulation.events import Event, EventKind
+from highwater_lab.simulation.run import Run, TargetRun
+from highwater_lab.simulation.setup import ResourceSetup, ScheduledChange, TableSetup, TargetSetup
+from highwater_lab.simulation.simulator import simulate
+
+__all__ = [
+    "Event",
+    "EventKind",
+    "ResourceSetup",
+    "Run",
+    "ScheduledChange",
+    "TableSetup",
+    "TargetRun",
+    "TargetSetup",
+    "simulate",
+]

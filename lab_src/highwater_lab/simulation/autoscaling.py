@@ -1,0 +1,151 @@
+"""Application Auto Scaling in the simulation: alarms, scheduled actions, clamping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from highwater_lab.physics import Refused
+from highwater_lab.services.target_tracking import Alarm
+from highwater_lab.services.timing import Timing
+from highwater_lab.simulation.events import Event, EventKind
+from highwater_lab.simulation.setup import ScheduledChange
+from highwater_lab.simulation.table import SimulatedTable
+from highwater_lab.simulation.targets import TargetState
+
+
+class AutoScaling:
+    """What AAS does to one table: its calls see nothing but consumed units, late."""
+
+    def __init__(self, table: SimulatedTable, timing: Timing) -> None:
+        self._table = table
+        self._timing = timing
+        self._pace = timing.pace(by_autoscaling=True)
+        self._tracked = [target for target in table.targets if target.tracking is not None]
+        # a datapoint is there so many whole minutes and seconds after its minute began
+        self._minutes_late, self._offset = divmod(60 + timing.metric_delay, 60)
+        for resource in table.setup.resources:
+            if not table.setup.is_on_demand:
+                for target in table.targets:
+                    if target.index == resource.index:
+                        for action in resource.target(target.dimension).actions:
+                            self._plan(target, action, table.base - 1)
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether `watch` has anything to do."""
+        return bool(self._tracked)
+
+    def watch(self, minute: int) -> None:
+        """At the beginning of a minute: plan what auto scaling does for alarms that the minute's datapoint sets off."""
+        newest = minute - self._minutes_late
+        if newest < 0:
+            return
+        for target in self._tracked:
+            tracking = target.tracking
+            if tracking is not None and tracking.alarm(target.consumed, newest, target.throughput.units) is not None:
+                at = minute * 60 + self._offset + self._timing.alarm_latency
+                self._table.at(at, self._reaction(target, newest))
+
+    def _reaction(self, target: TargetState, newest: int) -> Callable[[int], None]:
+        return lambda at: self._react(at, target, newest)
+
+    def _react(self, at: int, target: TargetState, newest: int) -> None:
+        tracking, units = target.tracking, target.throughput.units
+        if tracking is None:
+            return
+        alarm = tracking.alarm(target.consumed, newest, units)
+        if alarm is None:
+            return
+        wanted = min(max(tracking.wanted(alarm, target.consumed, newest), target.floor), target.ceiling)
+        if wanted == units or (wanted > units) is not (alarm is Alarm.HIGH):
+            return
+        if alarm is Alarm.HIGH:
+            last = target.last_scale_out
+            if last is not None and at < last + tracking.scale_out_cooldown and wanted <= target.last_wanted:
+                return
+        elif target.last_scale_in is not None and at < target.last_scale_in + tracking.scale_in_cooldown:
+            return
+        used = target.consumed[newest] / 3600
+        side = "above" if alarm is Alarm.HIGH else "below"
+        line = tracking.target_percent if alarm is Alarm.HIGH else tracking.target_percent - 20
+        why = f"target tracking: {used:,.0f} units/s consumed, {side} {line} % of {units:,}"
+        refusal = self._table.request(at, target.index, {target.dimension: wanted}, self._pace, why)
+        if refusal is None:
+            if alarm is Alarm.HIGH:
+                target.last_scale_out, target.last_wanted = at, wanted
+            else:
+                target.last_scale_in = at
+        elif refusal is not Refused.IN_USE:
+            self._tell_refusal(at, target, refusal)
+
+    def _plan(self, target: TargetState, action: ScheduledChange, after: int) -> None:
+        """Put the action's next run on the agenda."""
+        moment = datetime.fromtimestamp(after, UTC)
+        due = action.expression.next_run(max(moment, action.start) if action.start and action.start > moment else moment)
+        if due is None or (action.end is not None and due > action.end):
+            return
+        second = int(due.timestamp())
+
+        def run(at: int) -> None:
+            self._plan(target, action, second)
+            floor = target.floor if action.min is None else action.min
+            ceiling = target.ceiling if action.max is None else action.max
+            if floor > ceiling:
+                self._table.tell(
+                    Event(
+                        at,
+                        target.index,
+                        target.dimension,
+                        EventKind.REFUSED,
+                        f"scheduled action {action.name!r} failed: floor {floor:,} above ceiling {ceiling:,}",
+                    )
+                )
+                return
+            target.set_bounds(at, floor, ceiling)
+            self._table.tell(
+                Event(
+                    at,
+                    target.index,
+                    target.dimension,
+                    EventKind.BOUNDS,
+                    f"scheduled action {action.name!r}: floor {floor:,}, ceiling {ceiling:,}",
+                )
+            )
+            self._clamp(at, target, f"scheduled action {action.name!r}")
+
+        self._table.at(max(0, second - self._table.base + self._timing.scheduled_lateness), run)
+
+    def _clamp(self, at: int, target: TargetState, why: str) -> None:
+        units = target.throughput.units
+        wanted = min(max(units, target.floor), target.ceiling)
+        if wanted == units:
+            return
+        refusal = self._table.request(at, target.index, {target.dimension: wanted}, self._pace, why)
+        if refusal is Refused.IN_USE:
+            # the table's other dimension is being changed: after it
+            busy = self._table.resources[target.index].busy_until - self._table.base
+            self._table.at(busy, lambda later: self._clamp(later, target, why))
+        elif refusal is not None:
+            self._tell_refusal(at, target, refusal)
+
+    def _tell_refusal(self, at: int, target: TargetState, refusal: Refused) -> None:
+        self._table.tell(Event(at, target.index, target.dimension, EventKind.REFUSED, str(refusal)))
+
+
+def bounds_before(actions: tuple[ScheduledChange, ...], start: datetime, floor: int, ceiling: int) -> tuple[int, int]:
+    """The bounds that the runs of scheduled actions in the eight days before *start* leave."""
+    runs: list[tuple[datetime, ScheduledChange]] = []
+    for action in actions:
+        at: datetime | None = start - timedelta(days=8)
+        while at is not None and (at := action.expression.next_run(at)) is not None and at < start:
+            is_in_force = (action.start is None or at >= action.start) and (action.end is None or at <= action.end)
+            if is_in_force:
+                runs.append((at, action))
+    for _, action in sorted(runs, key=lambda run: run[0]):
+        low = floor if action.min is None else action.min
+        high = ceiling if action.max is None else action.max
+        if low <= high:
+            floor, ceiling = low, high
+    return floor, ceiling
+

@@ -1,0 +1,42 @@
+"""How a table stands when the traffic begins: settled, as if it had run for long."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from highwater.core import Dimension
+from highwater_lab.simulation.autoscaling import bounds_before
+from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.traffic.series import Stream, Traffic
+
+# What AWS and the CDK take where nothing is said, and what a poller's table starts with
+_USUAL_TARGET_PERCENT = 70
+
+
+def opening(setup: TableSetup, traffic: Traffic) -> TableSetup:
+    """The setup with the bounds that its schedule leaves at the start, and capacity to suit the first minute.
+
+    Capacity that nothing scales stays as it is; other starts at the first minute's demand over the target, within
+    the bounds.
+    """
+    return replace(setup, resources=tuple(_open(resource, traffic) for resource in setup.resources))
+
+
+def _open(resource: ResourceSetup, traffic: Traffic) -> ResourceSetup:
+    return resource.with_targets(
+        _open_target(resource, Dimension.READ, traffic), _open_target(resource, Dimension.WRITE, traffic)
+    )
+
+
+def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic) -> TargetSetup:
+    target = resource.target(dimension)
+    floor, ceiling = bounds_before(target.actions, traffic.start, target.min, target.max)
+    if floor == ceiling == target.units or not target.is_scaled:
+        return replace(target, min=floor, max=ceiling)
+    percent = target.tracking.target_percent if target.tracking else _USUAL_TARGET_PERCENT
+    rates = traffic.rates.get(Stream(resource.index, dimension))
+    if rates is None and resource.index is not None and dimension is Dimension.WRITE:
+        rates = traffic.rates.get(Stream(None, dimension))
+    demand = -(-sum(rates[: 60 // traffic.bin_seconds]) * traffic.bin_seconds // 3600) if rates else 0
+    units = min(max(-(-demand * 100 // percent), floor, 1), ceiling)
+    return replace(target, min=floor, max=ceiling, units=units)

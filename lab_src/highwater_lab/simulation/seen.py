@@ -1,0 +1,123 @@
+"""What a scaler that polls can see: datapoints that are there already, and what DescribeTable says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from highwater.core import Dimension
+from highwater_lab.physics import Refused, Resource
+from highwater_lab.simulation.targets import TargetState
+
+# UpdateTable: index or `None`, wanted units by dimension; what refused it, or `None`
+Update = Callable[[str | None, Mapping[Dimension, int]], Refused | None]
+
+
+class SeenTarget:
+    """One target: its capacity, bounds, and the metrics of its last minutes, per second unless said otherwise."""
+
+    def __init__(self, state: TargetState) -> None:
+        self._state = state
+        self.dimension = state.dimension
+        self.newest = -1
+
+    @property
+    def units(self) -> int:
+        """Provisioned units per second."""
+        return self._state.throughput.units
+
+    @property
+    def floor(self) -> int:
+        """The lowest that its policy may set."""
+        return self._state.floor
+
+    @property
+    def ceiling(self) -> int:
+        """The highest that its policy may set."""
+        return self._state.ceiling
+
+    def clamp(self, units: float) -> int:
+        """Whole units within the bounds, rounded up."""
+        whole = -int(-units // 1)
+        return min(max(whole, self.floor, 1), self.ceiling)
+
+    def consumed(self, minutes: int, skip: int = 0) -> list[float]:
+        """Consumed units per second in each of the last minutes that are known, oldest first; *skip* the newest."""
+        end = max(0, self.newest + 1 - skip)
+        return [quanta / 3600 for quanta in self._state.consumed[max(0, end - minutes) : end]]
+
+    def throttled(self, minutes: int, skip: int = 0) -> list[float]:
+        """Throttled units in each of those minutes: a count per minute, not a rate."""
+        found = self._state.throttled
+        end = max(0, self.newest + 1 - skip)
+        return [
+            sum(found[minute].values()) / 60 if minute in found else 0.0
+            for minute in range(max(0, end - minutes), end)
+        ]
+
+    def requested(self, minutes: int) -> list[float]:
+        """Units per second that the application asked for: a metric of its own."""
+        return [
+            c + t / 60 for c, t in zip(self.consumed(minutes), self.throttled(minutes), strict=True)
+        ]
+
+
+class SeenResource:
+    """A table or index as DescribeTable shows it, with its targets."""
+
+    def __init__(self, resource: Resource, read: SeenTarget, write: SeenTarget, base: int) -> None:
+        self._resource = resource
+        self._base = base
+        self.read = read
+        self.write = write
+        self.index = resource.index
+
+    @property
+    def targets(self) -> tuple[SeenTarget, SeenTarget]:
+        """Reads, then writes."""
+        return self.read, self.write
+
+    def is_busy(self, now: int) -> bool:
+        """Whether a change is under way (status UPDATING)."""
+        return now < self._resource.busy_until
+
+    def decreases_today(self, now: int) -> int:
+        """NumberOfDecreasesToday."""
+        return self._resource.decreases_on_day(now)
+
+    @property
+    def last_decrease(self) -> int | None:
+        """LastDecreaseDateTime."""
+        return self._resource.last_decrease
+
+    @property
+    def last_increase(self) -> int | None:
+        """LastIncreaseDateTime."""
+        return self._resource.last_increase
+
+
+class Seen:
+    """All that a poller sees of one table.
+
+    Attributes:
+        now: Seconds since 1970, UTC.
+        resources: The table first, then its indexes.
+    """
+
+    def __init__(self, resources: tuple[SeenResource, ...], metric_delay: int, base: int) -> None:
+        self.now = base
+        self.resources = resources
+        self._delay = metric_delay
+        self._base = base
+
+    def minutes_hidden(self, minutes_ago: int) -> int:
+        """How many of the newest known minutes end later than so many minutes ago."""
+        known = (self.now - self._base - self._delay) // 60
+        return max(0, known - ((self.now - self._base) // 60 - minutes_ago))
+
+    def move_to(self, at: int) -> None:
+        """Let it be so many seconds after the start."""
+        self.now = self._base + at
+        newest = (at - self._delay) // 60 - 1
+        for resource in self.resources:
+            for target in resource.targets:
+                target.newest = newest

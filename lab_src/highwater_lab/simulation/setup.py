@@ -1,0 +1,130 @@
+"""What is simulated: a table and its indexes, as a template or a plan has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from highwater.core import Dimension
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.physics import KeyDistribution
+from highwater_lab.services.schedules import Expression
+from highwater_lab.services.target_tracking import TargetTracking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledChange:
+    """A scheduled action: what it sets and when."""
+
+    name: str
+    expression: Expression
+    min: int | None
+    max: int | None
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSetup:
+    """One dimension of one resource.
+
+    Attributes:
+        units: Provisioned units per second as the template has them.
+        min: Floor, the provisioned units where nothing scales.
+        max: Ceiling, likewise.
+        tracking: Its target tracking policy, `None` for none.
+        actions: Its scheduled actions.
+        is_scaled: Whether anything is to move it; it starts at its units where not.
+    """
+
+    units: int
+    min: int
+    max: int
+    tracking: TargetTracking | None = None
+    actions: tuple[ScheduledChange, ...] = ()
+
+    is_scaled: bool = True
+
+    @classmethod
+    def fixed(cls, units: int) -> TargetSetup:
+        """Capacity that nothing moves."""
+        return cls(units=units, min=units, max=units, is_scaled=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSetup:
+    """A table (`index` is `None`) or one of its indexes.
+
+    Attributes:
+        warm_read_units: Its high-water mark, as far as it was declared.
+        warm_write_units: Likewise for writes.
+        bought_read_units: Units of the mark that are paid for, once.
+        bought_write_units: Likewise for writes.
+        keys: How its requests spread.
+        write_share_percent: Index units that each unit written to the table costs, where the traffic has no column
+            for them. 100 by default: every write changes the index once.
+    """
+
+    index: str | None
+    read: TargetSetup
+    write: TargetSetup
+    warm_read_units: int = 0
+    warm_write_units: int = 0
+    bought_read_units: int = 0
+    bought_write_units: int = 0
+    keys: KeyDistribution = field(default_factory=KeyDistribution.uniform)
+    write_share_percent: int = 100
+
+    @property
+    def label(self) -> str:
+        """`table`, or `index 'by_status'`."""
+        return "table" if self.index is None else f"index {self.index!r}"
+
+    def target(self, dimension: Dimension) -> TargetSetup:
+        """Its setup of one dimension."""
+        return self.read if dimension is Dimension.READ else self.write
+
+    def with_targets(self, read: TargetSetup, write: TargetSetup) -> ResourceSetup:
+        """The same with other targets."""
+        return replace(self, read=read, write=write)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSetup:
+    """A table with its indexes.
+
+    Attributes:
+        name: For reports: the logical id in a template.
+        resources: The table first, then its indexes.
+        is_on_demand: Billed by request.
+        max_read_units: The table's own maximum for on-demand.
+        max_write_units: Likewise for writes.
+        is_infrequent_access: Of the table class Standard-IA.
+        size_gb: Data in the table when the simulation starts.
+        new_items_percent: Share of written units that add a kilobyte; partitions split as the data grows.
+        quota_units: The account's quota per table and index.
+        notes: What a reader of the template should know, a line each.
+    """
+
+    name: str
+    resources: tuple[ResourceSetup, ...]
+    is_on_demand: bool = False
+    max_read_units: int | None = None
+    max_write_units: int | None = None
+    is_infrequent_access: bool = False
+    size_gb: int = 0
+    new_items_percent: int = 0
+    quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
+    notes: tuple[str, ...] = ()
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """Names of its indexes."""
+        return tuple(resource.index for resource in self.resources if resource.index is not None)
+
+    def each_target(self, change: Callable[[TargetSetup], TargetSetup]) -> TableSetup:
+        """The same with every target changed."""
+        return replace(
+            self, resources=tuple(r.with_targets(change(r.read), change(r.write)) for r in self.resources)
+        )

@@ -1,0 +1,133 @@
+"""The simulator: one table, its traffic, a policy, and the minutes that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from highwater.core import Dimension
+from highwater_lab.physics import QUANTA_PER_UNIT, Refused
+from highwater_lab.policies.policy import Policy
+from highwater_lab.services.billing import Bill, bill
+from highwater_lab.services.prices import Prices, load_prices
+from highwater_lab.services.timing import Timing
+from highwater_lab.simulation.autoscaling import AutoScaling
+from highwater_lab.simulation.opening import opening
+from highwater_lab.simulation.run import Run, TargetRun
+from highwater_lab.simulation.seen import Seen, SeenResource, SeenTarget
+from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.simulation.table import SimulatedTable
+from highwater_lab.traffic.series import Traffic
+
+_HOUR = 3600
+Progress = Callable[[int, int], None]
+
+
+def simulate(
+    setup: TableSetup,
+    traffic: Traffic,
+    policy: Policy,
+    *,
+    timing: Timing | None = None,
+    prices: Prices | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Run *traffic* against the table as *policy* has it, and record every minute.
+
+    The table starts settled: with the bounds of its schedule at that time, the capacity that its policy would hold for
+    the first minute, and full buckets. Throttled requests are not sent again. *progress* is called once a simulated
+    day with the minutes done and all minutes. The same input gives the same run, to the last quantum.
+    """
+    timing = timing or Timing()
+    opened = opening(policy.arrange(setup, traffic), traffic)
+    table = SimulatedTable(opened, traffic, timing.heat_split_minutes)
+    autoscaling = AutoScaling(table, timing)
+    poller = _Poller(table, policy, timing) if policy.period_seconds else None
+    minutes = traffic.minutes
+    for minute in range(minutes):
+        start, end = minute * 60, minute * 60 + 60
+        if autoscaling.has_policies:
+            autoscaling.watch(minute)
+        while (due := table.next_due(end)) is not None:
+            at, act = due
+            if at > start:
+                table.serve(start, at)
+                start = at
+            act(at)
+        table.serve(start, end)
+        table.end_minute(minute)
+        if (table.base + end) % _HOUR == 0 or minute + 1 == minutes:
+            table.end_hour()
+        if progress is not None and (minute % 1440 == 1439 or minute + 1 == minutes):
+            progress(minute + 1, minutes)
+    return Run(
+        table=opened.name,
+        policy=policy.name,
+        start=traffic.start,
+        minutes=minutes,
+        targets=tuple(
+            TargetRun(
+                target.index,
+                target.dimension,
+                target.consumed,
+                target.throttled,
+                tuple(target.capacity),
+                tuple(target.bounds),
+                tuple(target.hour_peaks),
+            )
+            for target in table.targets
+        ),
+        events=tuple(table.events),
+        decreases=sum(resource.decreases for resource in table.resources.values()),
+        refused_decreases=table.refused_decreases,
+        bill=_bill(table, prices or load_prices(), poller.metrics_requested if poller else 0),
+        notes=opened.notes,
+    )
+
+
+class _Poller:
+    """Has a policy look at the table every so often, and act."""
+
+    def __init__(self, table: SimulatedTable, policy: Policy, timing: Timing) -> None:
+        self._table = table
+        self._policy = policy
+        self._period = policy.period_seconds or 0
+        self._pace = timing.pace(by_autoscaling=False)
+        self.metrics_requested = 0
+        targets = {(t.index, t.dimension): SeenTarget(t) for t in table.targets}
+        resources = tuple(
+            SeenResource(resource, targets[index, Dimension.READ], targets[index, Dimension.WRITE], table.base)
+            for index, resource in table.resources.items()
+        )
+        self._seen = Seen(resources, timing.metric_delay, table.base)
+        # on the whole period of the clock, as schedules of cron and CloudWatch Events run
+        table.at(-table.base % self._period, self._poll)
+
+    def _poll(self, at: int) -> None:
+        self._table.at(at + self._period, self._poll)
+        self._seen.move_to(at)
+        self.metrics_requested += self._policy.metrics_per_target * 2 * len(self._seen.resources)
+
+        def update(index: str | None, wanted: Mapping[Dimension, int]) -> Refused | None:
+            return self._table.request(at, index, wanted, self._pace, self._policy.name)
+
+        self._policy.poll(self._seen, update)
+
+
+def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int) -> Bill:
+    setup = table.setup
+    peaks = [] if setup.is_on_demand else [(t.dimension, tuple(t.hour_peaks)) for t in table.targets]
+    requested = (
+        [(t.dimension, sum(t.consumed) / QUANTA_PER_UNIT) for t in table.targets] if setup.is_on_demand else []
+    )
+    return bill(
+        prices,
+        peaks,
+        requested,
+        hours=len(table.targets[0].hour_peaks),
+        policies=sum(t.tracking is not None for t in table.targets),
+        metrics_requested=metrics_requested,
+        is_infrequent_access=setup.is_infrequent_access,
+        warm_up=sum(
+            prices.read_unit_hour * r.bought_read_units + prices.write_unit_hour * r.bought_write_units for r in setup.resources
+        ),
+    )

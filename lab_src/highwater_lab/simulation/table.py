@@ -1,0 +1,185 @@
+"""A table in the simulation: its resources, its targets, what is due, and what happened."""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Callable, Mapping
+from itertools import count
+
+from highwater.core import Dimension
+from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemand, Pace, Partitions, Provisioned, Refused, Resource
+from highwater_lab.physics.partitions import partitions_for
+from highwater_lab.simulation.arrival import follow_share, serve_alone, serve_writes
+from highwater_lab.simulation.events import Event, EventKind
+from highwater_lab.simulation.setup import ResourceSetup, TableSetup
+from highwater_lab.simulation.targets import TargetState
+from highwater_lab.traffic.series import Stream, Traffic
+
+Act = Callable[[int], None]
+_GB_PER_UNIT = 1 / (1024 * 1024)
+
+
+class SimulatedTable:
+    """The table and its indexes; times are seconds from the start of the traffic.
+
+    Attributes:
+        base: The start of the traffic, seconds since 1970.
+        targets: Every target, the table's first.
+        resources: The resources with provisioned capacity; none on demand.
+        events: What happened so far, in order.
+        refused_decreases: Decreases asked for and refused so far.
+    """
+
+    def __init__(self, setup: TableSetup, traffic: Traffic, heat_split_minutes: int) -> None:
+        self.setup = setup
+        self.base = int(traffic.start.timestamp())
+        self.targets: list[TargetState] = []
+        self.resources: dict[str | None, Resource] = {}
+        self.events: list[Event] = []
+        self.refused_decreases = 0
+        self._bin_seconds = traffic.bin_seconds
+        self._partitions: dict[str | None, Partitions] = {}
+        self._agenda: list[tuple[int, int, Act]] = []
+        self._order = count()
+        self._heat: dict[tuple[str | None, Dimension], int] = {}
+        self._heat_split_minutes = heat_split_minutes
+        for resource in setup.resources:
+            self._add(resource, traffic)
+        self._reads = [target for target in self.targets if target.dimension is Dimension.READ]
+        self._writes = [target for target in self.targets if target.dimension is Dimension.WRITE]
+
+    def at(self, second: int, act: Act) -> None:
+        """Have *act* called when the simulation reaches that second, after what was asked for before."""
+        heapq.heappush(self._agenda, (second, next(self._order), act))
+
+    def next_due(self, before: int) -> tuple[int, Act] | None:
+        """Take what is due first, if it is due before that second."""
+        if not self._agenda or self._agenda[0][0] >= before:
+            return None
+        second, _, act = heapq.heappop(self._agenda)
+        return second, act
+
+    def serve(self, start: int, end: int) -> None:
+        """Let the traffic from second *start* to *end* of one minute through."""
+        if start == end:
+            return
+        for target in self._reads:
+            serve_alone(target, self._bin_seconds, start, end)
+        if len(self._writes) == 1:
+            serve_alone(self._writes[0], self._bin_seconds, start, end)
+        else:
+            serve_writes(self._writes, self._bin_seconds, start, end)
+
+    def end_minute(self, minute: int) -> None:
+        """Close the minute in every record; split partitions that were too hot for long."""
+        hot = self._heat
+        for target in self.targets:
+            target.end_minute(minute)
+            if minute in target.throttled or hot:
+                self._feel_heat(minute, target)
+
+    def end_hour(self) -> None:
+        """Close the hour of the clock in every record; let partitions follow the data."""
+        for target in self.targets:
+            target.end_hour()
+        if self.setup.new_items_percent:
+            written = sum(self._writes[0].consumed) // QUANTA_PER_UNIT * self.setup.new_items_percent / 100
+            size_gb = int(self.setup.size_gb + written * _GB_PER_UNIT)
+            for partitions in self._partitions.values():
+                partitions.grow_by_size(size_gb)
+
+    def request(self, at: int, index: str | None, wanted: Mapping[Dimension, int], pace: Pace, why: str) -> Refused | None:
+        """UpdateTable at second *at*; `None` where it was accepted, and is then carried out in its time."""
+        resource = self.resources[index]
+        answer = resource.update(self.base + at, wanted, pace)
+        if isinstance(answer, Refused):
+            if answer is Refused.DECREASES:
+                self.refused_decreases += 1
+            return answer
+        self.at(answer - self.base, lambda second: self._apply(second, resource, why))
+        return None
+
+    def tell(self, event: Event) -> None:
+        """Record an event; one like the last of its target and kind is not told again."""
+        last = next(
+            (e for e in reversed(self.events) if (e.index, e.dimension) == (event.index, event.dimension)), None
+        )
+        if last is None or (last.kind, last.text) != (event.kind, event.text) or event.kind is not EventKind.REFUSED:
+            self.events.append(event)
+
+    def _apply(self, at: int, resource: Resource, why: str) -> None:
+        partitions = resource.partitions.count
+        resource.apply()
+        for target in self.targets:
+            if target.index == resource.index and (before := target.note_capacity(at)) is not None:
+                after = target.throughput.units
+                kind = EventKind.SCALE_OUT if after > before else EventKind.SCALE_IN
+                self.events.append(Event(at, target.index, target.dimension, kind, why, before, after))
+        if resource.partitions.count > partitions:
+            text = f"partitions {partitions} -> {resource.partitions.count} for more throughput than ever before"
+            self.events.append(Event(at, resource.index, None, EventKind.SPLIT, text))
+
+    def _feel_heat(self, minute: int, target: TargetState) -> None:
+        """Count the minutes that a target's partitions were over their limit; split them when it has been enough."""
+        key = (target.index, target.dimension)
+        if Cause.KEY_RANGE not in target.throttled.get(minute, {}) or target.rates is None:
+            self._heat.pop(key, None)
+            return
+        self._heat[key] = self._heat.get(key, 0) + 1
+        if self._heat[key] < self._heat_split_minutes:
+            return
+        del self._heat[key]
+        partitions = self._partitions[target.index]
+        first = minute * 60 // self._bin_seconds
+        rate = max(target.rates[first : first + 60 // self._bin_seconds])
+        before = partitions.count
+        if partitions.split_for_heat(rate, target.dimension):
+            text = f"partitions {before} -> {partitions.count}: split for heat"
+            self.events.append(Event(minute * 60 + 60, target.index, target.dimension, EventKind.SPLIT, text))
+
+    def _add(self, resource: ResourceSetup, traffic: Traffic) -> None:
+        index = resource.index
+        throughput: dict[Dimension, Provisioned | OnDemand]
+        if self.setup.is_on_demand:
+            warm_read = max(ON_DEMAND_WARM_READ_UNITS, resource.warm_read_units)
+            warm_write = max(ON_DEMAND_WARM_WRITE_UNITS, resource.warm_write_units)
+            partitions = Partitions(partitions_for(warm_read, warm_write, self.setup.size_gb), resource.keys)
+            most = {Dimension.READ: self.setup.max_read_units, Dimension.WRITE: self.setup.max_write_units}
+            warm = {Dimension.READ: warm_read, Dimension.WRITE: warm_write}
+            throughput = {
+                d: OnDemand(d, partitions, warm[d], most[d] if index is None else None, self.setup.quota_units)
+                for d in Dimension
+            }
+        else:
+            provisioned = Resource(
+                index,
+                resource.read.units,
+                resource.write.units,
+                warm_read_units=resource.warm_read_units,
+                warm_write_units=resource.warm_write_units,
+                keys=resource.keys,
+                size_gb=self.setup.size_gb,
+                quota_units=self.setup.quota_units,
+            )
+            self.resources[index] = provisioned
+            partitions = provisioned.partitions
+            throughput = dict(provisioned.throughput)
+        self._partitions[index] = partitions
+        for dimension in Dimension:
+            setup = resource.target(dimension)
+            tracking = None if self.setup.is_on_demand else setup.tracking
+            rates = rates_of(traffic, resource, dimension)
+            self.targets.append(
+                TargetState(index, dimension, throughput[dimension], rates, tracking, setup.min, setup.max)
+            )
+
+
+def rates_of(traffic: Traffic, resource: ResourceSetup, dimension: Dimension) -> array[int] | None:
+    """What is asked of a target: its own column, or for an index's writes its share of the table's."""
+    rates = traffic.rates.get(Stream(resource.index, dimension))
+    if rates is None and resource.index is not None and dimension is Dimension.WRITE:
+        table = traffic.rates.get(Stream(None, Dimension.WRITE))
+        return None if table is None else follow_share(table, resource.write_share_percent)
+    return rates

@@ -1,0 +1,101 @@
+"""The state of one simulated target: its capacity, its bounds, and all that CloudWatch will know of it."""
+
+from __future__ import annotations
+
+from array import array
+
+from highwater.core import Dimension
+from highwater_lab.physics import Cause, OnDemand, Provisioned
+from highwater_lab.services.target_tracking import TargetTracking
+
+
+class TargetState:
+    """One dimension of one resource, with the record of every minute so far.
+
+    Attributes:
+        rates: What is asked of it, quanta per second per bin; `None` for nothing.
+        consumed: Quanta consumed per minute: what the alarms see.
+        throttled: Quanta throttled per minute and cause, for the minutes that had any.
+        capacity: Each change of provisioned units: seconds from the start, units.
+        bounds: Each change of the bounds: seconds from the start, floor, ceiling.
+        hour_peaks: Highest provisioned units of each hour of the clock begun so far, the current one apart.
+    """
+
+    __slots__ = (
+        "bounds",
+        "capacity",
+        "ceiling",
+        "consumed",
+        "dimension",
+        "floor",
+        "hour_peak",
+        "hour_peaks",
+        "index",
+        "throughput",
+        "last_scale_in",
+        "last_scale_out",
+        "last_wanted",
+        "rates",
+        "served",
+        "throttled",
+        "tracking",
+    )
+
+    def __init__(
+        self,
+        index: str | None,
+        dimension: Dimension,
+        throughput: Provisioned | OnDemand,
+        rates: array[int] | None,
+        tracking: TargetTracking | None,
+        floor: int,
+        ceiling: int,
+    ) -> None:
+        self.index = index
+        self.dimension = dimension
+        self.throughput = throughput
+        self.rates = rates
+        self.tracking = tracking
+        self.floor = floor
+        self.ceiling = ceiling
+        self.served = 0
+        self.consumed: array[int] = array("q")
+        self.throttled: dict[int, dict[Cause, int]] = {}
+        self.capacity: list[tuple[int, int]] = [(0, throughput.units)]
+        self.bounds: list[tuple[int, int, int]] = [(0, floor, ceiling)]
+        self.hour_peak = throughput.units
+        self.hour_peaks: list[int] = []
+        self.last_scale_in: int | None = None
+        self.last_scale_out: int | None = None
+        self.last_wanted = 0
+
+    def set_bounds(self, at: int, floor: int, ceiling: int) -> None:
+        """New bounds from *at* on."""
+        if (floor, ceiling) != (self.floor, self.ceiling):
+            self.floor, self.ceiling = floor, ceiling
+            self.bounds.append((at, floor, ceiling))
+
+    def note_capacity(self, at: int) -> int | None:
+        """Record the throughput's units if they changed; what they were before, or `None`."""
+        before, units = self.capacity[-1][1], self.throughput.units
+        if units == before:
+            return None
+        self.capacity.append((at, units))
+        self.hour_peak = max(self.hour_peak, units)
+        return before
+
+    def end_minute(self, minute: int) -> None:
+        """Record the minute just over and clear the counters."""
+        served = self.served
+        self.consumed.append(served)
+        self.served = 0
+        refused = self.throughput.refused
+        if refused:
+            self.throttled[minute] = refused
+            self.throughput.refused = {}
+        self.throughput.end_minute(served)
+
+    def end_hour(self) -> None:
+        """Record the hour of the clock just over."""
+        self.hour_peaks.append(self.hour_peak)
+        self.hour_peak = self.throughput.units

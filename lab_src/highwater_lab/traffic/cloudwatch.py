@@ -1,0 +1,98 @@
+"""Traffic from CloudWatch: what a live table was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from highwater.core import Dimension
+from highwater_lab.traffic.errors import TrafficError
+from highwater_lab.traffic.series import Stream, Traffic
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# GetMetricData answers with at most so many datapoints (API reference, read 2026-11)
+_POINTS_PER_CALL: Final = 100_000
+# One-minute datapoints are kept for 15 days, five-minute ones for 63, hourly ones for 455 (CloudWatch User Guide)
+_KEPT_DAYS: Final = ((15, 60), (63, 300), (455, 3600))
+_METRICS: Final = {
+    Dimension.READ: ("ConsumedReadCapacityUnits", "ReadThrottleEvents"),
+    Dimension.WRITE: ("ConsumedWriteCapacityUnits", "WriteThrottleEvents"),
+}
+
+
+def fetch_traffic(
+    dynamodb: DynamoDBClient,
+    cloudwatch: CloudWatchClient,
+    table: str,
+    *,
+    days: int,
+    now: datetime,
+    progress: Callable[[int, int], None] | None = None,
+) -> Traffic:
+    """What *table* and its indexes were asked for in the *days* before *now*: consumed units plus throttle events.
+
+    One-minute bins up to 15 days back, five-minute ones up to 63, hourly ones up to 455. A throttle event counts as
+    one unit, as CloudWatch does not say more; missing datapoints are zeros. Raises `TrafficError` for a table that is
+    not there, for more days than are kept, and where there was no traffic.
+    """
+    period = next((seconds for most, seconds in _KEPT_DAYS if days <= most), None)
+    if days < 1 or period is None:
+        raise TrafficError(f"days must be between 1 and {_KEPT_DAYS[-1][0]}, got {days}: CloudWatch keeps no more")
+    try:
+        description = dynamodb.describe_table(TableName=table)["Table"]
+    except dynamodb.exceptions.ResourceNotFoundException:
+        raise TrafficError(f"table {table!r} is not there; check its name, the account and the region") from None
+    indexes = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])]
+    streams = [Stream(index, dimension) for index in (None, *indexes) for dimension in Dimension]
+    # the last minutes are not all there yet
+    end = _floor(now - timedelta(minutes=5), 3600 if period == 3600 else 300)
+    start = end - timedelta(days=days)
+    bins = int((end - start).total_seconds()) // period
+    counts = {stream: [0.0] * bins for stream in streams}
+    for number, stream in enumerate(streams):
+        for at, units in _datapoints(cloudwatch, table, stream, start, end, period):
+            position = int((at - start).total_seconds()) // period
+            if 0 <= position < bins:
+                counts[stream][position] += units
+        if progress is not None:
+            progress(number + 1, len(streams))
+    busy = {stream: values for stream, values in counts.items() if stream.index is None or any(values)}
+    if not any(any(values) for values in busy.values()):
+        raise TrafficError(f"table {table!r} had no traffic in the last {days} days, so there is nothing to rehearse")
+    return Traffic.from_counts(table, busy, bin_seconds=period, start=start)
+
+
+def _datapoints(
+    cloudwatch: CloudWatchClient, table: str, stream: Stream, start: datetime, end: datetime, period: int
+) -> Iterator[tuple[datetime, float]]:
+    dimensions = [{"Name": "TableName", "Value": table}]
+    if stream.index is not None:
+        dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": stream.index})
+    queries: list[Any] = [
+        {
+            "Id": f"m{number}",
+            "MetricStat": {
+                "Metric": {"Namespace": "AWS/DynamoDB", "MetricName": name, "Dimensions": dimensions},
+                "Period": period,
+                "Stat": "Sum",
+            },
+        }
+        for number, name in enumerate(_METRICS[stream.dimension])
+    ]
+    for page in cloudwatch.get_paginator("get_metric_data").paginate(
+        MetricDataQueries=queries,
+        StartTime=start,
+        EndTime=end,
+        ScanBy="TimestampAscending",
+        MaxDatapoints=_POINTS_PER_CALL,
+    ):
+        for result in page["MetricDataResults"]:
+            yield from zip(result["Timestamps"], result["Values"], strict=True)
+
+
+def _floor(at: datetime, seconds: int) -> datetime:
+    return at - timedelta(seconds=at.timestamp() % seconds)

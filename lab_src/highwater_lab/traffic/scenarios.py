@@ -1,0 +1,81 @@
+"""Scenarios: traffic that is made up, the same bytes for the same seed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Final
+
+from highwater.core import Dimension
+from highwater_lab.traffic.csv_files import DEFAULT_START
+from highwater_lab.traffic.errors import TrafficError
+from highwater_lab.traffic.series import Stream, Traffic
+
+# Jitter of the figures and the daily curve: eight percent to either side
+_JITTER: Final = 0.08
+_HOUR: Final = 3600
+
+# Each second's mean, in units: a shape by the second it has
+_Shape = Callable[[int], float]
+
+
+def scenario(name: str, *, seed: int = 1, start: datetime | None = None, dimension: Dimension = Dimension.WRITE) -> Traffic:
+    """One of `SCENARIOS` as traffic of one dimension of a table, by the second.
+
+    *seed* is what the jitter comes from. Raises `TrafficError` for an unknown name.
+    """
+    if name not in _SHAPES:
+        raise TrafficError(f"unknown scenario {name!r}; there are {', '.join(SCENARIOS)}")
+    seconds, jitter, shape = _SHAPES[name]
+    counts = _jittered(seconds, shape, jitter, random.Random(f"{name} {seed}"))  # noqa: S311 - no secret
+    return Traffic.from_counts(
+        name, {Stream(None, dimension): counts}, bin_seconds=1, start=start or DEFAULT_START
+    )
+
+
+def _jittered(seconds: int, shape: _Shape, jitter: float, chance: random.Random) -> Iterator[float]:
+    for second in range(seconds):
+        yield shape(second) * (1 + jitter * (2 * chance.random() - 1))
+
+
+def _figure(base: int, steps: tuple[tuple[int, int], ...], end: int) -> _Shape:
+    """A flat base, then steps: minute and units; back to the base at minute *end*."""
+
+    def shape(second: int) -> float:
+        minute = second / 60
+        units = base
+        for at, level in steps:
+            if minute >= at:
+                units = level
+        return units if minute < end else base
+
+    return shape
+
+
+def _daily(second: int) -> float:
+    """From 200 in the small hours to 1,800 in the evening, as a cosine with its top at 20:00."""
+    return 1_000 - 800 * math.cos(2 * math.pi * (second / _HOUR - 8) / 24)
+
+
+def _ramp(second: int) -> float:
+    return 1_000 + 4_000 * min(1.0, max(0.0, (second - 1_800) / 3_600))
+
+
+_SHAPES: Final[dict[str, tuple[int, float, _Shape]]] = {
+    "constant": (4 * _HOUR, 0.0, lambda _: 1_000.0),
+    "step": (4 * _HOUR, 0.0, _figure(1_000, ((60, 4_000),), 120)),
+    "ramp": (4 * _HOUR, 0.0, _ramp),
+    "daily": (7 * 24 * _HOUR, _JITTER, _daily),
+    # AWS Database Blog, "Handle traffic spikes with Amazon DynamoDB provisioned capacity": figures 2 to 7; the surge
+    # comes at minute 30 here and lasts for 20
+    "figure-2": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),
+    "figure-3": (100 * 60, _JITTER, _figure(4_500, ((30, 17_500),), 50)),
+    "figure-4": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),
+    "figure-5": (100 * 60, _JITTER, _figure(4_500, ((30, 14_000),), 50)),
+    "figure-6": (100 * 60, _JITTER, _figure(4_500, ((30, 9_000), (34, 14_000), (37, 18_000)), 57)),
+    "figure-7": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),
+}
+
+SCENARIOS: Final = tuple(_SHAPES)
