@@ -35,7 +35,7 @@ class OnDemand:
         refused: Quanta refused by cause since they were last cleared.
     """
 
-    __slots__ = ("_partitions", "_peak", "_recent", "_warm", "dimension", "refused", "units", "_fixed")
+    __slots__ = ("_fixed", "_partitions", "_peak", "_recent", "_warm", "dimension", "refused", "units")
 
     def __init__(
         self,

@@ -81,9 +81,7 @@ class Partitions:
         return sum(over for share in self._shares if (over := rate * share // WHOLE - limit) > 0)
 
     def _measure(self) -> None:
-        self._shares = [
-            self._keys.share(low, high) for low, high in zip(self._bounds, self._bounds[1:], strict=False)
-        ]
+        self._shares = [self._keys.share(low, high) for low, high in zip(self._bounds, self._bounds[1:], strict=False)]
         # up to this rate no partition is over its limit
         highest = max(1, *self._shares, 1)
         self.hot_rate = {dimension: limit * WHOLE // highest for dimension, limit in _LIMITS.items()}

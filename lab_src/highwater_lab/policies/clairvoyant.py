@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Iterator
 
@@ -42,7 +43,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
     downs = {
         (target.index, at)
         for target in targets
-        for (_, before), (at, after) in zip(target.capacity, target.capacity[1:], strict=False)
+        for (_, before), (at, after) in itertools.pairwise(target.capacity)
         if after < before
     }
     return Run(
@@ -102,7 +103,10 @@ def _by_minute(rates: array[int] | None, traffic: Traffic) -> array[int]:
 
 
 def _record(index: str | None, dimension: Dimension, consumed: array[int], hours: list[Change]) -> TargetRun:
-    changes = [hours[0], *((at, units) for (_, last), (at, units) in zip(hours, hours[1:], strict=False) if units != last)]
+    changes = [
+        hours[0],
+        *((at, units) for (_, last), (at, units) in itertools.pairwise(hours) if units != last),
+    ]
     most = max(units for _, units in hours)
     return TargetRun(
         index, dimension, consumed, {}, tuple(changes), ((0, 1, most),), tuple(units for _, units in hours)

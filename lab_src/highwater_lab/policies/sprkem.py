@@ -17,7 +17,9 @@ class Sprkem(Poller):
     """Every minute: the average of the last two and five units more; down rarely, four times a day at most."""
 
     name = "sprkem"
-    source = "sprkem/DynamoDB-AutoScale-Lambda 61f1fa7; no hour of the day is set apart, its bounds of 1 and 50 are the "
+    source = (
+        "sprkem/DynamoDB-AutoScale-Lambda 61f1fa7; no hour of the day is set apart, its bounds of 1 and 50 are the "
+    )
     source += "table's here"
     period_seconds = 60
     metrics_per_target = 1

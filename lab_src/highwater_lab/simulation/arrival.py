@@ -12,8 +12,9 @@ def serve_alone(target: TargetState, bin_seconds: int, start: int, end: int) -> 
     """Serve a target that no other holds back, from second *start* to *end* of one minute."""
     rates = target.rates
     if rates is None:
-        target.throughput.serve(0, end - start)
-    elif bin_seconds == 1:
+        # nothing ever spends its tokens
+        return
+    if bin_seconds == 1:
         target.served += target.throughput.serve_each(rates[start:end])
     else:
         target.served += target.throughput.serve(rates[start // 60], end - start)

@@ -42,8 +42,12 @@ class AutoScaling:
         if newest < 0:
             return
         for target in self._tracked:
-            tracking = target.tracking
-            if tracking is not None and tracking.alarm(target.consumed, newest, target.throughput.units) is not None:
+            tracking, units = target.tracking, target.throughput.units
+            if tracking is None:
+                continue
+            alarm = tracking.alarm(target.consumed, newest, units)
+            # the alarm of an idle target stays in ALARM; at its bound there is nothing to do about it
+            if alarm is not None and units != (target.floor if alarm is Alarm.LOW else target.ceiling):
                 at = minute * 60 + self._offset + self._timing.alarm_latency
                 self._table.at(at, self._reaction(target, newest))
 
@@ -82,7 +86,9 @@ class AutoScaling:
     def _plan(self, target: TargetState, action: ScheduledChange, after: int) -> None:
         """Put the action's next run on the agenda."""
         moment = datetime.fromtimestamp(after, UTC)
-        due = action.expression.next_run(max(moment, action.start) if action.start and action.start > moment else moment)
+        due = action.expression.next_run(
+            max(moment, action.start) if action.start and action.start > moment else moment
+        )
         if due is None or (action.end is not None and due > action.end):
             return
         second = int(due.timestamp())
@@ -148,4 +154,3 @@ def bounds_before(actions: tuple[ScheduledChange, ...], start: datetime, floor: 
         if low <= high:
             floor, ceiling = low, high
     return floor, ceiling
-

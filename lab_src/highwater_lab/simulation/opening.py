@@ -16,9 +16,11 @@ _USUAL_TARGET_PERCENT = 70
 def opening(setup: TableSetup, traffic: Traffic) -> TableSetup:
     """The setup with the bounds that its schedule leaves at the start, and capacity to suit the first minute.
 
-    Capacity that nothing scales stays as it is; other starts at the first minute's demand over the target, within
-    the bounds.
+    Capacity that no policy scales stays as it is, but for the bounds; other starts at the first minute's demand over
+    the target, within them.
     """
+    if not setup.starts_settled:
+        return setup
     return replace(setup, resources=tuple(_open(resource, traffic) for resource in setup.resources))
 
 
@@ -31,8 +33,8 @@ def _open(resource: ResourceSetup, traffic: Traffic) -> ResourceSetup:
 def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic) -> TargetSetup:
     target = resource.target(dimension)
     floor, ceiling = bounds_before(target.actions, traffic.start, target.min, target.max)
-    if floor == ceiling == target.units or not target.is_scaled:
-        return replace(target, min=floor, max=ceiling)
+    if not target.is_scaled:
+        return replace(target, min=floor, max=ceiling, units=min(max(target.units, floor), ceiling))
     percent = target.tracking.target_percent if target.tracking else _USUAL_TARGET_PERCENT
     rates = traffic.rates.get(Stream(resource.index, dimension))
     if rates is None and resource.index is not None and dimension is Dimension.WRITE:

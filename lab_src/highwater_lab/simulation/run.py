@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -80,7 +81,7 @@ class TargetRun:
         """Provisioned units times seconds over the run."""
         end = len(self.consumed) * 60
         changes = [*self.capacity, (end, 0)]
-        return float(sum(units * (later - at) for (at, units), (later, _) in zip(changes, changes[1:], strict=False)))
+        return float(sum(units * (later - at) for (at, units), (later, _) in itertools.pairwise(changes)))
 
     def capacity_by_minute(self) -> Iterator[int]:
         """Provisioned units at the end of each minute."""

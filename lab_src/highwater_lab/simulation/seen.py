@@ -50,15 +50,12 @@ class SeenTarget:
         found = self._state.throttled
         end = max(0, self.newest + 1 - skip)
         return [
-            sum(found[minute].values()) / 60 if minute in found else 0.0
-            for minute in range(max(0, end - minutes), end)
+            sum(found[minute].values()) / 60 if minute in found else 0.0 for minute in range(max(0, end - minutes), end)
         ]
 
     def requested(self, minutes: int) -> list[float]:
         """Units per second that the application asked for: a metric of its own."""
-        return [
-            c + t / 60 for c, t in zip(self.consumed(minutes), self.throttled(minutes), strict=True)
-        ]
+        return [c + t / 60 for c, t in zip(self.consumed(minutes), self.throttled(minutes), strict=True)]
 
 
 class SeenResource:

@@ -104,6 +104,7 @@ class TableSetup:
         size_gb: Data in the table when the simulation starts.
         new_items_percent: Share of written units that add a kilobyte; partitions split as the data grows.
         quota_units: The account's quota per table and index.
+        starts_settled: Whether it starts with capacity to suit its first minute, or with what it is set up with.
         notes: What a reader of the template should know, a line each.
     """
 
@@ -116,6 +117,7 @@ class TableSetup:
     size_gb: int = 0
     new_items_percent: int = 0
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
+    starts_settled: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -125,6 +127,4 @@ class TableSetup:
 
     def each_target(self, change: Callable[[TargetSetup], TargetSetup]) -> TableSetup:
         """The same with every target changed."""
-        return replace(
-            self, resources=tuple(r.with_targets(change(r.read), change(r.write)) for r in self.resources)
-        )
+        return replace(self, resources=tuple(r.with_targets(change(r.read), change(r.write)) for r in self.resources))

@@ -116,9 +116,7 @@ class _Poller:
 def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int) -> Bill:
     setup = table.setup
     peaks = [] if setup.is_on_demand else [(t.dimension, tuple(t.hour_peaks)) for t in table.targets]
-    requested = (
-        [(t.dimension, sum(t.consumed) / QUANTA_PER_UNIT) for t in table.targets] if setup.is_on_demand else []
-    )
+    requested = [(t.dimension, sum(t.consumed) / QUANTA_PER_UNIT) for t in table.targets] if setup.is_on_demand else []
     return bill(
         prices,
         peaks,
@@ -128,6 +126,7 @@ def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int) -> Bill
         metrics_requested=metrics_requested,
         is_infrequent_access=setup.is_infrequent_access,
         warm_up=sum(
-            prices.read_unit_hour * r.bought_read_units + prices.write_unit_hour * r.bought_write_units for r in setup.resources
+            prices.read_unit_hour * r.bought_read_units + prices.write_unit_hour * r.bought_write_units
+            for r in setup.resources
         ),
     )

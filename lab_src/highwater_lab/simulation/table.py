@@ -90,7 +90,9 @@ class SimulatedTable:
             for partitions in self._partitions.values():
                 partitions.grow_by_size(size_gb)
 
-    def request(self, at: int, index: str | None, wanted: Mapping[Dimension, int], pace: Pace, why: str) -> Refused | None:
+    def request(
+        self, at: int, index: str | None, wanted: Mapping[Dimension, int], pace: Pace, why: str
+    ) -> Refused | None:
         """UpdateTable at second *at*; `None` where it was accepted, and is then carried out in its time."""
         resource = self.resources[index]
         answer = resource.update(self.base + at, wanted, pace)

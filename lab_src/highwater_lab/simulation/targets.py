@@ -31,13 +31,13 @@ class TargetState:
         "hour_peak",
         "hour_peaks",
         "index",
-        "throughput",
         "last_scale_in",
         "last_scale_out",
         "last_wanted",
         "rates",
         "served",
         "throttled",
+        "throughput",
         "tracking",
     )
 

@@ -88,7 +88,7 @@ def _datapoints(
         StartTime=start,
         EndTime=end,
         ScanBy="TimestampAscending",
-        MaxDatapoints=_POINTS_PER_CALL,
+        PaginationConfig={"PageSize": _POINTS_PER_CALL},
     ):
         for result in page["MetricDataResults"]:
             yield from zip(result["Timestamps"], result["Values"], strict=True)

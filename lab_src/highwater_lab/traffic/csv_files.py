@@ -181,4 +181,3 @@ class _Clock:
         if self._layout.bin_seconds is not None:
             return self._layout.bin_seconds
         return int(self._step.total_seconds()) if self._step else MINUTE
-

@@ -21,7 +21,9 @@ _HOUR: Final = 3600
 _Shape = Callable[[int], float]
 
 
-def scenario(name: str, *, seed: int = 1, start: datetime | None = None, dimension: Dimension = Dimension.WRITE) -> Traffic:
+def scenario(
+    name: str, *, seed: int = 1, start: datetime | None = None, dimension: Dimension = Dimension.WRITE
+) -> Traffic:
     """One of `SCENARIOS` as traffic of one dimension of a table, by the second.
 
     *seed* is what the jitter comes from. Raises `TrafficError` for an unknown name.
@@ -30,9 +32,7 @@ def scenario(name: str, *, seed: int = 1, start: datetime | None = None, dimensi
         raise TrafficError(f"unknown scenario {name!r}; there are {', '.join(SCENARIOS)}")
     seconds, jitter, shape = _SHAPES[name]
     counts = _jittered(seconds, shape, jitter, random.Random(f"{name} {seed}"))  # noqa: S311 - no secret
-    return Traffic.from_counts(
-        name, {Stream(None, dimension): counts}, bin_seconds=1, start=start or DEFAULT_START
-    )
+    return Traffic.from_counts(name, {Stream(None, dimension): counts}, bin_seconds=1, start=start or DEFAULT_START)
 
 
 def _jittered(seconds: int, shape: _Shape, jitter: float, chance: random.Random) -> Iterator[float]:

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from highwater.core import Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT
@@ -19,7 +19,8 @@ _MOST_BINS: Final = 5_300_000
 _MOST_UNITS_PER_SECOND: Final = 10**9
 
 
-class Stream(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Stream:
     """What a series of rates is sent to: reads or writes of the table (`None`) or of an index."""
 
     index: str | None

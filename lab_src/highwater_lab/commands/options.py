@@ -1,0 +1,139 @@
+"""What the commands of the lab share: where traffic comes from, pairs, key distributions, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from highwater.core import Dimension
+from highwater_lab.physics import KeyDistribution
+from highwater_lab.traffic import Traffic, fetch_traffic, read_traffic
+from highwater_lab.traffic import scenario as make_scenario
+
+
+class Misuse(click.ClickException):
+    """One line, exit status 2."""
+
+    exit_code = 2
+
+
+class Pairs(click.ParamType[tuple[str, str]]):
+    """Two texts with `=` between them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Split at the first `=`; anything else is misuse."""
+        if isinstance(value, tuple):
+            return value
+        left, equals, right = str(value).partition("=")
+        if not left or not equals:
+            self.fail(f"{value!r} is no {self.name}", param, ctx)
+        return left, right
+
+
+class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
+    """`uniform`, `zipf:1.2`, `hot:40` or `rolling`, for the table or, after `INDEX=`, for an index."""
+
+    name = "[INDEX=]DISTRIBUTION"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, KeyDistribution]:
+        """Read the text; anything else is misuse."""
+        if isinstance(value, tuple):
+            return value
+        index, equals, text = str(value).rpartition("=")
+        match = re.fullmatch(r"(uniform|rolling|zipf|zipf:[0-9.]{1,9}|hot:[0-9]{1,9})", text)
+        if match is None:
+            self.fail(f"{value!r} is none of uniform, zipf[:EXPONENT], hot:PERCENT, rolling", param, ctx)
+        kind, _, number = text.partition(":")
+        try:
+            made = {
+                "uniform": KeyDistribution.uniform,
+                "rolling": KeyDistribution.rolling,
+                "zipf": lambda: KeyDistribution.zipf(float(number or "0.99")),
+                "hot": lambda: KeyDistribution.single_hot_key(int(number)),
+            }[kind]()
+        except ValueError as wrong:
+            self.fail(f"{value!r}: {wrong}", param, ctx)
+        return (index if equals else None), made
+
+
+def traffic_from(
+    file: Path | None,
+    scenario: str | None,
+    live_table: str | None,
+    *,
+    days: int,
+    dimension: Dimension,
+    scale: float,
+    mean: float | None,
+    start: datetime | None,
+    shift: timedelta | None,
+    seed: int,
+) -> Traffic:
+    """The traffic that the options ask for, scaled and moved."""
+    if sum(source is not None for source in (file, scenario, live_table)) != 1:
+        raise Misuse("give the traffic with one of --traffic FILE, --scenario NAME and --table NAME")
+    if file is not None:
+        traffic = read_traffic(file, units_are=dimension)
+    elif scenario is not None:
+        traffic = make_scenario(scenario, seed=seed, dimension=dimension)
+    else:
+        traffic = _live(str(live_table), days)
+    if mean is not None:
+        if not 0 < mean < float("inf"):
+            raise Misuse(f"--mean must be above 0, got {mean:g}")
+        traffic = traffic.with_mean(mean)
+    if scale != 1.0:
+        traffic = traffic.scaled(scale)
+    if start is not None:
+        traffic = traffic.starting(start)
+    return traffic.starting(traffic.start + shift) if shift is not None else traffic
+
+
+def _live(table: str, days: int) -> Traffic:
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        session = boto3.Session()
+        with progress_bar("reading CloudWatch") as progress:
+            return fetch_traffic(
+                session.client("dynamodb"),
+                session.client("cloudwatch"),
+                table,
+                days=days,
+                now=datetime.now(UTC),
+                progress=progress,
+            )
+    except (BotoCoreError, ClientError) as refused:
+        raise Misuse(f"table {table!r}: {refused}") from refused
+
+
+@contextlib.contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, where that is a terminal; yields what to call with the work done and all of it."""
+    console = Console(stderr=True)
+    if not sys.stderr.isatty():
+        yield lambda _done, _all: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,176 @@
+"""`highwater rehearse`: a template against traffic."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from highwater.core import Dimension, HighwaterError
+from highwater_lab.commands.durations import Duration
+from highwater_lab.commands.options import KeysOption, Misuse, Pairs, progress_bar, traffic_from
+from highwater_lab.policies.catalogue import POLICY_NAMES
+from highwater_lab.rehearse import Limits, rehearse
+from highwater_lab.report.document import rehearsal_document
+from highwater_lab.report.page import write_page
+from highwater_lab.report.picture import write_picture
+from highwater_lab.report.terminal import print_rehearsal
+from highwater_lab.services.prices import load_prices
+from highwater_lab.services.timing import Timing
+from highwater_lab.traffic import SCENARIOS, write_traffic
+
+_FINDING = 1
+_path = click.Path(path_type=Path)
+
+
+@click.command("rehearse", short_help="A template against traffic, before it is deployed.")
+@click.argument("template", type=_path)
+@click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md.")
+@click.option("--scenario", type=click.Choice(SCENARIOS), help="Made-up traffic instead.")
+@click.option("--table", "live_table", help="A live table's traffic instead, from CloudWatch (costs about $0.01).")
+@click.option("--days", type=click.IntRange(1, 455), default=14, show_default=True, help="So many days of --table.")
+@click.option("--save", type=_path, help="Write the traffic to this CSV file, to use again with --traffic.")
+@click.option(
+    "--as",
+    "units_are",
+    type=click.Choice(["reads", "writes"]),
+    default="writes",
+    show_default=True,
+    help="What a column `units` or a scenario is.",
+)
+@click.option("--scale", type=float, default=1.0, help="Multiply the traffic by this.")
+@click.option("--mean", type=float, help="Scale the traffic to this mean, in units per second.")
+@click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Let it start then (UTC).")
+@click.option("--shift", type=Duration(), help="Let it start so much later, such as 2h30m.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios.")
+@click.option("--logical-id", help="Which table of the template, by logical id or the start of it.")
+@click.option("--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="A template parameter.")
+@click.option("--compare", default="", help=f"Other policies, by comma: {', '.join(POLICY_NAMES)}.")
+@click.option(
+    "--keys",
+    type=KeysOption(),
+    multiple=True,
+    help="How keys spread: uniform, zipf[:EXPONENT], hot:PERCENT, rolling; INDEX=... for an index.",
+)
+@click.option(
+    "--index-share",
+    type=Pairs("INDEX=PERCENT"),
+    multiple=True,
+    help="Units written to an index per unit of the table; 100 by default.",
+)
+@click.option("--size-gb", type=click.IntRange(0, 1_000_000), default=0, help="Data in the table.")
+@click.option(
+    "--metric-delay",
+    type=click.IntRange(0, 3600),
+    default=150,
+    show_default=True,
+    help="Seconds from a minute's end to its datapoint.",
+)
+@click.option("--region", default="us-east-1", show_default=True, help="For prices.")
+@click.option("--prices", "prices_file", type=_path, help="A price file of your own.")
+@click.option("--max-throttled", type=click.FloatRange(0, 100), help="Percent that may be throttled; exit 1 above.")
+@click.option("--max-cost", type=click.FloatRange(0), help="USD a month that it may cost; exit 1 above.")
+@click.option("--html", type=_path, help="Write the report as one page.")
+@click.option("--png", type=_path, help="Write the picture.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def rehearse_command(
+    template: Path,
+    traffic_file: Path | None,
+    scenario: str | None,
+    live_table: str | None,
+    days: int,
+    save: Path | None,
+    units_are: str,
+    scale: float,
+    mean: float | None,
+    start: datetime | None,
+    shift: timedelta | None,
+    seed: int,
+    logical_id: str | None,
+    parameters: tuple[tuple[str, str], ...],
+    compare: str,
+    keys: tuple[tuple[str | None, object], ...],
+    index_share: tuple[tuple[str, str], ...],
+    size_gb: int,
+    metric_delay: int,
+    region: str,
+    prices_file: Path | None,
+    max_throttled: float | None,
+    max_cost: float | None,
+    html: Path | None,
+    png: Path | None,
+    as_json: bool,
+) -> None:
+    r"""Simulate TEMPLATE, a cdk.out folder or a CloudFormation template, under traffic.
+
+    Says how much would be throttled, when, why and at what cost, for what is declared and for what --compare names.
+    Give the traffic with --traffic, --scenario or --table.
+
+    \b
+    highwater rehearse cdk.out --scenario step --compare native:50,on-demand,clairvoyant
+    highwater rehearse cdk.out --table orders --days 14 --save orders.csv --html report.html
+    highwater rehearse cdk.out --traffic orders.csv --max-throttled 0.1 --max-cost 900
+
+    Exit status: 0 fine, 1 a limit is passed, 2 misuse.
+    """
+    try:
+        traffic = traffic_from(
+            traffic_file,
+            scenario,
+            live_table,
+            days=days,
+            dimension=Dimension(units_are[:-1]),
+            scale=scale,
+            mean=mean,
+            start=None if start is None else start.replace(tzinfo=UTC),
+            shift=shift,
+            seed=seed,
+        )
+        prices = load_prices(region, prices_file)
+        with progress_bar("rehearsing") as progress:
+            rehearsal = rehearse(
+                template,
+                traffic,
+                logical_id=logical_id,
+                parameters=dict(parameters),
+                compare=[name.strip() for name in compare.split(",") if name.strip()],
+                keys=dict(keys),  # type: ignore[arg-type] # the option makes them
+                write_share_percent={index: _percent(text) for index, text in index_share},
+                size_gb=size_gb,
+                timing=Timing(metric_delay=metric_delay),
+                prices=prices,
+                progress=progress,
+            )
+        if save is not None:
+            write_traffic(traffic, save)
+        if html is not None:
+            write_page(rehearsal, html)
+        if png is not None:
+            write_picture(rehearsal, png)
+    except HighwaterError as error:
+        raise Misuse(str(error)) from error
+    except OSError as error:
+        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
+    passed = Limits(max_throttled_percent=max_throttled, max_cost_per_month=max_cost).passed(rehearsal)
+    if as_json:
+        document = rehearsal_document(rehearsal) | {"passed": [found.what for found in passed]}
+        click.echo(json.dumps(document))
+    else:
+        console = Console()
+        print_rehearsal(rehearsal, console)
+        for made in (save, html, png):
+            if made is not None:
+                console.print(f"written: {made}", highlight=False)
+        for found in passed:
+            console.print(f"[red]✗[/] {found.text}", highlight=False)
+    if passed:
+        raise click.exceptions.Exit(_FINDING)
+
+
+def _percent(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 10_000:
+        raise Misuse(f"--index-share: {text!r} is no percentage; allowed: 0 to 10,000")
+    return int(text)

@@ -1,0 +1,6 @@
+"""Rehearsals: a template against traffic, before it is deployed."""
+
+from highwater_lab.rehearse.limits import Limits, Passed
+from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
+
+__all__ = ["Limits", "Passed", "Rehearsal", "RehearsalError", "rehearse"]

@@ -1,0 +1,1 @@
+"""Reports of rehearsals: for the terminal, for machines, as a page and as a picture."""

@@ -1,0 +1,84 @@
+"""A rehearsal for machines."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from highwater_lab.rehearse import Rehearsal
+from highwater_lab.simulation import Run
+from highwater_lab.simulation.events import Event
+
+
+def rehearsal_document(rehearsal: Rehearsal) -> dict[str, Any]:
+    """Everything that the summary says and the events of every run, JSON-ready; units and USD as numbers."""
+    traffic = rehearsal.traffic
+    return {
+        "table": rehearsal.setup.name,
+        "notes": list(rehearsal.setup.notes),
+        "traffic": {
+            "name": traffic.name,
+            "start": traffic.start.isoformat(),
+            "minutes": traffic.minutes,
+            "bin_seconds": traffic.bin_seconds,
+            "source_bin_seconds": traffic.source_bin_seconds,
+            "is_coarse": traffic.is_coarse,
+            "mean_units_per_second": round(traffic.mean_units_per_second(), 3),
+        },
+        "prices_dated": rehearsal.prices.dated,
+        "runs": [run_document(run) for run in rehearsal.runs],
+    }
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    """One run's figures."""
+    worst = run.worst_minute()
+    return {
+        "policy": run.policy,
+        "demanded_units": round(run.demanded_units, 3),
+        "throttled_units": round(run.throttled_units, 3),
+        "throttled_percent": run.throttled_per_million / 10_000,
+        "throttled_minutes": len(run.throttled_minutes()),
+        "throttled_by_cause": {str(cause): round(units, 3) for cause, units in run.throttled_by_cause().items()},
+        "worst_minute": None
+        if worst is None
+        else {
+            "at": (run.start + timedelta(minutes=worst[0])).isoformat(),
+            "minute": worst[0],
+            "throttled_units": round(worst[1], 3),
+        },
+        "cost_per_month_usd": round(run.bill.per_month, 2),
+        "warm_up_once_usd": round(run.bill.warm_up, 2),
+        "cost_usd": {
+            "hours": run.bill.hours,
+            "provisioned": round(run.bill.provisioned, 4),
+            "on_demand": round(run.bill.on_demand, 4),
+            "scaler": round(run.bill.scaler, 4),
+        },
+        "utilization_percent": None if run.utilization_percent is None else round(run.utilization_percent, 2),
+        "decreases": run.decreases,
+        "refused_decreases": run.refused_decreases,
+        "targets": [
+            {
+                "index": target.index,
+                "dimension": str(target.dimension),
+                "consumed_units": round(target.consumed_units, 3),
+                "throttled_units": round(target.throttled_units, 3),
+                "highest_provisioned": max(units for _, units in target.capacity),
+            }
+            for target in run.targets
+        ],
+        "events": [_event(run, event) for event in run.events],
+    }
+
+
+def _event(run: Run, event: Event) -> dict[str, Any]:
+    return {
+        "at": (run.start + timedelta(seconds=event.at)).isoformat(),
+        "index": event.index,
+        "dimension": None if event.dimension is None else str(event.dimension),
+        "kind": str(event.kind),
+        "text": event.text,
+        "before": event.before,
+        "after": event.after,
+    }

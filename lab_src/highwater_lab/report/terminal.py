@@ -1,0 +1,79 @@
+"""A rehearsal in the terminal: short, and something to act on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rich.console import Console
+from rich.table import Table
+
+from highwater_lab.rehearse import Rehearsal
+from highwater_lab.simulation import Run
+
+
+def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
+    """Print what was declared and what else there is, then what to do about throttles."""
+    traffic, run = rehearsal.traffic, rehearsal.declared
+    days = traffic.minutes / 1440
+    span = f"{days:.1f} days" if days >= 1 else f"{traffic.minutes} minutes"
+    console.print(
+        f"[bold]{rehearsal.setup.name}[/] under [bold]{traffic.name}[/]: {span} from {traffic.start:%a %Y-%m-%d %H:%M} "
+        f"UTC, {traffic.mean_units_per_second():,.0f} units/s in the mean",
+        highlight=False,
+    )
+    if traffic.is_coarse:
+        console.print(
+            f"[yellow]![/] the traffic comes in bins of {traffic.source_bin_seconds // 60} minutes: bursts within them "
+            "are not seen, so throttles are told too low",
+            highlight=False,
+        )
+    for note in rehearsal.setup.notes:
+        console.print(f"[yellow]![/] {note}", highlight=False)
+    console.print(_comparison(rehearsal))
+    _print_advice(run, console)
+
+
+def _comparison(rehearsal: Rehearsal) -> Table:
+    view = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    view.add_column("", no_wrap=True)
+    for heading in ("throttled", "minutes", "$/month", "once", "used", "decreases", "refused"):
+        view.add_column(heading, justify="right", no_wrap=True)
+    for run in rehearsal.runs:
+        used = run.utilization_percent
+        view.add_row(
+            f"[bold]{run.policy}[/]" if run is rehearsal.declared else run.policy,
+            share_text(run),
+            f"{len(run.throttled_minutes()):,}",
+            f"{run.bill.per_month:,.2f}",
+            f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
+            "" if used is None else f"{used:.0f} %",
+            f"{run.decreases:,}",
+            f"{run.refused_decreases:,}",
+        )
+    return view
+
+
+def share_text(run: Run) -> str:
+    """The throttled share as a person reads it: percent, or per million where that would be 0.00."""
+    per_million = run.throttled_per_million
+    if per_million == 0:
+        return "0"
+    return f"{per_million / 10_000:.2f} %" if per_million >= 100 else f"{per_million:.1f} of 1M"
+
+
+def _print_advice(run: Run, console: Console) -> None:
+    worst = run.worst_minute()
+    if worst is None:
+        console.print("[green]✓[/] nothing is throttled", highlight=False)
+        return
+    at = run.start + timedelta(minutes=worst[0])
+    console.print(
+        f"worst minute: {at:%a %Y-%m-%d %H:%M} UTC, {worst[1]:,.0f} units throttled ({worst[1] / 60:,.0f}/s)",
+        highlight=False,
+    )
+    for cause, units in run.throttled_by_cause().items():
+        share = 100 * units / run.throttled_units
+        part = f"{share:.0f} %" if share >= 1 else "under 1 %"
+        console.print(f"cause: {cause}, {part} of it; {cause.remedy}", highlight=False)
+    shares = sorted(((t.throttled_units, t.label) for t in run.targets if t.throttled_units), reverse=True)
+    console.print("where: " + ", ".join(f"{label} {units:,.0f} units" for units, label in shares), highlight=False)
