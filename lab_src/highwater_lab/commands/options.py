@@ -8,15 +8,19 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from highwater.core import Dimension
+from highwater_lab.commands.durations import Duration
 from highwater_lab.physics import KeyDistribution
-from highwater_lab.traffic import Traffic, fetch_traffic, read_traffic
+from highwater_lab.traffic import SCENARIOS, Traffic, fetch_traffic, read_traffic
 from highwater_lab.traffic import scenario as make_scenario
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 class Misuse(click.ClickException):
@@ -58,15 +62,54 @@ class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
             self.fail(f"{value!r} is none of uniform, zipf[:EXPONENT], hot:PERCENT, rolling", param, ctx)
         kind, _, number = text.partition(":")
         try:
-            made = {
-                "uniform": KeyDistribution.uniform,
-                "rolling": KeyDistribution.rolling,
-                "zipf": lambda: KeyDistribution.zipf(float(number or "0.99")),
-                "hot": lambda: KeyDistribution.single_hot_key(int(number)),
-            }[kind]()
+            if kind == "zipf":
+                made = KeyDistribution.zipf(float(number or "0.99"))
+            elif kind == "hot":
+                made = KeyDistribution.single_hot_key(int(number))
+            else:
+                made = KeyDistribution.rolling() if kind == "rolling" else KeyDistribution.uniform()
         except ValueError as wrong:
             self.fail(f"{value!r}: {wrong}", param, ctx)
         return (index if equals else None), made
+
+
+def traffic_options(command: _Command) -> _Command:
+    """The options that say where traffic comes from and how it is simulated."""
+    path = click.Path(path_type=Path)
+    options = (
+        click.option("--traffic", "traffic_file", type=path, help="CSV file of units per bin; see docs/rehearse.md."),
+        click.option("--scenario", type=click.Choice(SCENARIOS), help="Made-up traffic instead."),
+        click.option("--table", "live_table", help="A live table's traffic instead, from CloudWatch (about $0.01)."),
+        click.option(
+            "--days", type=click.IntRange(1, 455), default=14, show_default=True, help="So many days of --table."
+        ),
+        click.option("--save", type=path, help="Write the traffic to this CSV file, to use again with --traffic."),
+        click.option(
+            "--as",
+            "units_are",
+            type=click.Choice(["reads", "writes"]),
+            default="writes",
+            show_default=True,
+            help="What a column `units` or a scenario is.",
+        ),
+        click.option("--scale", type=float, default=1.0, help="Multiply the traffic by this."),
+        click.option("--mean", type=float, help="Scale the traffic to this mean, in units per second."),
+        click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Let it start then (UTC)."),
+        click.option("--shift", type=Duration(), help="Let it start so much later, such as 2h30m."),
+        click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios."),
+        click.option(
+            "--metric-delay",
+            type=click.IntRange(0, 3600),
+            default=150,
+            show_default=True,
+            help="Seconds from a minute's end to its datapoint in CloudWatch.",
+        ),
+        click.option("--region", default="us-east-1", show_default=True, help="For prices."),
+        click.option("--prices", "prices_file", type=path, help="A price file of your own."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def traffic_from(

@@ -10,8 +10,7 @@ import click
 from rich.console import Console
 
 from highwater.core import Dimension, HighwaterError
-from highwater_lab.commands.durations import Duration
-from highwater_lab.commands.options import KeysOption, Misuse, Pairs, progress_bar, traffic_from
+from highwater_lab.commands.options import KeysOption, Misuse, Pairs, progress_bar, traffic_from, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, rehearse
 from highwater_lab.report.document import rehearsal_document
@@ -20,7 +19,7 @@ from highwater_lab.report.picture import write_picture
 from highwater_lab.report.terminal import print_rehearsal
 from highwater_lab.services.prices import load_prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.traffic import SCENARIOS, write_traffic
+from highwater_lab.traffic import write_traffic
 
 _FINDING = 1
 _path = click.Path(path_type=Path)
@@ -28,24 +27,7 @@ _path = click.Path(path_type=Path)
 
 @click.command("rehearse", short_help="A template against traffic, before it is deployed.")
 @click.argument("template", type=_path)
-@click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md.")
-@click.option("--scenario", type=click.Choice(SCENARIOS), help="Made-up traffic instead.")
-@click.option("--table", "live_table", help="A live table's traffic instead, from CloudWatch (costs about $0.01).")
-@click.option("--days", type=click.IntRange(1, 455), default=14, show_default=True, help="So many days of --table.")
-@click.option("--save", type=_path, help="Write the traffic to this CSV file, to use again with --traffic.")
-@click.option(
-    "--as",
-    "units_are",
-    type=click.Choice(["reads", "writes"]),
-    default="writes",
-    show_default=True,
-    help="What a column `units` or a scenario is.",
-)
-@click.option("--scale", type=float, default=1.0, help="Multiply the traffic by this.")
-@click.option("--mean", type=float, help="Scale the traffic to this mean, in units per second.")
-@click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Let it start then (UTC).")
-@click.option("--shift", type=Duration(), help="Let it start so much later, such as 2h30m.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios.")
+@traffic_options
 @click.option("--logical-id", help="Which table of the template, by logical id or the start of it.")
 @click.option("--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="A template parameter.")
 @click.option("--compare", default="", help=f"Other policies, by comma: {', '.join(POLICY_NAMES)}.")
@@ -62,15 +44,6 @@ _path = click.Path(path_type=Path)
     help="Units written to an index per unit of the table; 100 by default.",
 )
 @click.option("--size-gb", type=click.IntRange(0, 1_000_000), default=0, help="Data in the table.")
-@click.option(
-    "--metric-delay",
-    type=click.IntRange(0, 3600),
-    default=150,
-    show_default=True,
-    help="Seconds from a minute's end to its datapoint.",
-)
-@click.option("--region", default="us-east-1", show_default=True, help="For prices.")
-@click.option("--prices", "prices_file", type=_path, help="A price file of your own.")
 @click.option("--max-throttled", type=click.FloatRange(0, 100), help="Percent that may be throttled; exit 1 above.")
 @click.option("--max-cost", type=click.FloatRange(0), help="USD a month that it may cost; exit 1 above.")
 @click.option("--html", type=_path, help="Write the report as one page.")

@@ -1,0 +1,79 @@
+"""A recommended plan as the Python that declares it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from highwater.core import Capacity, Window
+from highwater.core.windows import DEFAULT_LEAD
+from highwater_lab.recommend.candidates import Candidate
+
+_ON_DEMAND = """\
+from aws_cdk import aws_dynamodb as dynamodb
+
+dynamodb.Table(
+    stack,
+    "Table",
+    partition_key=dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING),
+    billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+)
+"""
+
+
+def code_of(candidate: Candidate) -> str:
+    """The code of a candidate, to be pasted behind `stack = ...`; key and indexes are placeholders."""
+    plan = candidate.plan
+    if plan is None:
+        return _ON_DEMAND
+    names = ["Capacity", "HighWaterMark", "HighWaterTable", *(["Window"] if plan.windows else [])]
+    lines = [
+        "from aws_cdk import aws_dynamodb as dynamodb",
+        f"from cdk_highwater import {', '.join(names)}",
+        "",
+        "table = HighWaterTable(",
+        "    stack,",
+        '    "Table",',
+        '    partition_key=dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING),',
+        f"    read={_capacity(plan.read)},",
+        f"    write={_capacity(plan.write)},",
+    ]
+    if plan.windows:
+        lines += ["    windows=[", *(f"        {_window(window)}," for window in plan.windows), "    ],"]
+    lines += ["    high_water_mark=HighWaterMark.to_ceiling(),", ")"]
+    for index in plan.indexes:
+        lines += [
+            "table.add_global_secondary_index(",
+            f'    index_name="{index.name}",',
+            f'    partition_key=dynamodb.Attribute(name="{index.name}_key", type=dynamodb.AttributeType.STRING),',
+            ")",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _capacity(capacity: Capacity) -> str:
+    if not capacity.is_autoscaled:
+        return f"Capacity.fixed({_number(int(capacity.min))})"
+    target = capacity.target_utilization_percent
+    percent = "" if target == 70 else f", target_utilization_percent={target}"
+    return f"Capacity.autoscaled(min={_number(int(capacity.min))}, max={_number(int(capacity.max))}{percent})"
+
+
+def _window(window: Window) -> str:
+    parts = [
+        f'"{window.name}"',
+        f'days="{window.days}"',
+        f'start="{window.start}"',
+        f'end="{window.end}"',
+        f'timezone="{window.timezone}"',
+    ]
+    for name in ("read_min", "write_min"):
+        units = getattr(window, name)
+        if units is not None:
+            parts.append(f"{name}={_number(units)}")
+    if window.lead != DEFAULT_LEAD:
+        parts.append(f"lead=timedelta(minutes={window.lead // timedelta(minutes=1)})")
+    return f"Window.weekly({', '.join(parts)})"
+
+
+def _number(units: int) -> str:
+    return f"{units:_}"

@@ -1,0 +1,124 @@
+"""Surges that come again: what a window could be ready for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+from highwater.core import Dimension, Window
+from highwater.core.windows import DAYS
+from highwater_lab.simulation import Run
+
+# Throttles that come sooner again are one surge
+_ONE_SURGE_MINUTES = 45
+# Surges that begin within this of one another, on different days, are the same surge
+_SAME_TIME_MINUTES = 45
+_STEP_MINUTES = 5
+_MOST_WINDOWS = 6
+_LONGEST_MINUTES = 20 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Surge:
+    """One stretch in which demand was more than the capacity could take.
+
+    Attributes:
+        start: When demand rose above the capacity that was there, local.
+        end: When it fell below that again, local.
+        units: The busiest minute in between, units per second.
+        throttled: Units throttled.
+    """
+
+    start: datetime
+    end: datetime
+    units: int
+    throttled: float
+
+
+def find_surges(run: Run, dimension: Dimension, zone: ZoneInfo) -> list[Surge]:
+    """The surges of a run that throttled the table's *dimension*, in order."""
+    target = run.target(dimension)
+    capacity = list(target.capacity_by_minute())
+    episodes: list[list[int]] = []
+    for minute in sorted(target.throttled):
+        if episodes and minute - episodes[-1][-1] <= _ONE_SURGE_MINUTES:
+            episodes[-1].append(minute)
+        else:
+            episodes.append([minute])
+    found = []
+    for minutes in episodes:
+        before = capacity[max(0, minutes[0] - 1)] * 3600
+        start = minutes[0]
+        while start > 0 and target.demand_quanta(start - 1) > before:
+            start -= 1
+        end = minutes[-1] + 1
+        while end < run.minutes and target.demand_quanta(end) > before:
+            end += 1
+        peak = max(target.demand_quanta(minute) for minute in range(start, end))
+        found.append(
+            Surge(
+                (run.start + timedelta(minutes=start)).astimezone(zone),
+                (run.start + timedelta(minutes=end)).astimezone(zone),
+                -(-peak // 3600),
+                sum(sum(target.throttled[minute].values()) for minute in minutes) / 60,
+            )
+        )
+    return found
+
+
+def windows_for(surges: list[Surge], dimension: Dimension, timezone: str) -> tuple[Window, ...]:
+    """Windows for the surges that come again at about the same time on at least two days, the worst first."""
+    groups: list[list[Surge]] = []
+    for surge in sorted(surges, key=lambda surge: _minute_of_day(surge.start)):
+        if groups and _minute_of_day(surge.start) - _minute_of_day(groups[-1][0].start) <= _SAME_TIME_MINUTES:
+            groups[-1].append(surge)
+        else:
+            groups.append([surge])
+    again = [group for group in groups if len({surge.start.date() for surge in group}) >= 2]
+    again.sort(key=lambda group: -sum(surge.throttled for surge in group))
+    made = (_window(group, dimension, timezone, number) for number, group in enumerate(again[:_MOST_WINDOWS], 1))
+    return tuple(window for window in made if window is not None)
+
+
+def _window(group: list[Surge], dimension: Dimension, timezone: str, number: int) -> Window | None:
+    days = sorted({surge.start.weekday() for surge in group})
+    start = min(_minute_of_day(surge.start) for surge in group) // _STEP_MINUTES * _STEP_MINUTES
+    lengths = [
+        _minute_of_day(surge.start) - start + int((surge.end - surge.start).total_seconds()) // 60 for surge in group
+    ]
+    length = -(-max(lengths) // _STEP_MINUTES) * _STEP_MINUTES
+    if length > _LONGEST_MINUTES:
+        return None
+    units = round_up(max(surge.units for surge in group))
+    return Window.weekly(
+        f"{dimension}-surge-{number}",
+        days=_days_text(days),
+        start=_clock(start),
+        end=_clock((start + length) % 1440),
+        timezone=timezone,
+        read_min=units if dimension is Dimension.READ else None,
+        write_min=units if dimension is Dimension.WRITE else None,
+        # a surge's first minute must find the capacity there, whatever the clock of who sends it
+        lead=timedelta(minutes=5),
+    )
+
+
+def _minute_of_day(at: datetime) -> int:
+    return at.hour * 60 + at.minute
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _days_text(days: list[int]) -> str:
+    is_run = len(days) > 2 and all(after == before + 1 for before, after in pairwise(days))
+    return f"{DAYS[days[0]]}-{DAYS[days[-1]]}" if is_run else ",".join(DAYS[day] for day in days)
+
+
+def round_up(units: int) -> int:
+    """To two digits, upwards: people read and change these numbers."""
+    step = int(10 ** max(0, len(str(units)) - 2))
+    return -(-units // step) * step

@@ -1,0 +1,74 @@
+"""Plans as they would be deployed: compiled by the core, ready to be simulated."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from highwater.core import Plan, Target, compile_actions, marks_of
+from highwater.core.zones import find_zone
+from highwater_lab.services.schedules import parse_expression
+from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation.setup import ResourceSetup, ScheduledChange, TableSetup, TargetSetup
+
+# what rates would count from
+_NEVER = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def table_of(plan: Plan, name: str) -> TableSetup:
+    """The table that a plan makes; the plan must have passed `check`, as the compiler takes no other."""
+    targets = plan.targets()
+    marks = {mark.index: mark for mark in marks_of(plan)}
+    resources = []
+    for read, write in zip(targets[::2], targets[1::2], strict=True):
+        mark = marks.get(read.index)
+        resources.append(
+            ResourceSetup(
+                index=read.index,
+                read=_target(read),
+                write=_target(write),
+                warm_read_units=mark.read if mark else 0,
+                warm_write_units=mark.write if mark else 0,
+                bought_read_units=max(0, mark.read - mark.base_read) if mark else 0,
+                bought_write_units=max(0, mark.write - mark.base_write) if mark else 0,
+            )
+        )
+    return TableSetup(name=name, resources=tuple(resources), quota_units=plan.table_quota_units)
+
+
+def _target(target: Target) -> TargetSetup:
+    capacity = target.capacity
+    tracking = None
+    if capacity.target_utilization_percent is not None:
+        tracking = TargetTracking(
+            target_percent=capacity.target_utilization_percent,
+            scale_in_cooldown=int(capacity.scale_in_cooldown.total_seconds()),
+            scale_out_cooldown=int(capacity.scale_out_cooldown.total_seconds()),
+            disable_scale_in=capacity.disable_scale_in,
+        )
+    return TargetSetup(
+        units=int(capacity.min),
+        min=int(capacity.min),
+        max=int(capacity.max),
+        tracking=tracking,
+        actions=tuple(_action(target)),
+        is_scaled=capacity.is_autoscaled,
+    )
+
+
+def _action(target: Target) -> list[ScheduledChange]:
+    made = []
+    for action in compile_actions(target):
+        zone = find_zone(action.timezone)
+        assert zone is not None  # noqa: S101 - the compiler names only zones that are there
+        made.append(
+            ScheduledChange(
+                name=action.name,
+                # compiled actions are at(...) and cron(...), which count from nothing
+                expression=parse_expression(action.schedule, zone, action.start or _NEVER),
+                min=action.bounds.min,
+                max=action.bounds.max,
+                start=action.start,
+                end=action.end,
+            )
+        )
+    return made
