@@ -97,7 +97,7 @@ _ALL: Final = (
         None,
         "no throttles; auto scaling raised capacity seven minutes after the jump",
         "Seven minutes at 18,000 need more burst than 300 seconds of 9,000 hold: DynamoDB gave more than it promises, "
-        "or the mean was lower. The scenario has a mean of 17,500, and the raise comes after five minutes.",
+        "or the mean was lower. The scenario has a mean of 17,000, and the raise comes after five minutes.",
     ),
     Figure(4, "the same jump on demand", None, 1, None, "no throttles of the table", "As reported."),
     Figure(

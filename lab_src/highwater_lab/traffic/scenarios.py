@@ -71,7 +71,7 @@ _SHAPES: Final[dict[str, tuple[int, float, _Shape]]] = {
     # AWS Database Blog, "Handle traffic spikes with Amazon DynamoDB provisioned capacity": figures 2 to 7; the surge
     # comes at minute 30 here and lasts for 20
     "figure-2": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),
-    "figure-3": (100 * 60, _JITTER, _figure(4_500, ((30, 17_500),), 50)),
+    "figure-3": (100 * 60, _JITTER, _figure(4_500, ((30, 17_000),), 50)),
     "figure-4": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),
     "figure-5": (100 * 60, _JITTER, _figure(4_500, ((30, 14_000),), 50)),
     "figure-6": (100 * 60, _JITTER, _figure(4_500, ((30, 9_000), (34, 14_000), (37, 18_000)), 57)),

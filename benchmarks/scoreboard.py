@@ -1,0 +1,207 @@
+"""Every policy over every trace and scenario: throttles and cost, beside the clairvoyant bound.
+
+Each trace is scaled to a mean of 1,000 write units per second, on a table with a floor of 1, and a ceiling and a
+high-water mark at the quota. Writes docs/benchmarks.md and a picture per class of traces. Run it with
+`make benchmark`, or with --traces FOLDER over traces of your own: CSV files as `highwater rehearse` reads them, and,
+if there is one, a manifest.json that gives each its character.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from highwater_lab.policies.catalogue import find_policy, run_policy
+from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, read_traffic, scenario
+
+ROOT = Path(__file__).resolve().parents[1]
+DEFAULT_TRACES = ROOT.parent / "shared" / "traces"
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURES = ROOT / "docs" / "pictures"
+MEAN_UNITS = 1_000
+QUOTA = 40_000
+BASE = "native:70"
+POLICIES = (
+    "native:30",
+    "native:50",
+    BASE,
+    "native:90",
+    "on-demand",
+    "fixed",
+    "better-dynamodb-scaling",
+    "improved-dynamodb-auto-scaling",
+    "dynamic-dynamodb",
+    "dynamodb-lambda-autoscale",
+    "sprkem",
+    "trek10",
+    "throttle-aware-lambda",
+    "step-cron",
+    "clairvoyant",
+)
+# what a user could run all day: the share of demand that native-70 throttles of it
+SERVICEABLE_PER_MILLION = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One policy over one trace."""
+
+    trace: str
+    policy: str
+    throttled_per_million: float
+    throttled_minutes: int
+    cost_per_month: float
+    decreases: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One trace: a file, or a scenario where that is `None`."""
+
+    name: str
+    kind: str
+    file: Path | None
+    bin_seconds: int
+    days: float
+    is_proxy: bool
+    is_low: bool = False
+
+    @property
+    def coarse(self) -> str:
+        """What a reader must know about its bins."""
+        if self.is_proxy:
+            return "bytes, not requests"
+        told = [f"coarse: bins of {self.bin_seconds // 60} min"] if self.bin_seconds > 60 else []
+        return ", ".join(told + (["low counts scaled up"] if self.is_low else []))
+
+
+def load(trace: Trace) -> Traffic:
+    """Its traffic, scaled unless it is a scenario."""
+    if trace.file is None:
+        return scenario(trace.name)
+    return read_traffic(trace.file).with_mean(MEAN_UNITS)
+
+
+def run(trace: Trace, policy: str) -> Score:
+    """Simulate one policy over one trace."""
+    write = TargetSetup(units=1, min=1, max=QUOTA)
+    table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=QUOTA)
+    found = run_policy(policy, TableSetup(name=trace.name, resources=(table,)), load(trace))
+    return Score(
+        trace.name,
+        found.policy,
+        found.throttled_per_million,
+        len(found.throttled_minutes()),
+        found.bill.per_month,
+        found.decreases,
+    )
+
+
+def find_traces(folder: Path) -> Iterator[Trace]:
+    """The traces of a folder, by its manifest if it has one; files that are no traffic are named and left out."""
+    manifest = folder / "manifest.json"
+    told = {}
+    if manifest.exists():
+        told = {item["file"]: item for item in json.loads(manifest.read_text())["traces"]}
+    for file in sorted(folder.glob("*.csv")):
+        try:
+            traffic = read_traffic(file)
+        except TrafficError as unreadable:
+            if not told or file.name in told:
+                print(f"left out: {unreadable}", file=sys.stderr)
+            continue
+        item = told.get(file.name, {})
+        yield Trace(
+            file.stem,
+            item.get("character", "traces"),
+            file,
+            traffic.source_bin_seconds,
+            traffic.minutes / 1440,
+            item.get("tier") == "P",
+            "low-rate" in item.get("tags", []),
+        )
+
+
+def score(traces: Sequence[Trace], processes: int) -> dict[tuple[str, str], Score]:
+    """Every policy over every trace, in so many processes."""
+    with ProcessPoolExecutor(processes) as pool:
+        # the longest first, so that no core idles at the end
+        work = sorted(((t, p) for t in traces for p in POLICIES), key=lambda pair: -pair[0].days)
+        waiting = [pool.submit(run, trace, policy) for trace, policy in work]
+        done = track(as_completed(waiting), "scoring", total=len(waiting), console=Console(stderr=True))
+        scores = [future.result() for future in done]
+    return {(score.trace, score.policy): score for score in scores}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Score everything and write the page."""
+    parser = argparse.ArgumentParser(prog="scoreboard", description=__doc__)
+    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=PAGE, help="the page to write; pictures go beside it")
+    given = parser.parse_args(arguments)
+    if not given.traces.is_dir():
+        print(f"SKIPPED: no traces at {given.traces}; give a folder of CSV files with --traces", file=sys.stderr)
+        return 0
+    began = time.monotonic()
+    traces = [*find_traces(given.traces), *_scenarios()]
+    scores = score(traces, given.processes)
+    from benchmarks.scoreboard_page import Board, write_board
+
+    board = Board(traces, scores, serviceable(traces, scores), POLICIES, BASE)
+    write_board(board, given.out)
+    for line in summary(board.serviceable, scores):
+        print(line)
+    print(f"{len(scores)} runs in {time.monotonic() - began:.0f} s; written: {given.out}")
+    return 0
+
+
+def serviceable(traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> list[Trace]:
+    """The traces by the minute or five on which native-70 throttles under five percent."""
+    return [
+        trace
+        for trace in traces
+        if trace.file is not None
+        and trace.bin_seconds in (60, 300)
+        and scores[trace.name, BASE].throttled_per_million < SERVICEABLE_PER_MILLION
+    ]
+
+
+def summary(traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> list[str]:
+    """A line per policy: throttles summed and cost as geometric mean over *traces*, relative to native-70."""
+    lines = []
+    for policy in POLICIES:
+        throttles, cost = relative(policy, traces, scores)
+        lines.append(f"{policy:<32} throttled x {throttles:6.3f}   cost x {cost:6.3f}")
+    return lines
+
+
+def relative(policy: str, traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> tuple[float, float]:
+    """Throttled share summed over *traces*, and the geometric mean of cost, each over native-70's."""
+    base = sum(scores[t.name, BASE].throttled_per_million for t in traces)
+    mine = sum(scores[t.name, policy].throttled_per_million for t in traces)
+    logs = [math.log(scores[t.name, policy].cost_per_month / scores[t.name, BASE].cost_per_month) for t in traces]
+    return mine / base if base else math.nan, math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def _scenarios() -> list[Trace]:
+    return [Trace(name, "scenario", None, 1, scenario(name).minutes / 1440, is_proxy=False) for name in SCENARIOS]
+
+
+# a policy that is no more is found here and not after minutes
+for _name in POLICIES[:-1]:
+    find_policy(_name)
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

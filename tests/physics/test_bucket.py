@@ -1,0 +1,84 @@
+"""The burst bucket: its closed form is its stepping, and more never hurts."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater_lab.physics import BURST_SECONDS, QUANTA_PER_UNIT, Bucket
+
+UNITS = st.integers(1, 5_000)
+RATES = st.integers(0, 20_000 * QUANTA_PER_UNIT)
+STRETCHES = st.lists(st.tuples(RATES, st.integers(1, 400)), min_size=1, max_size=12)
+
+
+def _spent(units: int, tokens: int) -> Bucket:
+    bucket = Bucket(units)
+    bucket.tokens = min(tokens, bucket.cap)
+    return bucket
+
+
+def _step(bucket: Bucket, rate: int, seconds: int) -> int:
+    """The rule itself, second by second: add a second's capacity, then serve what the tokens allow."""
+    served = 0
+    for _ in range(seconds):
+        level = min(bucket.cap, bucket.tokens + bucket.fill)
+        amount = min(rate, level)
+        bucket.tokens = level - amount
+        served += amount
+    return served
+
+
+@given(UNITS, st.integers(0, 5_000 * 60 * 300), STRETCHES)
+def test_closed_form_is_what_stepping_gives(units: int, tokens: int, stretches: list[tuple[int, int]]) -> None:
+    closed, stepped = _spent(units, tokens), _spent(units, tokens)
+    for rate, seconds in stretches:
+        assert closed.serve(rate, seconds) == _step(stepped, rate, seconds)
+        assert closed.tokens == stepped.tokens
+
+
+@given(UNITS, st.integers(0, 5_000 * 60 * 300), STRETCHES)
+def test_holds_says_whether_all_would_be_served(units: int, tokens: int, stretches: list[tuple[int, int]]) -> None:
+    bucket = _spent(units, tokens)
+    for rate, seconds in stretches:
+        holds = bucket.holds(rate, seconds)
+        assert (bucket.serve(rate, seconds) == rate * seconds) is holds
+
+
+@given(UNITS, st.integers(1, 1_000), STRETCHES)
+def test_larger_bucket_never_serves_less(units: int, more: int, stretches: list[tuple[int, int]]) -> None:
+    small, large = Bucket(units), Bucket(units + more)
+    served_small = served_large = 0
+    for rate, seconds in stretches:
+        served_small += small.serve(rate, seconds)
+        served_large += large.serve(rate, seconds)
+        assert large.tokens >= small.tokens
+    assert served_large >= served_small
+
+
+@given(UNITS, STRETCHES)
+def test_never_more_is_served_than_it_holds_and_refills(units: int, stretches: list[tuple[int, int]]) -> None:
+    bucket = Bucket(units)
+    served = seconds = 0
+    for rate, length in stretches:
+        served += bucket.serve(rate, length)
+        seconds += length
+        assert 0 <= bucket.tokens <= bucket.cap
+    assert served <= (BURST_SECONDS + seconds) * units * QUANTA_PER_UNIT
+
+
+def test_150_idle_units_last_for_900_seconds_of_200() -> None:
+    """The worked example of re:Post's article on spiky workloads; the first second's refill finds a full bucket."""
+    bucket = Bucket(150)
+    assert bucket.holds(200 * QUANTA_PER_UNIT, 897)
+    assert not bucket.holds(200 * QUANTA_PER_UNIT, 898)
+    assert bucket.serve(200 * QUANTA_PER_UNIT, 1_000) == (45_000 + 999 * 150) * QUANTA_PER_UNIT
+
+
+def test_resizing_keeps_tokens_as_far_as_they_fit() -> None:
+    bucket = Bucket(100)
+    bucket.serve(0, 1)
+    bucket.resize(300)
+    assert bucket.tokens == 100 * BURST_SECONDS * QUANTA_PER_UNIT
+    bucket.resize(40)
+    assert bucket.tokens == 40 * BURST_SECONDS * QUANTA_PER_UNIT

@@ -1,0 +1,149 @@
+"""Auto scaling in the simulation: when it acts, what it says, what holds it back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+from highwater.core import Dimension
+from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.services.schedules import parse_expression
+from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.timing import Timing
+from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TargetSetup
+from highwater_lab.simulation.events import EventKind
+from tests.simulation.tables import START, WRITE, table, tracked, writes
+
+
+def _changes(run: Run, dimension: Dimension = WRITE) -> list[tuple[int, int]]:
+    return list(run.target(dimension).capacity[1:])
+
+
+def _falls(run: Run) -> list[int]:
+    return [event.at for event in run.events if event.kind is EventKind.SCALE_IN]
+
+
+def _at(text: str, low: int | None, high: int | None = None, name: str = "x") -> ScheduledChange:
+    return ScheduledChange(name=name, expression=parse_expression(text, ZoneInfo("UTC"), START), min=low, max=high)
+
+
+def test_rise_comes_45_seconds_after_the_second_datapoint() -> None:
+    run = run_policy("declared", table(tracked(low=100)), writes(*[50] * 5, *[95] * 10))
+    # minutes 5 and 6 are above 70; the latter's datapoint comes at 420 + 150
+    assert _changes(run) == [(420 + 150 + 10 + 35, 136)]
+    event = run.events[0]
+    assert (event.kind, event.before, event.after) == (EventKind.SCALE_OUT, 100, 136)
+    assert event.text == "target tracking: 95 units/s consumed, above 70 % of 100"
+
+
+def test_delays_add_up() -> None:
+    timing = Timing(metric_delay=61, alarm_latency=3, autoscaling_update=5)
+    from highwater_lab.policies.policy import Declared
+    from highwater_lab.simulation import simulate
+
+    run = simulate(table(tracked(low=100)), writes(*[50] * 5, *[95] * 10), Declared(), timing=timing)
+    assert _changes(run) == [(420 + 61 + 3 + 5, 136)]
+
+
+def test_steps_follow_what_was_consumed_and_not_what_was_asked_for() -> None:
+    run = run_policy("declared", table(tracked(low=10, high=40_000)), writes(*[5] * 5, *[5_000] * 40))
+    units = [units for _, units in _changes(run)]
+    # once the bucket is empty, a step is 1 / 0.7 of what is provisioned; rounding up gives a little more
+    late = units[2:]
+    assert all(after <= -(-before * 10 // 7) for before, after in pairwise(late))
+    assert run.throttled_units > 0
+
+
+def test_scale_in_waits_for_fifteen_minutes_and_is_tried_until_the_budget_allows() -> None:
+    # five surges, an idle half hour after each: the fifth decrease of the day has to wait for an hour to pass
+    traffic = writes(*([70] * 6 + [5] * 30) * 6)
+    run = run_policy("declared", table(tracked(low=10)), traffic)
+    falls = [e.at for e in run.events if e.kind is EventKind.SCALE_IN]
+    assert falls[0] == 6 * 60 + 15 * 60 + 150 + 45
+    assert run.decreases == len(falls) == 5
+    assert falls[4] - falls[3] >= 3_600
+    assert run.refused_decreases > 5
+    refusals = [e for e in run.events if e.kind is EventKind.REFUSED]
+    assert {e.text for e in refusals} == {"no decrease is left for now"}
+    assert len(refusals) < run.refused_decreases, "told once and not each minute"
+
+
+def test_cooldown_keeps_a_second_scale_in_away() -> None:
+    target = TargetSetup(
+        units=1, min=10, max=40_000, tracking=TargetTracking(target_percent=70, scale_in_cooldown=3_600)
+    )
+    traffic = writes(*[700] * 6, *[300] * 20, *[100] * 60)
+    falls = _falls(run_policy("declared", table(target), traffic))
+    without = _falls(run_policy("declared", table(tracked(low=10)), traffic))
+    assert falls == [without[0], without[0] + 3_600], f"without a cooldown {without}"
+    assert without[1] - without[0] < 3_600
+
+
+def test_scheduled_action_raises_ten_seconds_late_and_is_there_after_45() -> None:
+    actions = (_at("at(2026-11-03T10:07:00)", 900, 2_000, "load"),)
+    run = run_policy("declared", table(tracked(low=100, actions=actions)), writes(*[5] * 12))
+    assert _changes(run) == [(7 * 60 + 45, 900)]
+    assert run.target(WRITE).bounds == ((0, 100, 40_000), (7 * 60 + 10, 900, 2_000))
+    assert [e.text for e in run.events] == [
+        "scheduled action 'load': floor 900, ceiling 2,000",
+        "scheduled action 'load'",
+    ]
+
+
+def test_scheduled_actions_of_reads_and_writes_at_once_both_come() -> None:
+    actions = (_at("at(2026-11-03T10:07:00)", 900),)
+    both = ResourceSetup(
+        index=None,
+        read=tracked(low=60, actions=actions),
+        write=tracked(low=100, actions=actions),
+        warm_read_units=900,
+        warm_write_units=900,
+    )
+    setup = table()
+    from dataclasses import replace
+
+    run = run_policy("declared", replace(setup, resources=(both,)), writes(*[5] * 12))
+    assert _changes(run, Dimension.READ) == [(7 * 60 + 45, 900)]
+    assert _changes(run) == [(7 * 60 + 80, 900)], "one after the other: the table is being changed"
+
+
+def test_crossed_bounds_fail_and_say_so() -> None:
+    actions = (_at("at(2026-11-03T10:03:00)", 900, None, "too high"),)
+    run = run_policy("declared", table(tracked(low=100, high=500, actions=actions)), writes(*[5] * 6))
+    assert [e.text for e in run.events] == ["scheduled action 'too high' failed: floor 900 above ceiling 500"]
+    assert _changes(run) == []
+
+
+def test_table_starts_with_the_bounds_that_its_schedule_left() -> None:
+    # Monday's actions, looked at on Tuesday at ten
+    actions = (_at("cron(0 8 ? * MON *)", 700), _at("cron(0 9 ? * TUE *)", 300, None, "y"))
+    run = run_policy("declared", table(tracked(low=100, actions=actions)), writes(5, 5))
+    assert run.target(WRITE).bounds[0] == (0, 300, 40_000)
+    assert run.target(WRITE).capacity[0] == (0, 300)
+
+
+def test_table_starts_with_capacity_for_its_first_minute() -> None:
+    run = run_policy("declared", table(tracked(low=10)), writes(140, 5))
+    assert run.target(WRITE).capacity[0] == (0, 200)
+    fixed = run_policy("declared", table(TargetSetup.fixed(77)), writes(140, 5))
+    assert fixed.target(WRITE).capacity == ((0, 77),)
+
+
+def test_hour_is_billed_at_its_highest_value() -> None:
+    start = datetime(2026, 11, 3, 10, 30, tzinfo=UTC)
+    actions = (_at("at(2026-11-03T10:40:00)", 900), _at("at(2026-11-03T11:10:00)", 100, None, "down"))
+    target = tracked(low=100, actions=actions)
+    run = run_policy("declared", table(target), writes(*[5] * 120, start=start))
+    # from 10:30 to 12:30: three hours of the clock are begun
+    assert run.target(WRITE).hour_peaks == (900, 900, 100)
+    assert run.bill.hours == 3
+
+
+def test_changing_minutes_do_not_change_a_fixed_table() -> None:
+    run = run_policy("declared", table(TargetSetup.fixed(100)), writes(*[500] * 30))
+    assert run.events == ()
+    # 300 s of bucket over 400/s, in whole seconds, then 100/s
+    assert run.throttled_units == 30 * 60 * 500 - (300 * 100 + 1_799 * 100)
+    assert run.worst_minute() is not None
+    assert run.start + timedelta(minutes=run.minutes) == START + timedelta(minutes=30)

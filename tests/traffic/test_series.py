@@ -1,0 +1,71 @@
+"""Traffic in Python: scaling, moving, scenarios."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater.core import Dimension
+from highwater_lab.traffic import SCENARIOS, Stream, Traffic, TrafficError, scenario
+
+START = datetime(2026, 11, 3, 10, 0, 59, tzinfo=UTC)
+STREAM = Stream(None, Dimension.WRITE)
+
+
+@given(
+    st.lists(st.floats(0, 1e7), min_size=1, max_size=60),
+    st.sampled_from([60, 300, 1800]),
+    st.floats(0.001, 1_000),
+)
+def test_totals_stay_to_half_a_unit(values: list[float], seconds: int, scale: float) -> None:
+    traffic = Traffic.from_counts("made", {STREAM: values}, bin_seconds=seconds, start=START, scale=scale)
+    assert traffic.total_units(STREAM) == pytest.approx(sum(values) * scale, abs=0.51, rel=1e-12)
+    assert all(rate >= 0 for rate in traffic.rates[STREAM])
+
+
+@given(st.lists(st.integers(0, 100_000), min_size=60, max_size=240), st.floats(0.01, 50))
+def test_scaling_keeps_totals_to_half_a_unit(values: list[int], factor: float) -> None:
+    for seconds in (1, 60):
+        traffic = Traffic.from_counts("made", {STREAM: map(float, values)}, bin_seconds=seconds, start=START)
+        assert traffic.scaled(factor).total_units(STREAM) == pytest.approx(
+            traffic.total_units(STREAM) * factor, abs=0.51, rel=1e-12
+        )
+
+
+def test_mean_start_and_length() -> None:
+    traffic = Traffic.from_counts("made", {STREAM: [600.0, 1_800.0]}, bin_seconds=60, start=START)
+    assert traffic.mean_units_per_second() == 20
+    assert traffic.with_mean(1_000).mean_units_per_second() == 1_000
+    assert traffic.start == START.replace(second=0)
+    assert traffic.first_minutes(1).minutes == 1
+
+
+def test_scales_that_cannot_be() -> None:
+    idle = Traffic.from_counts("idle", {STREAM: [0.0]}, bin_seconds=60, start=START)
+    with pytest.raises(TrafficError, match=r"^idle: has no requests, so it has no scale$"):
+        idle.with_mean(5)
+    for factor, text in ((0, "0"), (-2, "-2"), (float("nan"), "nan"), (float("inf"), "inf")):
+        with pytest.raises(TrafficError, match=rf"^the scale must be above 0, got {text}$"):
+            idle.scaled(factor)
+    with pytest.raises(TrafficError) as refused:
+        Traffic.from_counts("huge", {STREAM: [1e30]}, bin_seconds=60, start=START)
+    assert str(refused.value) == ("huge: writes of bin 0 are 1e+30; allowed: from 0 to 1,000,000,000 units per second")
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenario_is_the_same_for_the_same_seed(name: str) -> None:
+    assert scenario(name).rates == scenario(name).rates
+    is_random = name == "daily" or name.startswith("figure")
+    assert (scenario(name, seed=2).rates != scenario(name, seed=3).rates) is is_random
+
+
+def test_scenario_that_there_is_none_of() -> None:
+    with pytest.raises(TrafficError) as refused:
+        scenario("storm")
+    assert str(refused.value) == (
+        "unknown scenario 'storm'; there are constant, step, ramp, daily, figure-2, figure-3, figure-4, figure-5, "
+        "figure-6, figure-7"
+    )
