@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from highwater_lab.policies.catalogue import CLAIRVOYANT, find_policy
+from highwater_lab.policies.catalogue import find_policy
+from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import SOURCE
 from highwater_lab.services.prices import load_prices
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from highwater.core import Dimension
 from highwater_lab.physics import Pace, Refused, Resource
@@ -12,7 +13,7 @@ NOON = int(datetime(2026, 11, 3, 12, tzinfo=UTC).timestamp())
 PACE = Pace(update_seconds=7, growth_seconds=311)
 
 
-def _resource(**more: int) -> Resource:
+def _resource(**more: Any) -> Resource:
     return Resource(None, 100, 200, **more)
 
 

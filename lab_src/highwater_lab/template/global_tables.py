@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from highwater.core import Dimension
-from highwater_lab.template.document import TemplateError
 from highwater_lab.template.intrinsics import Resolver
 from highwater_lab.template.scaling import Key, Scaling, read_tracking
 
@@ -62,7 +61,7 @@ def _settings(resolver: Resolver, settings: dict[str, Any], member: str, where: 
         return resolver.units(fixed, f"{where} {member}Units") or 1, None
     scaled = settings.get(f"{member}AutoScalingSettings")
     if not isinstance(scaled, dict):
-        raise TemplateError(f"{where}: is of provisioned billing and has no {member} settings")
+        raise resolver.error(f"{where}: is of provisioned billing and has no {member} settings")
     what = f"{where} {member}AutoScalingSettings"
     low = resolver.units(scaled.get("MinCapacity"), f"{what} MinCapacity") or 1
     high = resolver.units(scaled.get("MaxCapacity"), f"{what} MaxCapacity") or low

@@ -30,15 +30,14 @@ class Resolver:
         self._conditions = template.section("Conditions")
         self._given = parameters
 
-    @property
-    def parameters(self) -> frozenset[str]:
-        """Names of the template's parameters."""
-        return frozenset(self._declared)
+    def error(self, text: str) -> TemplateError:
+        """An error of this template: *text* behind the file's name."""
+        return TemplateError(f"{self._template.where}: {text}")
 
     def resolve(self, value: Any, depth: int = 0) -> Any:
         """The value with its functions carried out; `None` for `AWS::NoValue`."""
         if depth > _DEEPEST:
-            raise TemplateError(f"{self._template.where}: references go round in a circle, or are nested too deeply")
+            raise self.error("references go round in a circle, or are nested too deeply")
         if isinstance(value, list):
             return [self.resolve(item, depth + 1) for item in value]
         if not isinstance(value, dict):
@@ -64,20 +63,20 @@ class Resolver:
             return None
         number = self.number(resolved, what)
         if number != int(number) or number < 0:
-            raise TemplateError(f"{self._template.where}: {what} is {resolved!r}; expected a whole number from 0")
+            raise self.error(f"{what} is {resolved!r}; expected a whole number from 0")
         return int(number)
 
     def number(self, value: Any, what: str) -> float:
         """A number; raises `TemplateError` for anything else, naming *what*."""
         resolved = self.resolve(value)
         if isinstance(resolved, str) and (missing := _OPEN.search(resolved)):
-            raise TemplateError(f"{self._template.where}: {what} is {resolved!r}, {self._advice(missing[1])}")
+            raise self.error(f"{what} is {resolved!r}, {self._advice(missing[1])}")
         try:
             number = float(resolved) if not isinstance(resolved, bool) else float("nan")
         except (TypeError, ValueError):
             number = float("nan")
         if not abs(number) < float("inf"):
-            raise TemplateError(f"{self._template.where}: {what} is {resolved!r}; expected a number")
+            raise self.error(f"{what} is {resolved!r}; expected a number")
         return number
 
     def _advice(self, name: str) -> str:

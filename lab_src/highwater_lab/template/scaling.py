@@ -13,7 +13,7 @@ from highwater.core.zones import find_zone
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.simulation.setup import ScheduledChange
-from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.document import Template
 from highwater_lab.template.intrinsics import Resolver
 
 _RESOURCE: Final = re.compile(r"table/(.+?)(?:/index/(.+))?")
@@ -46,10 +46,8 @@ def read_scaling(template: Template, resolver: Resolver) -> dict[Key, Scaling]:
         low = resolver.units(properties.get("MinCapacity"), f"{where} MinCapacity")
         high = resolver.units(properties.get("MaxCapacity"), f"{where} MaxCapacity")
         if low is None or high is None:
-            raise TemplateError(f"{template.where}: {where} needs both MinCapacity and MaxCapacity")
-        actions = tuple(
-            _action(template, resolver, where, action) for action in _items(properties.get("ScheduledActions"))
-        )
+            raise resolver.error(f"{where} needs both MinCapacity and MaxCapacity")
+        actions = tuple(_action(resolver, where, action) for action in _items(properties.get("ScheduledActions")))
         by_logical_id[logical_id] = key
         found[key] = Scaling(low, high, actions)
     for logical_id, properties in resources_of(template, resolver, "AWS::ApplicationAutoScaling::ScalingPolicy"):
@@ -71,7 +69,7 @@ def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str,
     if percent != value:
         notes.append(f"{where}: TargetValue {value:g} is rehearsed as {percent}")
     if not 20 <= percent <= 90:
-        raise TemplateError(f"{where}: TargetValue is {value:g}; DynamoDB takes 20 to 90")
+        raise resolver.error(f"{where}: TargetValue is {value:g}; DynamoDB takes 20 to 90")
     disable = resolver.resolve(configuration.get("DisableScaleIn"))
     return TargetTracking(
         target_percent=percent,
@@ -110,43 +108,39 @@ def _key(resolver: Resolver, resource_id: Any, dimension: Any) -> Key | None:
     return match[1], match[2], _DIMENSIONS[parts[2]]
 
 
-def _action(template: Template, resolver: Resolver, where: str, action: Any) -> ScheduledChange:
+def _action(resolver: Resolver, where: str, action: Any) -> ScheduledChange:
     resolved = resolver.resolve(action)
     if not isinstance(resolved, dict):
-        raise TemplateError(f"{template.where}: {where} has a scheduled action that is no object")
+        raise resolver.error(f"{where} has a scheduled action that is no object")
     name = str(resolved.get("ScheduledActionName"))
     told = f"{where} scheduled action {name!r}"
     zone_name = str(resolved.get("Timezone") or "UTC")
     zone = find_zone(zone_name)
     if zone is None:
-        raise TemplateError(f"{template.where}: {told} has unknown Timezone {zone_name!r}; use a name as Europe/Berlin")
+        raise resolver.error(f"{told} has unknown Timezone {zone_name!r}; use a name as Europe/Berlin")
     schedule = str(resolved.get("Schedule"))
     try:
         expression = parse_expression(schedule, zone, _ORIGIN)
     except ValueError:
-        raise TemplateError(
-            f"{template.where}: {told} has Schedule {schedule!r}; expected at(...), rate(...) or cron(...)"
-        ) from None
+        raise resolver.error(f"{told} has Schedule {schedule!r}; expected at(...), rate(...) or cron(...)") from None
     bounds = resolved.get("ScalableTargetAction") or {}
     return ScheduledChange(
         name=name,
         expression=expression,
         min=resolver.units(bounds.get("MinCapacity"), f"{told} MinCapacity"),
         max=resolver.units(bounds.get("MaxCapacity"), f"{told} MaxCapacity"),
-        start=_instant(template, told, "StartTime", resolved.get("StartTime")),
-        end=_instant(template, told, "EndTime", resolved.get("EndTime")),
+        start=_instant(resolver, told, "StartTime", resolved.get("StartTime")),
+        end=_instant(resolver, told, "EndTime", resolved.get("EndTime")),
     )
 
 
-def _instant(template: Template, where: str, member: str, text: Any) -> datetime | None:
+def _instant(resolver: Resolver, where: str, member: str, text: Any) -> datetime | None:
     if text is None:
         return None
     try:
         at = datetime.fromisoformat(str(text))
     except ValueError:
-        raise TemplateError(
-            f"{template.where}: {where} has {member} {text!r}; write it as 2026-11-02T05:00:00Z"
-        ) from None
+        raise resolver.error(f"{where} has {member} {text!r}; write it as 2026-11-02T05:00:00Z") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

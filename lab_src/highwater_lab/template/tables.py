@@ -115,7 +115,7 @@ def _resource(
     for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
         given = resolver.units(throughput.get(member), f"{where} {member}")
         if given is None and not is_on_demand:
-            raise TemplateError(f"{where}: is of provisioned billing and has no {member}")
+            raise resolver.error(f"{where}: is of provisioned billing and has no {member}")
         units.append(max(1, given or 1))
     warm = resolver.resolve(properties.get("WarmThroughput")) or {}
     asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} WarmThroughput") or 0
@@ -181,9 +181,7 @@ def _read_marks(template: Template, resolver: Resolver) -> _Marks:
             marks = json.loads(str(resolver.resolve(properties.get("Marks"))))
             found |= {(table, mark["index"]): (int(mark["read"]), int(mark["write"])) for mark in marks}
         except (KeyError, TypeError, ValueError):
-            raise TemplateError(
-                f"{template.where}: {logical_id} has marks that only a deploy gives a value; give numbers"
-            ) from None
+            raise resolver.error(f"{logical_id} has marks that only a deploy gives a value; give numbers") from None
     return found
 
 

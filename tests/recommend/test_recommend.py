@@ -1,0 +1,147 @@
+"""Recommendations: the cheapest plan within the limit, its code, and the way there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import aws_cdk as cdk
+import pytest
+
+from highwater.core import Dimension, Plan
+from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.recommend import Recommendation, recommend
+from highwater_lab.recommend.code import code_of
+from highwater_lab.recommend.search import RecommendError
+from highwater_lab.rehearse import rehearse
+from highwater_lab.simulation.plans import table_of
+from highwater_lab.template import find_table
+from highwater_lab.template.document import Template
+from highwater_lab.traffic import Stream, Traffic
+from tests.simulation.tables import READ, START, WRITE, writes
+
+ZONE = ZoneInfo("America/New_York")
+
+
+def _bulk_loads(days: int = 9) -> Traffic:
+    """Writes of 40/s, on weekdays 6,000/s from 05:00 to 06:00 in New York; reads of 90/s."""
+    start = datetime(2026, 11, 9, tzinfo=UTC)
+    loads = []
+    for minute in range(days * 1440):
+        local = (start + timedelta(minutes=minute)).astimezone(ZONE)
+        loads.append(6_000 * 60.0 if local.weekday() < 5 and local.hour == 5 else 40 * 60.0)
+    counts = {Stream(None, WRITE): loads, Stream(None, READ): [90 * 60.0] * len(loads)}
+    return Traffic.from_counts("bulk loads", counts, bin_seconds=60, start=start)
+
+
+@pytest.fixture(scope="module")
+def found() -> Recommendation:
+    return recommend(_bulk_loads(), timezone="America/New_York")
+
+
+def _plan(found: Recommendation) -> Plan:
+    assert found.best.plan is not None
+    return found.best.plan
+
+
+def test_surge_that_comes_again_gets_a_window(found: Recommendation) -> None:
+    (window,) = _plan(found).windows
+    assert (window.days, window.start, window.end, window.timezone) == ("MON-FRI", "05:00", "06:00", "America/New_York")
+    assert window.write_min == 6_000
+    assert found.is_within_limit
+    assert found.best.throttled_percent <= 0.01
+
+
+def test_curve_falls_and_ends_with_what_throttles_least(found: Recommendation) -> None:
+    costs = [candidate.cost_per_month for candidate in found.curve]
+    throttles = [candidate.throttled_percent for candidate in found.curve]
+    assert costs == sorted(costs)
+    assert throttles == sorted(throttles, reverse=True)
+    assert found.best in found.curve
+    on_demand = run_policy("on-demand", table_of(_plan(found), "x"), _bulk_loads())
+    assert found.best.cost_per_month < on_demand.bill.per_month
+
+
+def test_best_is_what_a_rehearsal_of_its_plan_gives(found: Recommendation) -> None:
+    rehearsal = rehearse(table_of(_plan(found), "x"), _bulk_loads())
+    assert rehearsal.cost_per_month == pytest.approx(found.best.cost_per_month)
+    assert rehearsal.throttled_percent == found.best.throttled_percent
+
+
+def test_code_declares_just_that_plan(found: Recommendation) -> None:
+    app = cdk.App()
+    stack = cdk.Stack(app, "Shop")
+    exec(compile(code_of(found.best), "recommended", "exec"), {"stack": stack})  # noqa: S102 - the project's own
+    body = app.synth().get_stack_by_name("Shop").template
+    setup = find_table([Template("synthesized", body)])
+    declared = rehearse(setup, _bulk_loads()).declared
+    assert declared.targets == rehearse(table_of(_plan(found), "x"), _bulk_loads()).declared.targets
+
+
+def test_traffic_that_idles_and_bursts_is_for_on_demand() -> None:
+    rates = [0] * 1_440 * 3
+    for at in (700, 1_500, 3_333):
+        rates[at : at + 3] = [3_000] * 3
+    found = recommend(writes(*rates))
+    assert found.best.plan is None
+    assert found.best.summary == "on-demand"
+    stack = cdk.Stack(cdk.App(), "Shop")
+    exec(compile(code_of(found.best), "recommended", "exec"), {"stack": stack})  # noqa: S102 - the project's own
+
+
+def test_limit_that_nothing_keeps_says_so() -> None:
+    found = recommend(writes(*[60_000] * 60), max_throttled_percent=1)
+    assert not found.is_within_limit
+    assert found.best.throttled_percent > 1
+
+
+def test_indexes_of_the_traffic_follow_the_table() -> None:
+    counts = {Stream(None, WRITE): [6_000.0] * 90, Stream("by_day", WRITE): [6_000.0] * 90}
+    found = recommend(Traffic.from_counts("made", counts, bin_seconds=60, start=START))
+    assert [index.name for index in _plan(found).indexes] == ["by_day"]
+    assert 'index_name="by_day"' in code_of(found.best)
+
+
+def test_stopped_search_keeps_its_best_so_far() -> None:
+    def stop(done: int, _: int) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    found = recommend(_bulk_loads(), timezone="America/New_York", progress=stop)
+    assert found.was_stopped
+    assert found.tried >= 7
+    assert found.best.cost_per_month > 0
+
+
+def test_progress_goes_up_to_all_of_it() -> None:
+    told: list[tuple[int, int]] = []
+    recommend(writes(*[5] * 90), progress=lambda *step: told.append(step))
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert all(done <= total for done, total in told)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"timezone": "Europe/Belrin"}, "unknown timezone 'Europe/Belrin'; use an IANA name such as 'Europe/Berlin'"),
+        ({"max_throttled_percent": float("nan")}, "the limit must be between 0 and 100 percent, got nan"),
+    ],
+)
+def test_what_cannot_be_asked_for(given: dict[str, object], message: str) -> None:
+    with pytest.raises(RecommendError) as refused:
+        recommend(writes(5), **given)  # type: ignore[arg-type]
+    assert str(refused.value) == message
+
+
+def test_surges_of_reads_get_read_windows() -> None:
+    traffic = _bulk_loads(5)
+    swapped = Traffic(
+        "swapped",
+        traffic.start,
+        traffic.bin_seconds,
+        traffic.source_bin_seconds,
+        {Stream(None, READ): traffic.rates[Stream(None, WRITE)]},
+    )
+    (window,) = _plan(recommend(swapped, timezone="America/New_York")).windows
+    assert (window.read_min, window.write_min) == (6_000, None)
+    assert Dimension.READ.value in window.name

@@ -1,0 +1,157 @@
+"""What is told of templates that cannot be rehearsed: one line that says where and what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from highwater_lab.template import TemplateError, find_table, load_templates
+
+TABLE: dict[str, Any] = {
+    "Type": "AWS::DynamoDB::Table",
+    "Properties": {"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6}},
+}
+
+
+def _target(**properties: Any) -> dict[str, Any]:
+    return {
+        "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
+        "Properties": {
+            "ResourceId": {"Fn::Join": ["/", ["table", {"Ref": "Orders"}]]},
+            "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
+            "MinCapacity": 7,
+            "MaxCapacity": 70,
+        }
+        | properties,
+    }
+
+
+def _policy(**configuration: Any) -> dict[str, Any]:
+    return {
+        "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
+        "Properties": {
+            "ScalingTargetId": {"Ref": "Target"},
+            "TargetTrackingScalingPolicyConfiguration": {"TargetValue": 70} | configuration,
+        },
+    }
+
+
+def _action(**members: Any) -> dict[str, Any]:
+    return {
+        "ScheduledActionName": "load",
+        "Schedule": "cron(0 5 * * ? *)",
+        "ScalableTargetAction": {"MinCapacity": 9},
+    } | members
+
+
+@pytest.mark.parametrize(
+    ("resources", "message"),
+    [
+        pytest.param(
+            {"Bucket": {"Type": "AWS::S3::Bucket"}},
+            "{file}: no DynamoDB table and no scalable target of one in it; nothing to rehearse",
+            id="no table",
+        ),
+        pytest.param(
+            {"Orders": {"Type": "AWS::DynamoDB::Table", "Properties": {}}},
+            "{file}: Orders: is of provisioned billing and has no ReadCapacityUnits",
+            id="no throughput",
+        ),
+        pytest.param(
+            {"Orders": TABLE, "Target": _target(MinCapacity={"Fn::GetAtt": ["Custom", "Floor"]})},
+            "{file}: Target (ScalableTarget) MinCapacity is '${{Custom.Floor}}', which only a deploy gives a value; "
+            "write the number itself, or use a parameter with a default",
+            id="unresolvable",
+        ),
+        pytest.param(
+            {"Orders": TABLE, "Target": _target(MaxCapacity="many")},
+            "{file}: Target (ScalableTarget) MaxCapacity is 'many'; expected a number",
+            id="no number",
+        ),
+        pytest.param(
+            {"Orders": TABLE, "Target": _target(MaxCapacity=None)},
+            "{file}: Target (ScalableTarget) needs both MinCapacity and MaxCapacity",
+            id="one bound",
+        ),
+        pytest.param(
+            {"Orders": TABLE, "Target": _target(), "Policy": _policy(TargetValue=95)},
+            "{file}: Policy (ScalingPolicy): TargetValue is 95; DynamoDB takes 20 to 90",
+            id="target out of range",
+        ),
+        pytest.param(
+            {"Orders": TABLE, "Target": _target(ScheduledActions=[_action(Schedule="daily at five")])},
+            "{file}: Target (ScalableTarget) scheduled action 'load' has Schedule 'daily at five'; expected at(...), "
+            "rate(...) or cron(...)",
+            id="no schedule",
+        ),
+        pytest.param(
+            {"Orders": TABLE, "Target": _target(ScheduledActions=[_action(Timezone="Europe/Belrin")])},
+            "{file}: Target (ScalableTarget) scheduled action 'load' has unknown Timezone 'Europe/Belrin'; use a name "
+            "as Europe/Berlin",
+            id="unknown zone",
+        ),
+        pytest.param(
+            {"Orders": TABLE, "Target": _target(ScheduledActions=[_action(StartTime="soon")])},
+            "{file}: Target (ScalableTarget) scheduled action 'load' has StartTime 'soon'; write it as "
+            "2026-11-02T05:00:00Z",
+            id="no start",
+        ),
+        pytest.param(
+            {"Orders": {"Type": "AWS::DynamoDB::GlobalTable", "Properties": {"Replicas": [{"Region": "eu-west-1"}]}}},
+            "{file}: Orders: is of provisioned billing and has no ReadCapacity settings",
+            id="global table without settings",
+        ),
+    ],
+)
+def test_template_that_cannot_be_rehearsed(resources: dict[str, Any], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "template.json"
+    file.write_text(json.dumps({"Resources": resources}))
+    with pytest.raises(TemplateError) as refused:
+        find_table(load_templates(file))
+    assert str(refused.value) == message.format(file=file)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("t.json", "{", "{file}, line 1: is no JSON: Expecting property name enclosed in double quotes"),
+        ("t.json", "[]", "{file}: has no Resources; is it a CloudFormation template?"),
+        (
+            "t.yaml",
+            "Resources:\n\tOrders: 1\n",
+            "{file}, line 2: is no YAML: found character '\\t' that cannot start any token",
+        ),
+        ("t.yaml", "", "{file}: has no Resources; is it a CloudFormation template?"),
+    ],
+)
+def test_file_that_is_no_template(name: str, text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(TemplateError) as refused:
+        load_templates(file)
+    assert str(refused.value) == message.replace("{file}", str(file))
+
+
+def test_places_without_a_template(tmp_path: Path) -> None:
+    for path, message in (
+        (tmp_path, f"{tmp_path}: holds no template; run cdk synth first, or give a template file"),
+        (
+            tmp_path / "cdk.out",
+            f"{tmp_path / 'cdk.out'}: is not there; give a cdk.out folder (made by cdk synth) or a template file",
+        ),
+    ):
+        with pytest.raises(TemplateError) as refused:
+            load_templates(path)
+        assert str(refused.value) == message
+
+
+def test_references_in_a_circle(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    orders = TABLE | {"Properties": TABLE["Properties"] | {"TableName": {"Ref": "Orders"}}}
+    file.write_text(json.dumps({"Resources": {"Orders": orders}}))
+    with pytest.raises(TemplateError) as refused:
+        find_table(load_templates(file))
+    assert str(refused.value) == f"{file}: references go round in a circle, or are nested too deeply"
