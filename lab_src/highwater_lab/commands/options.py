@@ -23,10 +23,11 @@ from highwater_lab.traffic import scenario as make_scenario
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-class Misuse(click.ClickException):
-    """One line, exit status 2."""
+class Misuse(click.UsageError):
+    """One line that begins with the command's name, exit status 2."""
 
-    exit_code = 2
+    def __init__(self, message: str) -> None:
+        super().__init__(message, click.get_current_context(silent=True))
 
 
 class Pairs(click.ParamType[tuple[str, str]]):

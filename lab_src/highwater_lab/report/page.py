@@ -85,7 +85,6 @@ def _figure(run: Run) -> dict[str, Any]:
     targets = shown_targets(run)
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = {
-        "height": 430 * len(targets) + 60,
         "margin": {"l": 60, "r": 16, "t": 40, "b": 40},
         "hovermode": "x unified",
         "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
@@ -121,7 +120,7 @@ def _figure(run: Run) -> dict[str, Any]:
             }
         )
         data.extend(_traces(run, target, curves(run, target), rates, throttles, is_first=number == 0))
-    return {"data": data, "layout": layout}
+    return {"data": data, "layout": layout, "height": 430 * len(targets) + 60}
 
 
 def _traces(

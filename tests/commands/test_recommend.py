@@ -1,0 +1,77 @@
+"""`highwater recommend` as people and machines use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_plan_is_printed_as_code_that_can_be_copied(command: Run, tmp_path: Path) -> None:
+    done = command("recommend", "--scenario", "constant", "--png", "curve.png", "--save", "t.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    table, code = done.stdout.split("\n\n", 1)
+    assert "←" in table
+    assert "plans that throttles at most 0.01 %:" in table
+    assert code.startswith("from aws_cdk import aws_dynamodb as dynamodb\nfrom cdk_highwater import ")
+    assert "HighWaterTable(" in code
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    again = command("recommend", "--traffic", "t.csv")
+    assert again.stdout == done.stdout.replace("written: curve.png\n", "")
+
+
+def test_json_is_for_machines(command: Run) -> None:
+    document = json.loads(command("recommend", "--scenario", "step", "--max-throttled", "5", "--json").stdout)
+    assert document["is_within_limit"]
+    assert document["best"]["throttled_percent"] <= 5
+    assert document["best"]["plan"]["version"] == 1
+    assert document["best"]["code"].startswith("from aws_cdk")
+    assert document["curve"]
+
+
+def test_limit_that_nothing_keeps_ends_with_status_1(command: Run) -> None:
+    done = command("recommend", "--scenario", "constant", "--mean", "70000", "--max-throttled", "0")
+    assert done.returncode == 1
+    assert "none of" in done.stdout
+
+
+def test_misuse_is_one_line(command: Run) -> None:
+    done = command("recommend", "--scenario", "constant", "--timezone", "Mars")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("highwater recommend: unknown timezone 'Mars'; use an IANA name such as 'Europe/Berlin'\n")
+
+
+def test_search_that_is_interrupted_shows_its_best_so_far(tmp_path: Path) -> None:
+    binary = str(Path(sys.executable).parent / "highwater")
+    # started in the background, a program inherits interrupts as ignored
+    script = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    # a bar is drawn on terminals only, and tells here how far the search is
+    terminal, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", script, binary, "recommend", "--scenario", "daily"],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        cwd=tmp_path,
+        env=os.environ | {"TERM": "xterm"},
+        text=True,
+    ) as process:
+        os.close(theirs)
+        drawn = b""
+        while not re.search(rb"[1-9]\d? %", drawn):
+            drawn += os.read(terminal, 4096)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        output = process.stdout.read()
+    os.close(terminal)
+    assert "searching" in drawn.decode()
+    assert re.match(r"! stopped after \d+ plans; this is the best so far\n", output)
+    assert "from aws_cdk import aws_dynamodb" in output
+    assert process.returncode in (0, 1)

@@ -1,0 +1,202 @@
+"""`highwater rehearse` as people and machines use it: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+FILES = Path(__file__).parents[1] / "template" / "files"
+HAND = (str(FILES / "by_hand.yaml"), "--parameter", "WriteCeiling=9000")
+
+
+def _refused(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, "one line"
+    return done.stderr.strip()
+
+
+def test_summary_is_short_and_says_what_to_do(command: Run) -> None:
+    done = command("rehearse", *HAND, "--scenario", "step", "--compare", "native:50,clairvoyant")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Orders under step: 240 minutes from Mon 2026-11-02 00:00 UTC, 1,750 units/s in the mean"
+    assert [word for line in lines for word in line.split()[:1]].count("native:50") == 1
+    assert any(line.startswith("worst minute: Mon 2026-11-02 01:") for line in lines)
+    assert any(line.startswith("cause: index, ") and "holds the table's writes back" in line for line in lines)
+    assert len(lines) < 15
+
+
+def test_index_that_holds_its_table_back_is_named(command: Run) -> None:
+    done = command("rehearse", *HAND, "--scenario", "constant", "--json")
+    (run,) = json.loads(done.stdout)["runs"]
+    assert list(run["throttled_by_cause"]) == ["index"]
+    by_target = {(target["index"], target["dimension"]): target for target in run["targets"]}
+    assert by_target["by_status", "write"]["highest_provisioned"] == 22
+    assert by_target["by_status", "write"]["throttled_units"] > 0
+
+
+def test_json_is_for_machines(command: Run) -> None:
+    done = command(
+        "rehearse",
+        *HAND,
+        "--scenario",
+        "step",
+        "--index-share",
+        "by_status=0",
+        "--compare",
+        "native:70,on-demand",
+        "--json",
+    )
+    document = json.loads(done.stdout)
+    assert (document["table"], document["passed"], document["prices_dated"]) == ("Orders", [], "2026-11")
+    assert document["traffic"]["minutes"] == 240
+    declared, native, on_demand = document["runs"]
+    assert [run["policy"] for run in document["runs"]] == ["declared", "native:70", "on-demand"]
+    assert declared["demanded_units"] == 1_000 * 180 * 60 + 4_000 * 60 * 60
+    assert declared["worst_minute"]["minute"] >= 60
+    rise = next(event for event in native["events"] if event["kind"] == "scale-out")
+    assert rise["after"] > rise["before"]
+    assert on_demand["utilization_percent"] is None
+
+
+def test_limits_end_with_status_1_and_say_so(command: Run) -> None:
+    done = command("rehearse", *HAND, "--scenario", "step", "--max-throttled", "0.5", "--max-cost", "100000")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].endswith("% of the units asked for are throttled, allowed are 0.5 %")
+    done = command("rehearse", *HAND, "--scenario", "step", "--max-throttled", "99.9", "--max-cost", "1", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["passed"] == ["cost"]
+
+
+def test_files_are_written_and_traffic_can_be_used_again(command: Run, tmp_path: Path) -> None:
+    common = ("--index-share", "by_status=10")
+    done = command(
+        "rehearse",
+        *HAND,
+        *common,
+        "--scenario",
+        "figure-2",
+        "--seed",
+        "5",
+        "--save",
+        "t.csv",
+        "--html",
+        "r.html",
+        "--png",
+        "r.png",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-3:] == ["written: t.csv", "written: r.html", "written: r.png"]
+    assert (tmp_path / "r.html").stat().st_size > 1_000_000
+    first = json.loads(command("rehearse", *HAND, *common, "--scenario", "figure-2", "--seed", "5", "--json").stdout)
+    again = json.loads(command("rehearse", *HAND, *common, "--traffic", "t.csv", "--json").stdout)
+    assert again["runs"] == first["runs"]
+
+
+def test_traffic_is_scaled_moved_and_read_as_reads(command: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("minute_index,units\n" + "".join(f"{n},600\n" for n in range(30)))
+    done = command(
+        "rehearse",
+        *HAND,
+        "--traffic",
+        "t.csv",
+        "--as",
+        "reads",
+        "--scale",
+        "3",
+        "--start",
+        "2026-11-06",
+        "--shift",
+        "2h",
+        "--json",
+    )
+    document = json.loads(done.stdout)
+    assert document["traffic"]["start"] == "2026-11-06T02:00:00+00:00"
+    assert document["traffic"]["mean_units_per_second"] == 30
+    read = document["runs"][0]["targets"][0]
+    assert (read["dimension"], read["consumed_units"] + read["throttled_units"]) == ("read", 30 * 1_800)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            ("nowhere", "--scenario", "step"),
+            "nowhere: is not there; give a cdk.out folder (made by cdk synth) or a template file",
+            id="no template",
+        ),
+        pytest.param(
+            HAND, "give the traffic with one of --traffic FILE, --scenario NAME and --table NAME", id="no traffic"
+        ),
+        pytest.param(
+            (*HAND, "--scenario", "step", "--traffic", "x.csv"),
+            "give the traffic with one of --traffic FILE, --scenario NAME and --table NAME",
+            id="two traffics",
+        ),
+        pytest.param(
+            (*HAND, "--traffic", "x.csv"),
+            "x.csv: cannot be read: No such file or directory; give a CSV file of units per bin",
+            id="no file",
+        ),
+        pytest.param(
+            (*HAND, "--scenario", "step", "--scale", "0"), "the scale must be above 0, got 0", id="scale of nothing"
+        ),
+        pytest.param(
+            (*HAND, "--scenario", "step", "--mean", "nan"), "--mean must be above 0, got nan", id="mean of nothing"
+        ),
+        pytest.param(
+            (*HAND, "--scenario", "step", "--keys", "hot:200"),
+            "Invalid value for '--keys': 'hot:200': the hot key's share must be between 1 and 100 percent, got 200",
+            id="hotter than hot",
+        ),
+        pytest.param(
+            (*HAND, "--scenario", "step", "--keys", "warm"),
+            "Invalid value for '--keys': 'warm' is none of uniform, zipf[:EXPONENT], hot:PERCENT, rolling",
+            id="no distribution",
+        ),
+        pytest.param(
+            (*HAND, "--scenario", "step", "--index-share", "by_status=much"),
+            "--index-share: 'much' is no percentage; allowed: 0 to 10,000",
+            id="no share",
+        ),
+        pytest.param(
+            (*HAND, "--scenario", "step", "--parameter", "Stage"),
+            "Invalid value for '--parameter': 'Stage' is no NAME=VALUE",
+            id="no pair",
+        ),
+    ],
+)
+def test_misuse_is_one_line(command: Run, arguments: tuple[str, ...], message: str) -> None:
+    assert _refused(command("rehearse", *arguments)) == f"highwater rehearse: {message}"
+
+
+def test_report_that_cannot_be_written_is_told(command: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    message = _refused(command("rehearse", *HAND, "--scenario", "constant", "--html", "file/r.html"))
+    assert message == "highwater rehearse: file: cannot be written: File exists"
+
+
+def test_live_table_without_credentials_is_told(command: Run) -> None:
+    message = _refused(command("rehearse", *HAND, "--table", "orders"))
+    assert message == "highwater rehearse: table 'orders': You must specify a region."
+
+
+def test_help_suffices(command: Run) -> None:
+    text = command("rehearse", "--help").stdout
+    for word in (
+        "--traffic",
+        "--scenario",
+        "--table",
+        "--compare",
+        "--max-throttled",
+        "--html",
+        "Exit status",
+        "native:PERCENT",
+    ):
+        assert word in text
