@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: tools
 tools:
@@ -45,8 +45,17 @@ format: setup ## Put the style right
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
 .PHONY: benchmark
-benchmark: setup ## Synth time against hand-written resources (offline, free; a few minutes)
+benchmark: setup ## Every policy over every trace, then the simulator's speed (offline, free; ten minutes). TRACES=folder
+	@$(BIN)/python -m benchmarks.scoreboard $(if $(TRACES),--traces $(TRACES))
+	@$(BIN)/python -m benchmarks.simulate
+
+.PHONY: benchmark-synth
+benchmark-synth: setup ## Synth time against hand-written resources (offline, free; a few minutes)
 	@$(BIN)/python benchmarks/synth.py
+
+.PHONY: figures
+figures: setup ## The article's figures beside the simulator's, as pictures in docs/ (offline, free)
+	@$(BIN)/python -m benchmarks.figures
 
 .PHONY: wheels
 wheels: setup ## Build the three distributions into dist/

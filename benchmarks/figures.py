@@ -1,0 +1,117 @@
+"""The article's figures beside the simulator's: writes docs/figures.md, their pictures, and the report's screenshot.
+
+Run it with `make figures`. The screenshot needs Debian's chromium and is left as it is, loudly, where there is none.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from highwater_lab.figures import FIGURES, SURGE, Figure
+from highwater_lab.rehearse import rehearse
+from highwater_lab.report.page import write_page
+from highwater_lab.report.picture import write_run
+from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
+from highwater_lab.simulation.events import EventKind
+from highwater_lab.traffic import scenario
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "figures.md"
+PICTURES = ROOT / "docs" / "pictures"
+HEAD = """\
+# The article's figures
+
+Made by `make figures`. "Handle traffic spikes with Amazon DynamoDB provisioned capacity" (J. Hunter and R. Pawal, AWS
+Database Blog) shows tests on real tables. Here is what it reports, and what the simulator gives for the same set-up:
+seconds are counted from the surge's beginning. Figure 1 shows a customer's table and has no numbers to start from.
+"""
+TAIL = """\
+## Which bucket
+
+Burst capacity is modelled as a bucket that holds 300 seconds of what is provisioned. Read instead as what was unused
+in the last 300 seconds, it would throttle figure 5 after about 140 seconds, and the article saw no throttles there.
+
+## The report
+
+`highwater rehearse ... --html report.html` makes a page like this, of figure 2's surge on a table with a floor of 2,000:
+
+![the report](pictures/report.png)
+"""
+
+
+def main() -> int:
+    """Write the page and the pictures."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    lines = [HEAD]
+    for figure in FIGURES.values():
+        run = figure.run()
+        name = f"figure-{figure.number}.png"
+        write_run(run, f"figure {figure.number}: {figure.title}", PICTURES / name)
+        lines += [
+            f"## Figure {figure.number}: {figure.title}",
+            "",
+            f"![figure {figure.number}](pictures/{name})",
+            "",
+            f"The article: {figure.reported}.",
+            "",
+            f"The simulator: {_told(run)}.",
+            "",
+            figure.fits,
+            "",
+        ]
+    PAGE.write_text("\n".join([*lines, TAIL]), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)} and {len(FIGURES)} pictures")
+    return _screenshot()
+
+
+def _told(run: Run) -> str:
+    surge = int(SURGE.total_seconds())
+    throttled = run.throttled_minutes()
+    parts = ["no throttles"]
+    if throttled:
+        parts = [
+            f"throttles from minute {throttled[0] - surge // 60} to minute {throttled[-1] - surge // 60} of the surge, "
+            f"{run.throttled_units:,.0f} units"
+        ]
+    for event in run.events:
+        if event.kind in (EventKind.SCALE_OUT, EventKind.SCALE_IN) and -300 < event.at - surge < 3_000:
+            change = abs((event.after or 0) - (event.before or 0))
+            # small steps to and fro of a few units say nothing
+            if change * 20 > (event.before or 0):
+                parts.append(f"{event.after:,} provisioned at {event.at - surge:+} s")
+    return "; ".join(parts)
+
+
+def _screenshot() -> int:
+    browser = shutil.which("chromium")
+    if browser is None:
+        print("SKIPPED: no chromium on this machine; the screenshot stays as it is", file=sys.stderr)
+        return 0
+    from playwright.sync_api import sync_playwright
+
+    figure: Figure = FIGURES[2]
+    write = TargetSetup(units=1, min=2_000, max=40_000, tracking=TargetTracking(target_percent=70))
+    table = ResourceSetup(index=None, read=TargetSetup.fixed(5), write=write, warm_write_units=40_000)
+    setup = TableSetup(name="Orders", resources=(table,))
+    rehearsal = rehearse(setup, scenario(figure.scenario), compare=["native:50", "on-demand", "clairvoyant"])
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page_file = Path(folder) / "report.html"
+        write_page(rehearsal, page_file)
+        window = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = window.new_page(viewport={"width": 1_100, "height": 830})
+        page.goto(page_file.as_uri())
+        page.wait_for_selector("#chart .main-svg")
+        page.mouse.move(420, 560)
+        page.wait_for_selector("#chart .hoverlayer .legend text")
+        page.screenshot(path=PICTURES / "report.png")
+        window.close()
+    print("written: docs/pictures/report.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
