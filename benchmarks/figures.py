@@ -37,7 +37,8 @@ in the last 300 seconds, it would throttle figure 5 after about 140 seconds, and
 
 ## The report
 
-`highwater rehearse ... --html report.html` makes a page like this, of figure 2's surge on a table with a floor of 2,000:
+`highwater rehearse ... --html report.html` makes a page like this, of figure 2's surge on a table with a
+floor of 2,000:
 
 ![the report](pictures/report.png)
 """

@@ -29,13 +29,33 @@ ALLOWED = {
         "highwater.core",
         "highwater_lab",
         "boto3",
+        "botocore",
         "click",
         "hypercorn",
         "matplotlib",
         "ministack",
+        "mypy_boto3_*",
+        "plotly",
         "rich",
+        "yaml",
     },
 }
+LAB = "highwater_lab"
+# folders of the lab, and what of the lab each may import beside itself
+LAB_ARROWS = {
+    "physics": set(),
+    "services": {"physics"},
+    "traffic": {"physics"},
+    "policies": {"physics", "services", "simulation", "traffic"},
+    "simulation": {"physics", "policies.policy", "services", "traffic"},
+    "template": {"physics", "services", "simulation"},
+    "rehearse": {"physics", "policies", "services", "simulation", "template", "traffic"},
+    "recommend": {"physics", "policies", "services", "simulation", "traffic"},
+    "report": {"physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
+    "local": {"physics", "services"},
+}
+# the lab's folders that compute, and so need no library beside the core
+LAB_PURE = ("physics", "services", "simulation", "policies", "recommend", "rehearse")
 STANDARD = set(__import__("sys").stdlib_module_names)
 
 
@@ -71,11 +91,32 @@ def test_folder_imports_only_what_its_arrows_allow(folder: Path) -> None:
     assert files
 
 
-def test_core_reads_no_clock_and_no_environment() -> None:
-    words = ("datetime.now(", "utcnow(", "time.time(", "os.environ", "import logging", "import random", "print(")
-    found = [
-        f"{path.name}: {word}" for path in (RUNTIME / "core").glob("*.py") for word in words if word in path.read_text()
+@pytest.mark.parametrize("folder", LAB_ARROWS)
+def test_folder_of_the_lab_imports_only_what_its_arrows_allow(folder: str) -> None:
+    allowed = {"highwater.core", f"{LAB}.{folder}", *(f"{LAB}.{name}" for name in LAB_ARROWS[folder])}
+    files = sorted((ROOT / "lab_src" / LAB / folder).rglob("*.py"))
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in files
+        for module in _imports(path)
+        if module.split(".")[0] == LAB or folder in LAB_PURE
+        if not _is_allowed(module, allowed)
     ]
+    assert wrong == []
+    assert files
+
+
+def test_every_folder_of_the_lab_has_its_arrows() -> None:
+    folders = {path.parent.name for path in (ROOT / "lab_src" / LAB).glob("*/__init__.py")}
+    assert folders - {"commands"} == set(LAB_ARROWS)
+
+
+@pytest.mark.parametrize(
+    "folder", [RUNTIME / "core", *(ROOT / "lab_src" / LAB / name for name in LAB_PURE)], ids=lambda path: path.name
+)
+def test_what_computes_reads_no_clock_and_no_environment(folder: Path) -> None:
+    words = ("datetime.now(", "utcnow(", "time.time(", "os.environ", "import logging", "import random", "print(")
+    found = [f"{path.name}: {word}" for path in folder.rglob("*.py") for word in words if word in path.read_text()]
     assert found == []
 
 

@@ -9,7 +9,17 @@ import pytest
 
 from tests.cdk_cli import ROOT
 
-PUBLIC = ["cdk_highwater", "highwater.core", "highwater_lab.local"]
+PUBLIC = [
+    "cdk_highwater",
+    "highwater.core",
+    "highwater_lab.local",
+    "highwater_lab.physics",
+    "highwater_lab.recommend",
+    "highwater_lab.rehearse",
+    "highwater_lab.simulation",
+    "highwater_lab.template",
+    "highwater_lab.traffic",
+]
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -14,7 +14,6 @@ from highwater_lab.physics.throughput import Provisioned
 
 __all__ = [
     "BURST_SECONDS",
-    "QUANTA_PER_UNIT",
     "Bucket",
     "Cause",
     "KeyDistribution",
@@ -22,6 +21,7 @@ __all__ = [
     "Pace",
     "Partitions",
     "Provisioned",
+    "QUANTA_PER_UNIT",
     "Refused",
     "Resource",
 ]

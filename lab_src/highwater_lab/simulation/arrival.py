@@ -8,18 +8,6 @@ from highwater_lab.physics import Cause
 from highwater_lab.simulation.targets import TargetState
 
 
-def serve_alone(target: TargetState, bin_seconds: int, start: int, end: int) -> None:
-    """Serve a target that no other holds back, from second *start* to *end* of one minute."""
-    rates = target.rates
-    if rates is None:
-        # nothing ever spends its tokens
-        return
-    if bin_seconds == 1:
-        target.served += target.throughput.serve_each(rates[start:end])
-    else:
-        target.served += target.throughput.serve(rates[start // 60], end - start)
-
-
 def serve_writes(writes: list[TargetState], bin_seconds: int, start: int, end: int) -> None:
     """Serve a table's writes (first) together with its indexes': a write goes through everywhere or nowhere.
 

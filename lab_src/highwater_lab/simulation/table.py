@@ -11,7 +11,7 @@ from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemand, Pace, Partitions, Provisioned, Refused, Resource
 from highwater_lab.physics.partitions import partitions_for
-from highwater_lab.simulation.arrival import follow_share, serve_alone, serve_writes
+from highwater_lab.simulation.arrival import follow_share, serve_writes
 from highwater_lab.simulation.events import Event, EventKind
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup
 from highwater_lab.simulation.targets import TargetState
@@ -47,8 +47,14 @@ class SimulatedTable:
         self._heat_split_minutes = heat_split_minutes
         for resource in setup.resources:
             self._add(resource, traffic)
-        self._reads = [target for target in self.targets if target.dimension is Dimension.READ]
         self._writes = [target for target in self.targets if target.dimension is Dimension.WRITE]
+        self._are_writes_tied = len(self._writes) > 1
+        # those that nothing is asked of keep their tokens, and need no visit
+        self._alone = [
+            (target, target.rates)
+            for target in self.targets
+            if target.rates is not None and not (self._are_writes_tied and target.dimension is Dimension.WRITE)
+        ]
 
     def at(self, second: int, act: Act) -> None:
         """Have *act* called when the simulation reaches that second, after what was asked for before."""
@@ -65,11 +71,14 @@ class SimulatedTable:
         """Let the traffic from second *start* to *end* of one minute through."""
         if start == end:
             return
-        for target in self._reads:
-            serve_alone(target, self._bin_seconds, start, end)
-        if len(self._writes) == 1:
-            serve_alone(self._writes[0], self._bin_seconds, start, end)
+        if self._bin_seconds == 60:
+            minute, seconds = start // 60, end - start
+            for target, rates in self._alone:
+                target.served += target.throughput.serve(rates[minute], seconds)
         else:
+            for target, rates in self._alone:
+                target.served += target.throughput.serve_each(rates[start:end])
+        if self._are_writes_tied:
             serve_writes(self._writes, self._bin_seconds, start, end)
 
     def end_minute(self, minute: int) -> None:
