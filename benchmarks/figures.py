@@ -1,19 +1,25 @@
-"""The article's figures beside the simulator's: writes docs/figures.md, their pictures, and the report's screenshot.
+"""The article's figures beside the simulator's: writes docs/figures.md, their pictures, and what `highwater` shows.
 
-Run it with `make figures`. The screenshot needs Debian's chromium and is left as it is, loudly, where there is none.
+Run it with `make figures`. The screenshot of the report needs Debian's chromium and is left as it is, loudly, where
+there is none.
 """
 
 from __future__ import annotations
 
+import io
+import re
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from highwater_lab.figures import FIGURES, SURGE, Figure
-from highwater_lab.rehearse import rehearse
+from rich.console import Console
+
+from highwater_lab.figures import FIGURES, SURGE
+from highwater_lab.rehearse import Rehearsal, rehearse
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_run
+from highwater_lab.report.terminal import print_rehearsal
 from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.simulation.events import EventKind
@@ -25,7 +31,7 @@ PICTURES = ROOT / "docs" / "pictures"
 HEAD = """\
 # The article's figures
 
-Made by `make figures`. "Handle traffic spikes with Amazon DynamoDB provisioned capacity" (J. Hunter and R. Pawal, AWS
+Made by `make figures`. "Handle traffic spikes with Amazon DynamoDB provisioned capacity" (J. Hunter and P. Rawal, AWS
 Database Blog) shows tests on real tables. Here is what it reports, and what the simulator gives for the same set-up:
 seconds are counted from the surge's beginning. Figure 1 shows a customer's table and has no numbers to start from.
 """
@@ -66,7 +72,27 @@ def main() -> int:
         ]
     PAGE.write_text("\n".join([*lines, TAIL]), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)} and {len(FIGURES)} pictures")
-    return _screenshot()
+    rehearsal = _rehearsal()
+    _print_terminal(rehearsal)
+    return _screenshot(rehearsal)
+
+
+def _rehearsal() -> Rehearsal:
+    """Figure 2's surge on a table with a floor of 2,000."""
+    write = TargetSetup(units=1, min=2_000, max=40_000, tracking=TargetTracking(target_percent=70))
+    table = ResourceSetup(index=None, read=TargetSetup.fixed(5), write=write, warm_write_units=40_000)
+    setup = TableSetup(name="Orders", resources=(table,))
+    return rehearse(setup, scenario(FIGURES[2].scenario), compare=["native:50", "on-demand", "clairvoyant"])
+
+
+def _print_terminal(rehearsal: Rehearsal) -> None:
+    console = Console(record=True, file=io.StringIO(), width=100, force_terminal=True)
+    print_rehearsal(rehearsal, console)
+    drawn = console.export_svg(title="highwater rehearse", unique_id="rehearse")
+    # no font from elsewhere
+    drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
+    (PICTURES / "rehearse.svg").write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.MULTILINE), encoding="utf-8")
+    print("written: docs/pictures/rehearse.svg")
 
 
 def _told(run: Run) -> str:
@@ -87,18 +113,13 @@ def _told(run: Run) -> str:
     return "; ".join(parts)
 
 
-def _screenshot() -> int:
+def _screenshot(rehearsal: Rehearsal) -> int:
     browser = shutil.which("chromium")
     if browser is None:
         print("SKIPPED: no chromium on this machine; the screenshot stays as it is", file=sys.stderr)
         return 0
     from playwright.sync_api import sync_playwright
 
-    figure: Figure = FIGURES[2]
-    write = TargetSetup(units=1, min=2_000, max=40_000, tracking=TargetTracking(target_percent=70))
-    table = ResourceSetup(index=None, read=TargetSetup.fixed(5), write=write, warm_write_units=40_000)
-    setup = TableSetup(name="Orders", resources=(table,))
-    rehearsal = rehearse(setup, scenario(figure.scenario), compare=["native:50", "on-demand", "clairvoyant"])
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = Path(folder) / "report.html"
         write_page(rehearsal, page_file)

@@ -1,6 +1,6 @@
 """The six figures with numbers of "Handle traffic spikes with Amazon DynamoDB provisioned capacity", as simulations.
 
-AWS Database Blog, J. Hunter and R. Pawal; figure 1 is of a real customer and has no numbers to start from.
+AWS Database Blog, J. Hunter and P. Rawal; figure 1 is of a real customer and has no numbers to start from.
 """
 
 from __future__ import annotations

@@ -200,3 +200,4 @@ def test_help_suffices(command: Run) -> None:
         "native:PERCENT",
     ):
         assert word in text
+    assert "\n  highwater rehearse cdk.out --scenario step --compare native:50,on-demand,clairvoyant\n" in text

@@ -56,7 +56,7 @@ def recommend_command(
     png: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Search targets, floors, windows and on-demand for the cheapest plan for known traffic.
+    """Search targets, floors, windows and on-demand for the cheapest plan for known traffic.
 
     Shows what each step less of throttling costs, and prints the Python code of the plan. Ctrl-C ends the search and
     shows the best so far.
@@ -66,7 +66,7 @@ def recommend_command(
     highwater recommend --traffic orders.csv --max-throttled 0.1 --png curve.png
 
     Exit status: 0 fine, 1 no plan keeps the limit, 2 misuse.
-    """
+    """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
     try:
         traffic = traffic_from(
             traffic_file,

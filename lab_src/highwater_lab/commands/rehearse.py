@@ -77,7 +77,7 @@ def rehearse_command(
     png: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Simulate TEMPLATE, a cdk.out folder or a CloudFormation template, under traffic.
+    """Simulate TEMPLATE, a cdk.out folder or a CloudFormation template, under traffic.
 
     Says how much would be throttled, when, why and at what cost, for what is declared and for what --compare names.
     Give the traffic with --traffic, --scenario or --table.
@@ -88,7 +88,7 @@ def rehearse_command(
     highwater rehearse cdk.out --traffic orders.csv --max-throttled 0.1 --max-cost 900
 
     Exit status: 0 fine, 1 a limit is passed, 2 misuse.
-    """
+    """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
     try:
         traffic = traffic_from(
             traffic_file,

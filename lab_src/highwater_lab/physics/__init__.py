@@ -14,6 +14,7 @@ from highwater_lab.physics.throughput import Provisioned
 
 __all__ = [
     "BURST_SECONDS",
+    "QUANTA_PER_UNIT",
     "Bucket",
     "Cause",
     "KeyDistribution",
@@ -21,7 +22,6 @@ __all__ = [
     "Pace",
     "Partitions",
     "Provisioned",
-    "QUANTA_PER_UNIT",
     "Refused",
     "Resource",
 ]

@@ -13,6 +13,8 @@ _VARIABLE: Final = re.compile(r"\$\{(!?)([^}]+)\}")
 _OPEN: Final = re.compile(r"\$\{([^}]+)\}")
 _DEEPEST: Final = 60
 _NO_VALUE: Final = "AWS::NoValue"
+# Their Ref is their name
+_TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
 
 
 class Resolver:
@@ -96,7 +98,7 @@ class Resolver:
         if name == _NO_VALUE:
             return None
         resource = self._resources.get(name)
-        if isinstance(resource, dict) and str(resource.get("Type", "")).startswith("AWS::DynamoDB::"):
+        if isinstance(resource, dict) and str(resource.get("Type", "")) in _TABLES:
             properties = resource.get("Properties")
             named = properties.get("TableName") if isinstance(properties, dict) else None
             if named is not None and (text := self.resolve(named, depth + 1)) is not None:

@@ -22,7 +22,7 @@ def main() -> None:
     def highwater() -> None:
         """Provisioned capacity for DynamoDB, declared and kept.
 
-        Commands come with the installed distributions; highwater-lab brings `local`.
+        Commands come with the installed distributions; highwater-lab brings `rehearse`, `recommend` and `local`.
         """
 
     for entry_point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda entry: entry.name):
