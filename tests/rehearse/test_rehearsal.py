@@ -14,6 +14,7 @@ from highwater.core import Dimension, Plan
 from highwater_lab.physics import Cause, KeyDistribution
 from highwater_lab.policies.catalogue import PolicyError
 from highwater_lab.rehearse import Limits, RehearsalError, rehearse
+from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.testing import assert_rehearsal
 from highwater_lab.traffic import Stream, Traffic, scenario
@@ -119,3 +120,29 @@ def test_progress_ends_at_all_of_it() -> None:
     told: list[tuple[int, int]] = []
     rehearse(table(), writes(*[5] * 1_500), compare=["on-demand"], progress=lambda *step: told.append(step))
     assert told == [(1_440, 3_000), (1_500, 3_000), (2_940, 3_000), (3_000, 3_000)]
+
+
+def test_ceiling_above_the_quota_is_noted_and_kept_from() -> None:
+    setup = table(tracked(low=5_000, high=70_000))
+    traffic = writes(*[5_000] * 5, *[45_000] * 30)
+    usual = rehearse(setup, traffic)
+    assert usual.setup.notes == (
+        "table write: ceiling 70,000 is above the quota of 40,000 per table; give yours with --table-quota if it is "
+        "higher",
+    )
+    assert max(usual.declared.target(Dimension.WRITE).capacity_by_minute()) <= 40_000
+    raised = rehearse(setup, traffic, table_quota_units=70_000)
+    assert raised.setup.notes == ()
+    assert max(raised.declared.target(Dimension.WRITE).capacity_by_minute()) > 40_000
+
+
+def test_data_that_grows_splits_partitions_and_takes_more_of_a_burst() -> None:
+    own = ResourceSetup(index=None, read=TargetSetup.fixed(5), write=TargetSetup.fixed(980))
+    orders = TableSetup(name="Orders", resources=(own,))
+    # one partition takes 1,000 a second; 3.5 million units are written in an hour
+    traffic = writes(*[1_200], *[900] * 119, *[1_200])
+    still = rehearse(orders, traffic, size_gb=9).declared
+    grown = rehearse(orders, traffic, size_gb=9, new_items_percent=100).declared
+    assert still.throttled_minutes() == (0, 120)
+    assert still.throttled_by_cause().keys() == {Cause.KEY_RANGE}
+    assert grown.throttled_minutes() == (0,)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from highwater_lab.physics import Cause
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.simulation import ResourceSetup, TargetSetup
+from highwater_lab.simulation import EventKind, ResourceSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
-from tests.simulation.tables import READ, START, WRITE, table, writes
+from tests.simulation.tables import READ, START, WRITE, table, tracked, writes
 
 
 def _index(units: int, share: int = 100) -> ResourceSetup:
@@ -59,3 +61,17 @@ def test_reads_of_an_index_are_its_own() -> None:
     run = run_policy("declared", table(indexes=(_index(1),)), traffic)
     assert run.demanded_units == 4 * 300
     assert run.target(READ).consumed_units == 0
+
+
+def test_account_quota_is_for_the_table_and_its_indexes_together() -> None:
+    setup = table(tracked(low=100), indexes=(_index(9_000),), account_quota_units=9_700)
+    traffic = Traffic.from_counts(
+        "made", {Stream(None, WRITE): [6_000.0] * 5 + [36_000.0] * 20}, bin_seconds=60, start=START
+    )
+    run = run_policy("native:70", setup, traffic)
+    refused = [e for e in run.events if e.kind is EventKind.REFUSED and e.index is None]
+    # 600 at 70 % would be 858
+    assert [e.text for e in refused[:1]] == ["above the account's quota"]
+    assert max(run.target(WRITE).capacity_by_minute()) <= 700
+    roomy = run_policy("native:70", replace(setup, account_quota_units=9_858), traffic)
+    assert not [e for e in roomy.events if e.kind is EventKind.REFUSED and e.index is None]

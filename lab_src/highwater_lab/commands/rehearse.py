@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from highwater.core import Dimension, HighwaterError
+from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.commands.options import KeysOption, Misuse, Pairs, progress_bar, traffic_from, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, rehearse
@@ -44,6 +45,23 @@ _path = click.Path(path_type=Path)
     help="Units written to an index per unit of the table; 100 by default.",
 )
 @click.option("--size-gb", type=click.IntRange(0, 1_000_000), default=0, help="Data in the table.")
+@click.option(
+    "--new-items", type=click.IntRange(0, 100), default=0, help="Percent of written units that add new data (1 KB)."
+)
+@click.option(
+    "--table-quota",
+    type=click.IntRange(1, 100_000_000),
+    default=DEFAULT_TABLE_QUOTA_UNITS,
+    show_default=True,
+    help="Your account's quota per table and index.",
+)
+@click.option(
+    "--account-quota",
+    type=click.IntRange(1, 100_000_000),
+    default=DEFAULT_ACCOUNT_QUOTA_UNITS,
+    show_default=True,
+    help="Your account's quota of all provisioned capacity.",
+)
 @click.option("--max-throttled", type=click.FloatRange(0, 100), help="Percent that may be throttled; exit 1 above.")
 @click.option("--max-cost", type=click.FloatRange(0), help="USD a month that it may cost; exit 1 above.")
 @click.option("--html", type=_path, help="Write the report as one page.")
@@ -68,6 +86,9 @@ def rehearse_command(
     keys: tuple[tuple[str | None, object], ...],
     index_share: tuple[tuple[str, str], ...],
     size_gb: int,
+    new_items: int,
+    table_quota: int,
+    account_quota: int,
     metric_delay: int,
     region: str,
     prices_file: Path | None,
@@ -113,6 +134,9 @@ def rehearse_command(
                 keys=dict(keys),  # type: ignore[arg-type] # the option makes them
                 write_share_percent={index: _percent(text) for index, text in index_share},
                 size_gb=size_gb,
+                new_items_percent=new_items,
+                table_quota_units=table_quota,
+                account_quota_units=account_quota,
                 timing=Timing(metric_delay=metric_delay),
                 prices=prices,
                 progress=progress,

@@ -29,7 +29,7 @@ _REMEDIES = {
     Cause.PROVISIONED: "more capacity helps: a higher floor in time, or a lower target utilization",
     Cause.KEY_RANGE: "partitions are full: a higher high-water mark helps evenly spread keys, nothing but another key "
     "design helps a hot key",
-    Cause.ACCOUNT: "the account's quota per table: have it raised",
+    Cause.ACCOUNT: "the account's quota: have it raised, and say so with --table-quota",
     Cause.MAX_ON_DEMAND: "the table's own maximum for on-demand: raise or remove it",
     Cause.INDEX: "an index has too little write capacity and holds the table's writes back",
 }

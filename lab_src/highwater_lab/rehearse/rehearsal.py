@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from highwater.core import HighwaterError
+from highwater.core import Dimension, HighwaterError
+from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
@@ -68,6 +69,9 @@ def rehearse(
     keys: Mapping[str | None, KeyDistribution] | None = None,
     write_share_percent: Mapping[str, int] | None = None,
     size_gb: int = 0,
+    new_items_percent: int = 0,
+    table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
+    account_quota_units: int = DEFAULT_ACCOUNT_QUOTA_UNITS,
     timing: Timing | None = None,
     prices: Prices | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -82,7 +86,10 @@ def rehearse(
         compare: Further policies, by name: `native:50`, `on-demand`, `clairvoyant`, ...
         keys: How requests spread over keys, by index and `None` for the table; by default evenly.
         write_share_percent: By index, the units that each unit written to the table costs there; by default 100.
-        size_gb: Data in the table.
+        size_gb: Data in the table at the start.
+        new_items_percent: Of the units written, those that add a kilobyte of new data.
+        table_quota_units: The account's quota per table and index.
+        account_quota_units: Its quota of all provisioned capacity, which the table is taken to have alone.
         timing: How late the services are; by default as `Timing` says.
         prices: By default us-east-1's.
         progress: Called now and then with the simulated minutes done and all of them.
@@ -98,7 +105,8 @@ def rehearse(
     else:
         setup = find_table(load_templates(Path(template)), name=logical_id, parameters=parameters)
     asked = traffic if isinstance(traffic, Traffic) else read_traffic(Path(traffic))
-    setup = _with_habits(setup, keys or {}, write_share_percent or {}, size_gb)
+    setup = _with_habits(setup, keys or {}, write_share_percent or {}, size_gb, new_items_percent)
+    setup = _with_quotas(setup, table_quota_units, account_quota_units)
     for stream in asked.rates:
         if stream.index is not None and stream.index not in setup.indexes:
             raise RehearsalError(
@@ -123,7 +131,11 @@ def rehearse(
 
 
 def _with_habits(
-    setup: TableSetup, keys: Mapping[str | None, KeyDistribution], shares: Mapping[str, int], size_gb: int
+    setup: TableSetup,
+    keys: Mapping[str | None, KeyDistribution],
+    shares: Mapping[str, int],
+    size_gb: int,
+    new_items_percent: int,
 ) -> TableSetup:
     for index in (*(i for i in keys if i is not None), *shares):
         if index not in setup.indexes:
@@ -132,7 +144,8 @@ def _with_habits(
             )
     return replace(
         setup,
-        size_gb=size_gb,
+        size_gb=size_gb or setup.size_gb,
+        new_items_percent=new_items_percent or setup.new_items_percent,
         resources=tuple(
             replace(
                 resource,
@@ -141,4 +154,22 @@ def _with_habits(
             )
             for resource in setup.resources
         ),
+    )
+
+
+def _with_quotas(setup: TableSetup, table_units: int, account_units: int) -> TableSetup:
+    """The setup under these quotas, with a note where it is declared to go above them."""
+    table_units = max(table_units, setup.quota_units)
+    notes = [
+        f"{resource.label} {dimension}: ceiling {resource.target(dimension).max:,} is above the quota of "
+        f"{table_units:,} per table; give yours with --table-quota if it is higher"
+        for resource in setup.resources
+        for dimension in Dimension
+        if resource.target(dimension).max > table_units and not setup.is_on_demand
+    ]
+    return replace(
+        setup,
+        quota_units=table_units,
+        account_quota_units=max(account_units, table_units, setup.account_quota_units),
+        notes=(*setup.notes, *notes),
     )

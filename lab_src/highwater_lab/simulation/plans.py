@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from highwater.core import Plan, Target, compile_actions, marks_of
+from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS
 from highwater.core.zones import find_zone
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
@@ -32,7 +33,12 @@ def table_of(plan: Plan, name: str) -> TableSetup:
                 bought_write_units=max(0, mark.write - mark.base_write) if mark else 0,
             )
         )
-    return TableSetup(name=name, resources=tuple(resources), quota_units=plan.table_quota_units)
+    return TableSetup(
+        name=name,
+        resources=tuple(resources),
+        quota_units=plan.table_quota_units,
+        account_quota_units=max(plan.table_quota_units, DEFAULT_ACCOUNT_QUOTA_UNITS),
+    )
 
 
 def _target(target: Target) -> TargetSetup:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from highwater.core import Dimension
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.services.schedules import Expression
 from highwater_lab.services.target_tracking import TargetTracking
@@ -104,6 +104,7 @@ class TableSetup:
         size_gb: Data in the table when the simulation starts.
         new_items_percent: Share of written units that add a kilobyte; partitions split as the data grows.
         quota_units: The account's quota per table and index.
+        account_quota_units: The account's quota of all provisioned capacity, as if this table were the only one.
         starts_settled: Whether it starts with capacity to suit its first minute, or with what it is set up with.
         notes: What a reader of the template should know, a line each.
     """
@@ -117,6 +118,7 @@ class TableSetup:
     size_gb: int = 0
     new_items_percent: int = 0
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
+    account_quota_units: int = DEFAULT_ACCOUNT_QUOTA_UNITS
     starts_settled: bool = True
     notes: tuple[str, ...] = ()
 

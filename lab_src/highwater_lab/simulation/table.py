@@ -104,6 +104,8 @@ class SimulatedTable:
     ) -> Refused | None:
         """UpdateTable at second *at*; `None` where it was accepted, and is then carried out in its time."""
         resource = self.resources[index]
+        if self._is_above_account_quota(index, wanted):
+            return Refused.QUOTA
         answer = resource.update(self.base + at, wanted, pace)
         if isinstance(answer, Refused):
             if answer is Refused.DECREASES:
@@ -111,6 +113,15 @@ class SimulatedTable:
             return answer
         self.at(answer - self.base, lambda second: self._apply(second, resource, why))
         return None
+
+    def _is_above_account_quota(self, index: str | None, wanted: Mapping[Dimension, int]) -> bool:
+        """Whether a raise would bring the sum over table and indexes above what the account may have."""
+        for dimension, units in wanted.items():
+            if units > self.resources[index].throughput[dimension].units:
+                others = sum(r.throughput[dimension].units for i, r in self.resources.items() if i != index)
+                if units + others > self.setup.account_quota_units:
+                    return True
+        return False
 
     def tell(self, event: Event) -> None:
         """Record an event; one like the last of its target and kind is not told again."""

@@ -5,6 +5,8 @@ from typing import Final
 
 # Amazon DynamoDB Developer Guide, "Quotas": per table and, counted apart, per index; adjustable.
 DEFAULT_TABLE_QUOTA_UNITS: Final = 40_000
+# The same page: of all tables and indexes of an account in a region, reads and writes apart, provisioned only
+DEFAULT_ACCOUNT_QUOTA_UNITS: Final = 80_000
 
 # Application Auto Scaling User Guide, "Quotas": scheduled actions per scalable target; fixed.
 MAX_SCHEDULED_ACTIONS_PER_TARGET: Final = 200
