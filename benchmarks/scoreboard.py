@@ -149,13 +149,19 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="scoreboard", description=__doc__)
     parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--no-scenarios", action="store_true", help="the traces alone")
     parser.add_argument("--out", type=Path, default=PAGE, help="the page to write; pictures go beside it")
     given = parser.parse_args(arguments)
     if not given.traces.is_dir():
         print(f"SKIPPED: no traces at {given.traces}; give a folder of CSV files with --traces", file=sys.stderr)
         return 0
     began = time.monotonic()
-    traces = [*find_traces(given.traces), *_scenarios()]
+    traces = [*find_traces(given.traces), *([] if given.no_scenarios else _scenarios())]
+    if not traces:
+        print(
+            f"scoreboard: no traffic in {given.traces}; it takes CSV files as highwater rehearse does", file=sys.stderr
+        )
+        return 2
     scores = score(traces, given.processes)
     from benchmarks.scoreboard_page import Board, write_board
 
