@@ -103,6 +103,6 @@ def test_summary_is_over_the_serviceable_traces_and_relative_to_native_70() -> N
     chosen = serviceable(traces, scores)
     assert [trace.name for trace in chosen] == ["a", "b"]
     # (75 + 425) / 2,000, and the geometric mean of 2 and 8
-    throttles, cost = relative("other", chosen, scores)
+    throttles, ratio = relative("other", chosen, scores)
     assert throttles == 0.25
-    assert cost == pytest.approx(4.0)
+    assert ratio == pytest.approx(4.0)

@@ -41,6 +41,13 @@ def test_limit_that_nothing_keeps_ends_with_status_1(command: Run) -> None:
     done = command("recommend", "--scenario", "constant", "--mean", "70000", "--max-throttled", "0")
     assert done.returncode == 1
     assert "none of" in done.stdout
+    assert done.stderr == (
+        "the busiest minute asks for 70,000 units/s, above the quota of 40,000: give yours with --table-quota if it is "
+        "higher\n"
+    )
+    raised = command("recommend", "--scenario", "constant", "--mean", "70000", "--table-quota", "90000")
+    assert (raised.returncode, raised.stderr) == (0, "")
+    assert "    table_quota_units=90_000,\n" in raised.stdout
 
 
 def test_misuse_is_one_line(command: Run) -> None:

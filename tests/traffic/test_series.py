@@ -69,3 +69,11 @@ def test_scenario_that_there_is_none_of() -> None:
         "unknown scenario 'storm'; there are constant, step, ramp, daily, figure-2, figure-3, figure-4, figure-5, "
         "figure-6, figure-7"
     )
+
+
+def test_busiest_minute_is_told_in_units_per_second() -> None:
+    by_minute = Traffic.from_counts("made", {STREAM: [600.0, 4_200.0, 60.0]}, bin_seconds=60, start=START)
+    assert by_minute.busiest_minute(STREAM) == 70
+    seconds = [5.0] * 60 + [0.0] * 59 + [540.0]
+    by_second = Traffic.from_counts("made", {STREAM: seconds}, bin_seconds=1, start=START)
+    assert by_second.busiest_minute(STREAM) == 9

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from highwater.core import Dimension, HighwaterError
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.commands.options import Misuse, progress_bar, traffic_from, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
 from highwater_lab.report.curve import write_curve
 from highwater_lab.services.prices import load_prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.traffic import write_traffic
+from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
 _path = click.Path(path_type=Path)
@@ -34,6 +35,13 @@ _path = click.Path(path_type=Path)
     help="Percent of the units asked for that may be throttled.",
 )
 @click.option("--timezone", default="UTC", show_default=True, help="Zone in which surges come again; for windows.")
+@click.option(
+    "--table-quota",
+    type=click.IntRange(1, 100_000_000),
+    default=DEFAULT_TABLE_QUOTA_UNITS,
+    show_default=True,
+    help="Your account's quota per table and index.",
+)
 @click.option("--png", type=_path, help="Write the trade-off curve.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
@@ -53,6 +61,7 @@ def recommend_command(
     prices_file: Path | None,
     max_throttled: float,
     timezone: str,
+    table_quota: int,
     png: Path | None,
     as_json: bool,
 ) -> None:
@@ -87,6 +96,7 @@ def recommend_command(
                 traffic,
                 max_throttled_percent=max_throttled,
                 timezone=timezone,
+                table_quota_units=table_quota,
                 prices=load_prices(region, prices_file),
                 timing=Timing(metric_delay=metric_delay),
                 progress=progress,
@@ -101,6 +111,8 @@ def recommend_command(
         click.echo(json.dumps(_document(found)))
     else:
         _print(found, max_throttled, Console())
+        if not found.is_within_limit:
+            _print_why_not(traffic, table_quota)
         if png is not None:
             click.echo(f"written: {png}")
     if not found.is_within_limit:
@@ -132,6 +144,17 @@ def _print(found: Recommendation, limit: float, console: Console) -> None:
         )
     # as it is, so that it can be copied and piped
     click.echo(code_of(found.best), nl=False)
+
+
+def _print_why_not(traffic: Traffic, table_quota: int) -> None:
+    """Say on standard error where the quota is what stands in the way."""
+    busiest = max(traffic.busiest_minute(stream) for stream in traffic.rates)
+    if busiest > table_quota:
+        click.echo(
+            f"the busiest minute asks for {busiest:,.0f} units/s, above the quota of {table_quota:,}: give yours with "
+            "--table-quota if it is higher",
+            err=True,
+        )
 
 
 def _document(found: Recommendation) -> dict[str, Any]:

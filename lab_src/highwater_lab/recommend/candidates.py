@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from highwater.core import Capacity, HighWaterMark, IndexPlan, Plan, Window
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,12 @@ class Candidate:
         return ", ".join(parts) or "fixed"
 
 
-def plan_of(read: Choice | None, write: Choice | None, indexes: Sequence[str]) -> Plan:
+def plan_of(
+    read: Choice | None,
+    write: Choice | None,
+    indexes: Sequence[str],
+    table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
+) -> Plan:
     """The plan of one choice per dimension; one without traffic gets a single unit."""
     idle = Capacity.fixed(1)
     return Plan(
@@ -66,6 +72,7 @@ def plan_of(read: Choice | None, write: Choice | None, indexes: Sequence[str]) -
         indexes=tuple(IndexPlan(name=name) for name in indexes),
         # so that no rise waits for partitions: it costs once what an hour of the units costs
         mark=HighWaterMark.to_ceiling(),
+        table_quota_units=table_quota_units,
     )
 
 

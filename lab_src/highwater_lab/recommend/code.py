@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from highwater.core import Capacity, Window
-from highwater.core.windows import DEFAULT_LEAD
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.recommend.candidates import Candidate
 
 _ON_DEMAND = """\
@@ -39,7 +37,10 @@ def code_of(candidate: Candidate) -> str:
     ]
     if plan.windows:
         lines += ["    windows=[", *(f"        {_window(window)}," for window in plan.windows), "    ],"]
-    lines += ["    high_water_mark=HighWaterMark.to_ceiling(),", ")"]
+    lines.append("    high_water_mark=HighWaterMark.to_ceiling(),")
+    if plan.table_quota_units != DEFAULT_TABLE_QUOTA_UNITS:
+        lines.append(f"    table_quota_units={_number(plan.table_quota_units)},")
+    lines.append(")")
     for index in plan.indexes:
         lines += [
             "table.add_global_secondary_index(",
@@ -70,8 +71,6 @@ def _window(window: Window) -> str:
         units = getattr(window, name)
         if units is not None:
             parts.append(f"{name}={_number(units)}")
-    if window.lead != DEFAULT_LEAD:
-        parts.append(f"lead=timedelta(minutes={window.lead // timedelta(minutes=1)})")
     return f"Window.weekly({', '.join(parts)})"
 
 

@@ -56,6 +56,7 @@ def recommend(
     *,
     max_throttled_percent: float = 0.01,
     timezone: str = "UTC",
+    table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
     prices: Prices | None = None,
     timing: Timing | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -63,16 +64,17 @@ def recommend(
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for *traffic*.
 
     Windows are tried for surges that come again at about the same time on at least two days, told in *timezone*.
-    Ceilings are a quarter above what the busiest minute needs at the target. Indexes that the traffic names follow
-    the table. The search can be interrupted (KeyboardInterrupt) and then answers with its best so far. *progress* is
-    called with the plans simulated and about how many there will be. Raises `RecommendError` for an unknown zone and
-    a limit that is none.
+    Ceilings are a quarter above what the busiest minute needs at the target, within *table_quota_units*. Indexes that
+    the traffic names follow the table. The search can be interrupted (KeyboardInterrupt) and then answers with its
+    best so far. *progress* is called with the plans simulated and about how many there will be. Raises
+    `RecommendError` for an unknown zone and a limit that is none.
     """
     if find_zone(timezone) is None:
         raise RecommendError(f"unknown timezone {timezone!r}; use an IANA name such as 'Europe/Berlin'")
     if not 0 <= max_throttled_percent <= 100:
         raise RecommendError(f"the limit must be between 0 and 100 percent, got {max_throttled_percent:g}")
-    return _Search(traffic, timezone, prices or load_prices(), timing or Timing(), progress).run(max_throttled_percent)
+    search = _Search(traffic, timezone, table_quota_units, prices or load_prices(), timing or Timing(), progress)
+    return search.run(max_throttled_percent)
 
 
 class _Search:
@@ -80,12 +82,14 @@ class _Search:
         self,
         traffic: Traffic,
         timezone: str,
+        quota_units: int,
         prices: Prices,
         timing: Timing,
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self._traffic = traffic
         self._timezone = timezone
+        self._quota_units = quota_units
         self._prices = prices
         self._timing = timing
         self._progress = progress
@@ -121,7 +125,7 @@ class _Search:
         return Recommendation(best, bool(within), _curve(self._candidates), self._tried, was_stopped)
 
     def _try_on_demand(self) -> None:
-        plan = plan_of(None, None, self._indexes)
+        plan = self._plan(None, None)
         run = self._simulate(table_of(plan, "table"), OnDemandMode(), self._traffic)
         self._candidates.append(_candidate(None, run))
 
@@ -131,7 +135,7 @@ class _Search:
         demand = sorted(_minutes(traffic, dimension))
         for target in _TARGETS:
             needed = (_units_for(_quantile(demand, percent), target) for percent in _FLOOR_PERCENTS)
-            ceiling = _quota(round_up(_units_for(demand[-1], target) * 5 // 4))
+            ceiling = min(self._quota_units, round_up(_units_for(demand[-1], target) * 5 // 4))
             floors = sorted({min(ceiling, round_up(units)) for units in needed})
             for floor in floors:
                 capacity = Capacity.autoscaled(min=min(floor, ceiling), max=ceiling, target_utilization_percent=target)
@@ -154,11 +158,7 @@ class _Search:
 
     def _try(self, dimension: Dimension, traffic: Traffic, capacity: Capacity, windows: tuple[Window, ...]) -> Run:
         one = Choice(capacity=capacity, windows=windows, cost=0.0, throttled_units=0.0)
-        plan = plan_of(
-            one if dimension is Dimension.READ else None,
-            one if dimension is Dimension.WRITE else None,
-            self._indexes,
-        )
+        plan = self._plan(one if dimension is Dimension.READ else None, one if dimension is Dimension.WRITE else None)
         # windows that cannot be declared together are no plan
         if any(finding.severity is Severity.ERROR for finding in check(plan)):
             plan, one = replace(plan, windows=()), replace(one, windows=())
@@ -180,9 +180,12 @@ class _Search:
         chosen = [*_spread(others, _MOST_JOINT // 2), *_spread(promising[1:], _MOST_JOINT // 3)]
         for pair in [*promising[:3], *chosen]:
             by_dimension = dict(zip(self._dimensions, pair, strict=True))
-            plan = plan_of(by_dimension.get(Dimension.READ), by_dimension.get(Dimension.WRITE), self._indexes)
+            plan = self._plan(by_dimension.get(Dimension.READ), by_dimension.get(Dimension.WRITE))
             run = self._simulate(table_of(plan, "table"), Declared(), self._traffic)
             self._candidates.append(_candidate(plan, run))
+
+    def _plan(self, read: Choice | None, write: Choice | None) -> Plan:
+        return plan_of(read, write, self._indexes, self._quota_units)
 
     def _simulate(self, setup: TableSetup, policy: Policy, traffic: Traffic) -> Run:
         run = simulate(setup, traffic, policy, timing=self._timing, prices=self._prices)
@@ -227,11 +230,7 @@ def _quantile(ordered: Sequence[int], percent: int) -> int:
 
 
 def _units_for(demand: int, target_percent: int) -> int:
-    return _quota(max(1, -(-demand * 100 // target_percent)))
-
-
-def _quota(units: int) -> int:
-    return min(DEFAULT_TABLE_QUOTA_UNITS, units)
+    return max(1, -(-demand * 100 // target_percent))
 
 
 def _capped(units: int | None, ceiling: int) -> int | None:

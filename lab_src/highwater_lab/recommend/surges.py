@@ -100,8 +100,6 @@ def _window(group: list[Surge], dimension: Dimension, timezone: str, number: int
         timezone=timezone,
         read_min=units if dimension is Dimension.READ else None,
         write_min=units if dimension is Dimension.WRITE else None,
-        # a surge's first minute must find the capacity there, whatever the clock of who sends it
-        lead=timedelta(minutes=5),
     )
 
 

@@ -98,6 +98,12 @@ class Traffic:
         """All units asked of a stream."""
         return sum(self.rates[stream]) * self.bin_seconds / QUANTA_PER_UNIT
 
+    def busiest_minute(self, stream: Stream) -> float:
+        """The most that is asked of a stream in one minute, in units per second."""
+        rates, step = self.rates[stream], MINUTE // self.bin_seconds
+        most = max(sum(rates[at : at + step]) for at in range(0, len(rates), step))
+        return most * self.bin_seconds / MINUTE / QUANTA_PER_UNIT
+
     def mean_units_per_second(self) -> float:
         """The mean rate of all streams together."""
         return sum(self.total_units(stream) for stream in self.rates) / (self.minutes * MINUTE)
