@@ -20,6 +20,7 @@ def test_each_hour_costs_its_highest_value() -> None:
         [(READ, (30, 50)), (WRITE, (100, 700))],
         [],
         hours=2,
+        seconds=5_400,
         policies=2,
         metrics_requested=5_000,
         is_infrequent_access=False,
@@ -28,7 +29,8 @@ def test_each_hour_costs_its_highest_value() -> None:
     assert found.provisioned == pytest.approx(80 * 0.00013 + 800 * 0.00065)
     assert found.scaler == pytest.approx(8 * 0.10 * 2 / 730 + 0.05)
     assert found.warm_up == 4.5
-    assert found.per_month == pytest.approx((found.provisioned + found.scaler) * 365), "what is paid once stands apart"
+    by_hour, by_request = found.provisioned + 8 * 0.10 * 2 / 730, 0.05
+    assert found.per_month == pytest.approx(by_hour * 365 + by_request * 730 / 1.5), "what is paid once stands apart"
 
 
 def test_on_demand_costs_what_was_consumed() -> None:
@@ -37,12 +39,14 @@ def test_on_demand_costs_what_was_consumed() -> None:
         [],
         [(READ, 4e6), (WRITE, 3e6)],
         hours=1,
+        seconds=900,
         policies=0,
         metrics_requested=0,
         is_infrequent_access=True,
         warm_up=0.0,
     )
     assert found.on_demand == pytest.approx((4 * 0.125 + 3 * 0.625) * 1.25)
+    assert found.per_month == pytest.approx(found.on_demand * 4 * 730), "by the time that it took, not by hours begun"
 
 
 def test_crossover_is_at_28_9_percent() -> None:

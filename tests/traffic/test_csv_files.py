@@ -73,14 +73,23 @@ def test_what_is_written_reads_the_same(tmp_path: Path) -> None:
     ("text", "message"),
     [
         pytest.param("", f": is empty; expected a header of {EXPECTED}", id="empty"),
-        pytest.param("minute_index,units\n", ": has a header and no rows", id="no rows"),
+        pytest.param("minute_index,units\n", ": has a header and no rows; give one row per bin below it", id="no rows"),
         pytest.param("time,units\n0,1\n", f", line 1: first column is 'time'; expected {EXPECTED}", id="no time"),
         pytest.param("minute_index\n0\n", f", line 1: has no column of units; expected {EXPECTED}", id="no units"),
         pytest.param(
             "minute_index,write\n0,1\n", f", line 1: unknown column 'write'; expected {EXPECTED}", id="unknown column"
         ),
-        pytest.param("minute_index,units,writes\n0,1,2\n", ", line 1: names a column twice", id="twice"),
-        pytest.param("minute_index,units\n0,5\n1\n", ", line 3: has 1 columns, the header has 2", id="missing cell"),
+        pytest.param(
+            "minute_index,units,writes\n0,1,2\n",
+            ", line 1: has writes twice, in column 'writes' again; keep one",
+            id="twice",
+        ),
+        pytest.param(
+            "minute_index,units\n0,5\n1\n",
+            ", line 3: has 1 column, the header has 2 columns; "
+            "each row wants one value per column, with commas between",
+            id="missing cell",
+        ),
         pytest.param(
             "minute_index,reads,writes\n0,5,-1\n",
             ", line 2: writes are '-1'; allowed: a number of units from 0, per bin",

@@ -61,9 +61,13 @@ class OnDemand:
         """What the partitions take now, in quanta per second."""
         return max(self._warm, 2 * self._peak)
 
+    def room(self) -> tuple[int, Cause]:
+        """What one second takes of evenly spread requests, and the cause above that."""
+        return min([(self.limit, Cause.KEY_RANGE), *self._fixed])
+
     def available(self, rate: int) -> tuple[int, Cause]:
         """What of *rate* the next second could serve, and the cause where that is less."""
-        lowest, cause = min([(self.limit, Cause.KEY_RANGE), *self._fixed])
+        lowest, cause = self.room()
         through = rate - self._partitions.refused(rate, self.dimension)
         return (through, Cause.KEY_RANGE) if through <= lowest else (lowest, cause)
 

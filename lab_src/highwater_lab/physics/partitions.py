@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final
 
 from highwater.core import Dimension
@@ -14,7 +15,8 @@ PARTITION_WRITE_UNITS: Final = 1_000
 PARTITION_GB: Final = 10
 
 PARTITION_UNITS: Final = {Dimension.READ: PARTITION_READ_UNITS, Dimension.WRITE: PARTITION_WRITE_UNITS}
-_LIMITS = {dimension: units * QUANTA_PER_UNIT for dimension, units in PARTITION_UNITS.items()}
+# The same in quanta per second
+PARTITION_QUANTA: Final = {dimension: units * QUANTA_PER_UNIT for dimension, units in PARTITION_UNITS.items()}
 
 
 def partitions_for(read_units: int, write_units: int, size_gb: int = 0) -> int:
@@ -46,6 +48,15 @@ class Partitions:
         """How many there are."""
         return len(self._bounds) - 1
 
+    def find(self, key_hash: int) -> int:
+        """The number of the partition that a hash lies in."""
+        return bisect_right(self._bounds, key_hash) - 1
+
+    def observe(self, keys: KeyDistribution) -> None:
+        """Take another distribution of keys for what follows."""
+        self._keys = keys
+        self._measure()
+
     def grow(self, count: int) -> None:
         """Double, as long as there are fewer than *count* (Developer Guide of 2017, as above)."""
         while self.count < count:
@@ -62,7 +73,7 @@ class Partitions:
 
     def split_for_heat(self, rate: int, dimension: Dimension) -> int:
         """Split every partition that *rate* fills to its limit, where a split helps; how many were split."""
-        limit = _LIMITS[dimension]
+        limit = PARTITION_QUANTA[dimension]
         points = []
         for number, share in enumerate(self._shares):
             if rate * share >= limit * WHOLE:
@@ -75,7 +86,7 @@ class Partitions:
 
     def refused(self, rate: int, dimension: Dimension) -> int:
         """How much of *rate* the partitions refuse, in quanta per second."""
-        limit = _LIMITS[dimension]
+        limit = PARTITION_QUANTA[dimension]
         if rate <= self.hot_rate[dimension]:
             return 0
         return sum(over for share in self._shares if (over := rate * share // WHOLE - limit) > 0)
@@ -84,4 +95,4 @@ class Partitions:
         self._shares = [self._keys.share(low, high) for low, high in zip(self._bounds, self._bounds[1:], strict=False)]
         # up to this rate no partition is over its limit
         highest = max(1, *self._shares, 1)
-        self.hot_rate = {dimension: limit * WHOLE // highest for dimension, limit in _LIMITS.items()}
+        self.hot_rate = {dimension: limit * WHOLE // highest for dimension, limit in PARTITION_QUANTA.items()}

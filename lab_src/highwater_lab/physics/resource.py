@@ -47,6 +47,7 @@ class Resource:
         decreases: Accepted decreases since the start.
         busy_until: When the change under way is there; the past where none is.
         last_increase: When an increase was last accepted, `None` for never.
+        granted: Units by dimension once the change under way is there.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Resource:
         self.last_increase: int | None = None
         self._budget = DecreaseBudget()
         self._quota = quota_units
-        self._wanted = dict(units)
+        self.granted = dict(units)
 
     def update(self, at: int, wanted: Mapping[Dimension, int], pace: Pace) -> int | Refused:
         """UpdateTable at *at*: when the new capacity is there, or why it was refused.
@@ -99,17 +100,17 @@ class Resource:
         if any(units[d] > self.throughput[d].units for d in Dimension):
             self.last_increase = at
         has_room = partitions_for(units[Dimension.READ], units[Dimension.WRITE]) <= self.partitions.count
-        self._wanted = units
+        self.granted = units
         self.busy_until = at + (pace.update_seconds if has_room else pace.growth_seconds)
         return self.busy_until
 
     def apply(self) -> None:
         """The change under way is there: capacity, mark, partitions."""
-        for dimension, units in self._wanted.items():
+        for dimension, units in self.granted.items():
             if units != self.throughput[dimension].units:
                 self.throughput[dimension].resize(units)
             self.mark[dimension] = max(self.mark[dimension], units)
-        needed = partitions_for(self._wanted[Dimension.READ], self._wanted[Dimension.WRITE])
+        needed = partitions_for(self.granted[Dimension.READ], self.granted[Dimension.WRITE])
         if needed > self.partitions.count:
             self.partitions.grow(needed)
 

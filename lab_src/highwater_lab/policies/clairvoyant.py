@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator
 
 from highwater.core import Dimension
-from highwater_lab.physics import Bucket
+from highwater_lab.physics import Bucket, Cause
 from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.simulation.run import Change, Run, TargetRun
@@ -25,7 +25,8 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
     For each hour of the clock and each target, the lowest capacity that, constant and with a full burst bucket at the
     hour's beginning, serves all of it. It assumes changes that take no time and come on the hour, where AWS bills the
     hour's highest value anyway; a bucket that is full again each hour; no limits of partitions and no floor. Each of
-    these only helps, so no policy without throttles costs less. The decrease budget does not bind it: one call for
+    these only helps, so no provisioned policy without throttles costs less. Where even the quota does not suffice, what
+    it cannot serve is throttled. The decrease budget does not bind it: one call for
     reads and writes each hour is what the budget allows all day.
     """
     prices = prices or load_prices()
@@ -39,7 +40,10 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
                 for second, part in _hours(rates, base, traffic)
             ]
             consumed = _by_minute(rates, traffic)
-            targets.append(_record(resource.index, dimension, consumed, hours))
+            throttled = _above_quota(rates, hours, setup.quota_units, traffic)
+            for minute, causes in throttled.items():
+                consumed[minute] -= sum(causes.values())
+            targets.append(_record(resource.index, dimension, consumed, throttled, hours))
     downs = {
         (target.index, at)
         for target in targets
@@ -60,6 +64,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
             [(target.dimension, target.hour_peaks) for target in targets],
             [],
             hours=len(targets[0].hour_peaks),
+            seconds=traffic.minutes * 60,
             policies=0,
             metrics_requested=0,
             is_infrequent_access=setup.is_infrequent_access,
@@ -102,12 +107,38 @@ def _by_minute(rates: array[int] | None, traffic: Traffic) -> array[int]:
     return array("q", [sum(rates[at : at + step]) * traffic.bin_seconds for at in range(0, len(rates), step)])
 
 
-def _record(index: str | None, dimension: Dimension, consumed: array[int], hours: list[Change]) -> TargetRun:
+def _above_quota(
+    rates: array[int] | None, hours: list[Change], quota: int, traffic: Traffic
+) -> dict[int, dict[Cause, int]]:
+    """What the hours at the quota cannot serve, by minute."""
+    throttled: dict[int, dict[Cause, int]] = {}
+    step = traffic.bin_seconds
+    ends = [at for at, _ in hours[1:]] + [traffic.minutes * 60]
+    for (start, units), end in zip(hours, ends, strict=True):
+        if rates is None or units < quota:
+            continue
+        bucket = Bucket(units)
+        for second in range(start, end, step):
+            rate = rates[second // step]
+            lost = rate * step - bucket.serve(rate, step)
+            if lost:
+                causes = throttled.setdefault(second // 60, {Cause.PROVISIONED: 0})
+                causes[Cause.PROVISIONED] += lost
+    return throttled
+
+
+def _record(
+    index: str | None,
+    dimension: Dimension,
+    consumed: array[int],
+    throttled: dict[int, dict[Cause, int]],
+    hours: list[Change],
+) -> TargetRun:
     changes = [
         hours[0],
         *((at, units) for (_, last), (at, units) in itertools.pairwise(hours) if units != last),
     ]
     most = max(units for _, units in hours)
     return TargetRun(
-        index, dimension, consumed, {}, tuple(changes), ((0, 1, most),), tuple(units for _, units in hours)
+        index, dimension, consumed, throttled, tuple(changes), ((0, 1, most),), tuple(units for _, units in hours)
     )

@@ -7,7 +7,8 @@ from dataclasses import replace
 from highwater.core import Dimension
 from highwater_lab.policies.policy import Policy
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.traffic.series import Stream, Traffic
+from highwater_lab.simulation.table import rates_of
+from highwater_lab.traffic.series import Traffic
 
 
 class Fixed(Policy):
@@ -31,9 +32,7 @@ class Fixed(Policy):
     def _target(
         self, resource: ResourceSetup, dimension: Dimension, setup: TableSetup, traffic: Traffic
     ) -> TargetSetup:
-        rates = traffic.rates.get(Stream(resource.index, dimension))
-        if rates is None and dimension is Dimension.WRITE:
-            rates = traffic.rates.get(Stream(None, dimension))
+        rates = rates_of(traffic, resource, dimension)
         if rates is None:
             return TargetSetup.fixed(1)
         if self._units is not None:

@@ -20,16 +20,20 @@ class Bill:
 
     Attributes:
         hours: Hours of the clock that were begun.
+        seconds: How long it was.
         provisioned: Capacity, each hour at its highest provisioned value.
         on_demand: Request units, for what was consumed.
-        scaler: Alarms and metrics of what scales the table.
+        alarms: Of target tracking.
+        metrics: That a scaler asked for.
         warm_up: Once, for raising the high-water mark ahead.
     """
 
     hours: int
+    seconds: int
     provisioned: float
     on_demand: float
-    scaler: float
+    alarms: float
+    metrics: float
     warm_up: float = 0.0
 
     @property
@@ -38,9 +42,19 @@ class Bill:
         return self.provisioned + self.on_demand + self.scaler
 
     @property
+    def scaler(self) -> float:
+        """What scaling costs beside the capacity."""
+        return self.alarms + self.metrics
+
+    @property
     def per_month(self) -> float:
-        """What it costs in a month of 730 hours at the same rate, without what is paid once."""
-        return self.running * HOURS_PER_MONTH / self.hours
+        """What it costs in a month of 730 hours at the same rate, without what is paid once.
+
+        Capacity and alarms are paid by hours begun, requests by the request.
+        """
+        by_hour = (self.provisioned + self.alarms) / self.hours
+        by_request = (self.on_demand + self.metrics) * 3600 / self.seconds
+        return (by_hour + by_request) * HOURS_PER_MONTH
 
 
 def bill(
@@ -49,6 +63,7 @@ def bill(
     requested: Iterable[tuple[Dimension, float]],
     *,
     hours: int,
+    seconds: int,
     policies: int,
     metrics_requested: int,
     is_infrequent_access: bool,
@@ -62,8 +77,10 @@ def bill(
     metrics = prices.thousand_metrics_requested * metrics_requested / 1000
     return Bill(
         hours=hours,
+        seconds=seconds,
         provisioned=provisioned * factor,
         on_demand=on_demand * factor,
-        scaler=alarms + metrics,
+        alarms=alarms,
+        metrics=metrics,
         warm_up=warm_up,
     )

@@ -13,6 +13,9 @@ from highwater_lab.simulation.setup import ScheduledChange
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import TargetState
 
+# How far back to look for an action's last run: most run weekly, few are yearly
+_HORIZONS_DAYS = (8, 40, 400)
+
 
 class AutoScaling:
     """What AAS does to one table: its calls see nothing but consumed units, late."""
@@ -36,8 +39,16 @@ class AutoScaling:
         """Whether `watch` has anything to do."""
         return bool(self._tracked)
 
+    def plan_watch(self, minute: int) -> None:
+        """At the beginning of a minute: `watch` when its datapoint comes, at once where nothing can happen before."""
+        at = minute * 60 + self._offset
+        if self._table.has_due(at):
+            self._table.at(at, lambda _: self.watch(minute))
+        else:
+            self.watch(minute)
+
     def watch(self, minute: int) -> None:
-        """At the beginning of a minute: plan what auto scaling does for alarms that the minute's datapoint sets off."""
+        """Plan what auto scaling does for alarms that the datapoint of this minute sets off."""
         newest = minute - self._minutes_late
         if newest < 0:
             return
@@ -86,9 +97,10 @@ class AutoScaling:
     def _plan(self, target: TargetState, action: ScheduledChange, after: int) -> None:
         """Put the action's next run on the agenda."""
         moment = datetime.fromtimestamp(after, UTC)
-        due = action.expression.next_run(
-            max(moment, action.start) if action.start and action.start > moment else moment
-        )
+        if action.start is not None:
+            # a run at its very start counts
+            moment = max(moment, action.start - timedelta(seconds=1))
+        due = action.expression.next_run(moment)
         if due is None or (action.end is not None and due > action.end):
             return
         second = int(due.timestamp())
@@ -123,7 +135,8 @@ class AutoScaling:
         self._table.at(max(0, second - self._table.base + self._timing.scheduled_lateness), run)
 
     def _clamp(self, at: int, target: TargetState, why: str) -> None:
-        units = target.throughput.units
+        # a change under way counts as done: it will be, and nothing looks again afterwards
+        units = self._table.resources[target.index].granted[target.dimension]
         wanted = min(max(units, target.floor), target.ceiling)
         if wanted == units:
             return
@@ -140,17 +153,24 @@ class AutoScaling:
 
 
 def bounds_before(actions: tuple[ScheduledChange, ...], start: datetime, floor: int, ceiling: int) -> tuple[int, int]:
-    """The bounds that the runs of scheduled actions in the eight days before *start* leave."""
-    runs: list[tuple[datetime, ScheduledChange]] = []
-    for action in actions:
-        at: datetime | None = start - timedelta(days=8)
-        while at is not None and (at := action.expression.next_run(at)) is not None and at < start:
-            is_in_force = (action.start is None or at >= action.start) and (action.end is None or at <= action.end)
-            if is_in_force:
-                runs.append((at, action))
+    """The bounds that each scheduled action's last run before *start* leaves, in their order."""
+    runs = [(at, action) for action in actions if (at := _last_run(action, start)) is not None]
     for _, action in sorted(runs, key=lambda run: run[0]):
         low = floor if action.min is None else action.min
         high = ceiling if action.max is None else action.max
         if low <= high:
             floor, ceiling = low, high
     return floor, ceiling
+
+
+def _last_run(action: ScheduledChange, before: datetime) -> datetime | None:
+    """The last run before an instant, within the last 400 days."""
+    for days in _HORIZONS_DAYS:
+        last, at = None, action.expression.next_run(before - timedelta(days=days))
+        while at is not None and at < before:
+            if (action.start is None or at >= action.start) and (action.end is None or at <= action.end):
+                last = at
+            at = action.expression.next_run(at)
+        if last is not None:
+            return last
+    return None

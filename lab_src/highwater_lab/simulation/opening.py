@@ -7,7 +7,8 @@ from dataclasses import replace
 from highwater.core import Dimension
 from highwater_lab.simulation.autoscaling import bounds_before
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.traffic.series import Stream, Traffic
+from highwater_lab.simulation.table import rates_of
+from highwater_lab.traffic.series import Traffic
 
 # What AWS and the CDK take where nothing is said, and what a poller's table starts with
 _USUAL_TARGET_PERCENT = 70
@@ -36,9 +37,7 @@ def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic
     if not target.is_scaled:
         return replace(target, min=floor, max=ceiling, units=min(max(target.units, floor), ceiling))
     percent = target.tracking.target_percent if target.tracking else _USUAL_TARGET_PERCENT
-    rates = traffic.rates.get(Stream(resource.index, dimension))
-    if rates is None and resource.index is not None and dimension is Dimension.WRITE:
-        rates = traffic.rates.get(Stream(None, dimension))
+    rates = rates_of(traffic, resource, dimension)
     demand = -(-sum(rates[: 60 // traffic.bin_seconds]) * traffic.bin_seconds // 3600) if rates else 0
     units = min(max(-(-demand * 100 // percent), floor, 1), ceiling)
     return replace(target, min=floor, max=ceiling, units=units)

@@ -46,7 +46,7 @@ def simulate(
     for minute in range(minutes):
         start, end = minute * 60, minute * 60 + 60
         if autoscaling.has_policies:
-            autoscaling.watch(minute)
+            autoscaling.plan_watch(minute)
         while (due := table.next_due(end)) is not None:
             at, act = due
             if at > start:
@@ -122,6 +122,7 @@ def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int) -> Bill
         peaks,
         requested,
         hours=len(table.targets[0].hour_peaks),
+        seconds=len(table.targets[0].consumed) * 60,
         policies=sum(t.tracking is not None for t in table.targets),
         metrics_requested=metrics_requested,
         is_infrequent_access=setup.is_infrequent_access,

@@ -60,6 +60,10 @@ class SimulatedTable:
         """Have *act* called when the simulation reaches that second, after what was asked for before."""
         heapq.heappush(self._agenda, (second, next(self._order), act))
 
+    def has_due(self, before: int) -> bool:
+        """Whether anything is due before that second."""
+        return bool(self._agenda) and self._agenda[0][0] < before
+
     def next_due(self, before: int) -> tuple[int, Act] | None:
         """Take what is due first, if it is due before that second."""
         if not self._agenda or self._agenda[0][0] >= before:
@@ -117,8 +121,8 @@ class SimulatedTable:
     def _is_above_account_quota(self, index: str | None, wanted: Mapping[Dimension, int]) -> bool:
         """Whether a raise would bring the sum over table and indexes above what the account may have."""
         for dimension, units in wanted.items():
-            if units > self.resources[index].throughput[dimension].units:
-                others = sum(r.throughput[dimension].units for i, r in self.resources.items() if i != index)
+            if units > self.resources[index].granted[dimension]:
+                others = sum(r.granted[dimension] for i, r in self.resources.items() if i != index)
                 if units + others > self.setup.account_quota_units:
                     return True
         return False

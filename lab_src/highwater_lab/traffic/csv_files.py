@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
 import re
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,13 +14,16 @@ from pathlib import Path
 from typing import Final
 
 from highwater.core import Dimension
+from highwater_lab.files import read_file, replace_file
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic.errors import TrafficError
-from highwater_lab.traffic.series import MINUTE, Stream, Traffic
+from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, Traffic
 
 # A Monday, so that windows of the week have a meaning where a file has no dates
 DEFAULT_START: Final = datetime(2026, 11, 2, tzinfo=UTC)
 _COLUMN = re.compile(r"(read|write)s(?::([a-zA-Z0-9_.-]{3,255}))?")
+# plain decimals: what Python takes beside them, such as 1_000, is an error of whoever wrote the file
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _EXPECTED = "'minute_index', 'bin_<N>s' or 'timestamp' first, then 'units', or 'reads', 'writes', 'reads:INDEX', ..."
 
 
@@ -37,8 +43,8 @@ def read_traffic(
     Raises `TrafficError` with the line and what is wrong there.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as unreadable:
+        text = read_file(path).decode("utf-8-sig")
+    except (OSError, ValueError) as unreadable:
         reason = unreadable.strerror if isinstance(unreadable, OSError) else "is no text file"
         raise TrafficError(f"{path}: cannot be read: {reason}; give a CSV file of units per bin") from unreadable
     rows = _rows(path, text)
@@ -51,15 +57,18 @@ def read_traffic(
     for row in rows:
         if len(row.cells) != len(header.cells):
             raise TrafficError(
-                f"{path}, line {row.line}: has {len(row.cells)} columns, the header has {len(header.cells)}"
+                f"{path}, line {row.line}: has {_columns(row)}, the header has {_columns(header)}; each row wants "
+                "one value per column, with commas between"
             )
         clock.check(row)
+        if clock.count > MOST_BINS:
+            raise TrafficError(f"{path}, line {row.line}: more than {MOST_BINS:,} bins; give a shorter stretch")
         for stream, cell in zip(layout.streams, row.cells[1:], strict=True):
             counts[stream].append(_units(path, row.line, stream, cell))
     if not next(iter(counts.values())):
-        raise TrafficError(f"{path}: has a header and no rows")
+        raise TrafficError(f"{path}: has a header and no rows; give one row per bin below it")
     return Traffic.from_counts(
-        path.stem,
+        path.name.removesuffix(".csv"),
         counts,
         bin_seconds=clock.bin_seconds(),
         start=start or clock.first or DEFAULT_START,
@@ -68,15 +77,27 @@ def read_traffic(
 
 
 def write_traffic(traffic: Traffic, path: Path) -> None:
-    """Write traffic so that `read_traffic` reads the same again."""
+    """Write traffic so that `read_traffic` reads the same again; a file that is there is replaced whole or not at all.
+
+    Raises `OSError` where that cannot be.
+    """
     streams = list(traffic.rates)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["timestamp", *(stream.label for stream in streams)])
-        for number in range(traffic.minutes * MINUTE // traffic.bin_seconds):
-            at = traffic.start + timedelta(seconds=number * traffic.bin_seconds)
-            units = [traffic.rates[s][number] * traffic.bin_seconds // QUANTA_PER_UNIT for s in streams]
-            writer.writerow([at.isoformat().replace("+00:00", "Z"), *units])
+    seconds = traffic.source_bin_seconds if traffic.counts else traffic.bin_seconds
+    counts = traffic.counts or {
+        stream: array("d", (rate * seconds // QUANTA_PER_UNIT for rate in rates))
+        for stream, rates in traffic.rates.items()
+    }
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(["timestamp", *(stream.label for stream in streams)])
+    for number in range(len(counts[streams[0]])):
+        at = traffic.start + timedelta(seconds=number * seconds)
+        writer.writerow([at.isoformat().replace("+00:00", "Z"), *(_text(counts[s][number]) for s in streams)])
+    replace_file(path, text.getvalue().encode())
+
+
+def _text(units: float) -> str:
+    return str(int(units)) if units == int(units) else repr(units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +145,18 @@ def _layout(path: Path, header: list[str], units_are: Dimension) -> _Layout:
             streams.append(Stream(match[2], Dimension(match[1])))
         else:
             raise TrafficError(f"{where}: unknown column {column!r}; expected {_EXPECTED}")
-    if len(set(streams)) < len(streams):
-        raise TrafficError(f"{where}: names a column twice")
+    for number, stream in enumerate(streams):
+        if stream in streams[:number]:
+            raise TrafficError(f"{where}: has {stream.label} twice, in column {columns[number]!r} again; keep one")
     return _Layout(seconds, streams)
 
 
+def _columns(row: _Row) -> str:
+    return f"{len(row.cells)} column{'' if len(row.cells) == 1 else 's'}"
+
+
 def _units(path: Path, line: int, stream: Stream, cell: str) -> float:
-    try:
-        units = float(cell)
-    except ValueError:
-        units = float("nan")
+    units = float(cell) if _NUMBER.fullmatch(cell) else math.nan
     if not 0 <= units < float("inf"):
         raise TrafficError(
             f"{path}, line {line}: {stream.label} are {cell!r}; allowed: a number of units from 0, per bin"
@@ -147,35 +170,48 @@ class _Clock:
     def __init__(self, path: Path, layout: _Layout) -> None:
         self._path = path
         self._layout = layout
-        self._count = 0
         self._last: datetime | None = None
         self._step: timedelta | None = None
+        self.count = 0
         self.first: datetime | None = None
 
     def check(self, row: _Row) -> None:
         where = f"{self._path}, line {row.line}"
         if self._layout.bin_seconds is not None:
-            if row.cells[0] != str(self._count):
-                raise TrafficError(f"{where}: bin is {row.cells[0]!r}, expected {self._count}: bins count from 0 on")
-            self._count += 1
+            if row.cells[0] != str(self.count):
+                raise TrafficError(f"{where}: bin is {row.cells[0]!r}, expected {self.count}: bins count from 0 on")
+            self.count += 1
             return
-        try:
-            at = datetime.fromisoformat(row.cells[0])
-        except ValueError:
-            raise TrafficError(f"{where}: timestamp is {row.cells[0]!r}; write it as 2026-11-02T05:00:00Z") from None
-        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        at = self._instant(where, row.cells[0])
         if self._last is None:
+            if at.second or at.microsecond:
+                raise TrafficError(f"{where}: begins at {row.cells[0]}; the first bin must begin on a whole minute")
             self.first = at
         else:
-            step = at - self._last
-            self._step = self._step or step
-            if step != self._step or step <= timedelta(0):
-                raise TrafficError(
-                    f"{where}: comes {step.total_seconds():g} s after the line before, the first two are "
-                    f"{self._step.total_seconds():g} s apart; fill gaps with 0"
-                )
+            self._check_step(where, at - self._last)
         self._last = at
-        self._count += 1
+        self.count += 1
+
+    def _instant(self, where: str, cell: str) -> datetime:
+        try:
+            at = datetime.fromisoformat(cell)
+            return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise TrafficError(f"{where}: timestamp is {cell!r}; write it as 2026-11-02T05:00:00Z") from None
+
+    def _check_step(self, where: str, step: timedelta) -> None:
+        seconds = step.total_seconds()
+        if seconds <= 0:
+            problem = "stands still" if seconds == 0 else f"goes back by {-seconds:g} s"
+            raise TrafficError(f"{where}: time {problem}; sort the rows by time and give each bin once")
+        if seconds != int(seconds):
+            raise TrafficError(f"{where}: comes {seconds:g} s after the line before; bins are whole seconds long")
+        self._step = self._step or step
+        if step != self._step:
+            raise TrafficError(
+                f"{where}: comes {seconds:g} s after the line before, the first two are "
+                f"{self._step.total_seconds():g} s apart; fill gaps with 0"
+            )
 
     def bin_seconds(self) -> int:
         if self._layout.bin_seconds is not None:
