@@ -148,7 +148,9 @@ def test_traffic_is_scaled_moved_and_read_as_reads(command: Run, tmp_path: Path)
             (*HAND, "--scenario", "step", "--scale", "0"), "the scale must be above 0, got 0", id="scale of nothing"
         ),
         pytest.param(
-            (*HAND, "--scenario", "step", "--mean", "nan"), "--mean must be above 0, got nan", id="mean of nothing"
+            (*HAND, "--scenario", "step", "--mean", "nan"),
+            "Invalid value for '--mean': 'nan' is no number",
+            id="mean of nothing",
         ),
         pytest.param(
             (*HAND, "--scenario", "step", "--keys", "hot:200"),
@@ -179,7 +181,7 @@ def test_misuse_is_one_line(command: Run, arguments: tuple[str, ...], message: s
 def test_report_that_cannot_be_written_is_told(command: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     message = _refused(command("rehearse", *HAND, "--scenario", "constant", "--html", "file/r.html"))
-    assert message == "highwater rehearse: file: cannot be written: File exists"
+    assert message == "highwater rehearse: file/r.html: cannot be written: Not a directory"
 
 
 def test_live_table_without_credentials_is_told(command: Run) -> None:

@@ -44,14 +44,14 @@ LAB = "highwater_lab"
 # folders of the lab, and what of the lab each may import beside itself
 LAB_ARROWS = {
     "physics": set(),
-    "services": {"physics"},
-    "traffic": {"physics"},
+    "services": {"files", "physics"},
+    "traffic": {"files", "physics"},
     "policies": {"physics", "services", "simulation", "traffic"},
     "simulation": {"physics", "policies.policy", "services", "traffic"},
-    "template": {"physics", "services", "simulation"},
+    "template": {"files", "physics", "services", "simulation"},
     "rehearse": {"physics", "policies", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
-    "report": {"physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
+    "report": {"files", "physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
     "local": {"physics", "services"},
 }
 # the lab's folders that compute, and so need no library beside the core

@@ -39,7 +39,7 @@ def rehearsal() -> Rehearsal:
 
 @pytest.fixture(scope="module")
 def page_file(rehearsal: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("report") / "deep" / "report.html"
+    path = tmp_path_factory.mktemp("report") / "report.html"
     write_page(rehearsal, path)
     return path
 
@@ -178,7 +178,7 @@ def test_steps_are_told_at_each_time() -> None:
 
 
 def test_picture_is_a_png_of_some_size(rehearsal: Rehearsal, tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "report.png"
+    path = tmp_path / "report.png"
     write_picture(rehearsal, path)
     content = path.read_bytes()
     assert content.startswith(b"\x89PNG")

@@ -93,7 +93,7 @@ def test_file_of_ones_own_counts_instead(tmp_path: Path) -> None:
     [
         ("{", "{file}: cannot be read: is no JSON"),
         ("[]", "{file}: holds no object of prices"),
-        ('{"write_unit_hour": -1}', "{file}: write_unit_hour is -1; expected a price in USD"),
+        ('{"write_unit_hour": -1}', "{file}: write_unit_hour is -1; expected a price in USD, from 0 to 1,000,000"),
         (None, "{file}: cannot be read: No such file or directory"),
     ],
 )

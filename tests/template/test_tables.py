@@ -58,8 +58,8 @@ def test_parameter_without_a_default_is_asked_for() -> None:
     with pytest.raises(TemplateError) as refused:
         find_table(load_templates(path))
     assert str(refused.value) == (
-        f"{path}: WriteTarget (ScalableTarget) MaxCapacity is '${{WriteCeiling}}', a parameter without a default; give "
-        "its value with --parameter WriteCeiling=VALUE"
+        f"{path}: WriteTarget (ScalableTarget) MaxCapacity is '${{WriteCeiling}}', a parameter whose value "
+        "only a deploy knows; give it with --parameter WriteCeiling=VALUE"
     )
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import click
 
-_PART = re.compile(r"(\d+)([dhms])")
+_PART = re.compile(r"(\d{1,20})([dhms])", re.ASCII)
 _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 # Farther ahead, zone rules are guesses, and a typing error likelier than an intention
 _LONGEST = timedelta(days=3660)

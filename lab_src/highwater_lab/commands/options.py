@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -17,7 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from highwater.core import Dimension
 from highwater_lab.commands.durations import Duration
 from highwater_lab.physics import KeyDistribution
-from highwater_lab.traffic import SCENARIOS, Traffic, fetch_traffic, read_traffic
+from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic
 from highwater_lab.traffic import scenario as make_scenario
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -28,6 +29,34 @@ class Misuse(click.UsageError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, click.get_current_context(silent=True))
+
+
+class Finite(click.FloatRange):
+    """A number within a range; no number at all, such as NaN, is misuse."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
+
+
+def check_places(inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None]) -> None:
+    """Raise `Misuse` where a file would be written over one that is read, or two over one another."""
+    seen = {name: path for name, path in inputs.items() if path is not None}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        if not path.name or path.is_dir():
+            raise Misuse(f"{name} {str(path)!r} is a folder; name a file in it")
+        for other, taken in seen.items():
+            is_same = path.resolve() == taken.resolve()
+            if is_same or (path.exists() and taken.exists() and path.samefile(taken)):
+                raise Misuse(f"{name} {path} is the file of {other} too; name another")
+        seen[name] = path
 
 
 class Pairs(click.ParamType[tuple[str, str]]):
@@ -58,7 +87,7 @@ class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
         if isinstance(value, tuple):
             return value
         index, equals, text = str(value).rpartition("=")
-        match = re.fullmatch(r"(uniform|rolling|zipf|zipf:[0-9.]{1,9}|hot:[0-9]{1,9})", text)
+        match = re.fullmatch(r"(uniform|rolling|zipf|zipf:[0-9]{1,4}(\.[0-9]{1,6})?|hot:[0-9]{1,9})", text)
         if match is None:
             self.fail(f"{value!r} is none of uniform, zipf[:EXPONENT], hot:PERCENT, rolling", param, ctx)
         kind, _, number = text.partition(":")
@@ -93,8 +122,8 @@ def traffic_options(command: _Command) -> _Command:
             show_default=True,
             help="What a column `units` or a scenario is.",
         ),
-        click.option("--scale", type=float, default=1.0, help="Multiply the traffic by this."),
-        click.option("--mean", type=float, help="Scale the traffic to this mean, in units per second."),
+        click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the traffic by this."),
+        click.option("--mean", type=Finite(0, 1e7), help="Scale the traffic to this mean, in units per second."),
         click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Let it start then (UTC)."),
         click.option("--shift", type=Duration(), help="Let it start so much later, such as 2h30m."),
         click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios."),
@@ -136,11 +165,13 @@ def traffic_from(
     else:
         traffic = _live(str(live_table), days)
     if mean is not None:
-        if not 0 < mean < float("inf"):
-            raise Misuse(f"--mean must be above 0, got {mean:g}")
+        if mean == 0:
+            raise Misuse("--mean must be above 0, got 0")
         traffic = traffic.with_mean(mean)
     if scale != 1.0:
         traffic = traffic.scaled(scale)
+    if not any(any(rates) for rates in traffic.rates.values()):
+        raise Misuse(f"traffic {traffic.name} has no requests, scaled as it is, so there is nothing to simulate")
     if start is not None:
         traffic = traffic.starting(start)
     return traffic.starting(traffic.start + shift) if shift is not None else traffic
@@ -161,7 +192,9 @@ def _live(table: str, days: int) -> Traffic:
                 now=datetime.now(UTC),
                 progress=progress,
             )
-    except (BotoCoreError, ClientError) as refused:
+    except TrafficError:
+        raise
+    except (BotoCoreError, ClientError, ValueError) as refused:
         raise Misuse(f"table {table!r}: {refused}") from refused
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from highwater.core import Dimension, HighwaterError
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.commands.options import Misuse, progress_bar, traffic_from, traffic_options
+from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar, traffic_from, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
 from highwater_lab.report.curve import write_curve
@@ -29,7 +29,7 @@ _path = click.Path(path_type=Path)
 @traffic_options
 @click.option(
     "--max-throttled",
-    type=click.FloatRange(0, 100),
+    type=Finite(0, 100),
     default=0.01,
     show_default=True,
     help="Percent of the units asked for that may be throttled.",
@@ -37,7 +37,7 @@ _path = click.Path(path_type=Path)
 @click.option("--timezone", default="UTC", show_default=True, help="Zone in which surges come again; for windows.")
 @click.option(
     "--table-quota",
-    type=click.IntRange(1, 100_000_000),
+    type=click.IntRange(1, 10_000_000),
     default=DEFAULT_TABLE_QUOTA_UNITS,
     show_default=True,
     help="Your account's quota per table and index.",
@@ -76,6 +76,7 @@ def recommend_command(
 
     Exit status: 0 fine, 1 no plan keeps the limit, 2 misuse.
     """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
+    check_places({"--traffic": traffic_file, "--prices": prices_file}, {"--save": save, "--png": png})
     try:
         traffic = traffic_from(
             traffic_file,
@@ -89,8 +90,6 @@ def recommend_command(
             shift=shift,
             seed=seed,
         )
-        if save is not None:
-            write_traffic(traffic, save)
         with progress_bar("searching") as progress:
             found = recommend(
                 traffic,
@@ -101,6 +100,8 @@ def recommend_command(
                 timing=Timing(metric_delay=metric_delay),
                 progress=progress,
             )
+        if save is not None:
+            write_traffic(traffic, save)
         if png is not None:
             write_curve(found, f"{traffic.name}: what less throttling costs", png)
     except HighwaterError as error:

@@ -8,10 +8,20 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from highwater.core import Dimension, HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.commands.options import KeysOption, Misuse, Pairs, progress_bar, traffic_from, traffic_options
+from highwater_lab.commands.options import (
+    Finite,
+    KeysOption,
+    Misuse,
+    Pairs,
+    check_places,
+    progress_bar,
+    traffic_from,
+    traffic_options,
+)
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, rehearse
 from highwater_lab.report.document import rehearsal_document
@@ -50,20 +60,16 @@ _path = click.Path(path_type=Path)
 )
 @click.option(
     "--table-quota",
-    type=click.IntRange(1, 100_000_000),
-    default=DEFAULT_TABLE_QUOTA_UNITS,
-    show_default=True,
-    help="Your account's quota per table and index.",
+    type=click.IntRange(1, 10_000_000),
+    help=f"Your account's quota per table and index; by default AWS's, {DEFAULT_TABLE_QUOTA_UNITS:,}.",
 )
 @click.option(
     "--account-quota",
     type=click.IntRange(1, 100_000_000),
-    default=DEFAULT_ACCOUNT_QUOTA_UNITS,
-    show_default=True,
-    help="Your account's quota of all provisioned capacity.",
+    help=f"Your account's quota of all provisioned capacity; by default AWS's, {DEFAULT_ACCOUNT_QUOTA_UNITS:,}.",
 )
-@click.option("--max-throttled", type=click.FloatRange(0, 100), help="Percent that may be throttled; exit 1 above.")
-@click.option("--max-cost", type=click.FloatRange(0), help="USD a month that it may cost; exit 1 above.")
+@click.option("--max-throttled", type=Finite(0, 100), help="Percent that may be throttled; exit 1 above.")
+@click.option("--max-cost", type=Finite(0), help="USD a month that it may cost; exit 1 above.")
 @click.option("--html", type=_path, help="Write the report as one page.")
 @click.option("--png", type=_path, help="Write the picture.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
@@ -87,8 +93,8 @@ def rehearse_command(
     index_share: tuple[tuple[str, str], ...],
     size_gb: int,
     new_items: int,
-    table_quota: int,
-    account_quota: int,
+    table_quota: int | None,
+    account_quota: int | None,
     metric_delay: int,
     region: str,
     prices_file: Path | None,
@@ -110,6 +116,10 @@ def rehearse_command(
 
     Exit status: 0 fine, 1 a limit is passed, 2 misuse.
     """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
+    check_places(
+        {"TEMPLATE": template, "--traffic": traffic_file, "--prices": prices_file},
+        {"--save": save, "--html": html, "--png": png},
+    )
     try:
         traffic = traffic_from(
             traffic_file,
@@ -130,7 +140,7 @@ def rehearse_command(
                 traffic,
                 logical_id=logical_id,
                 parameters=dict(parameters),
-                compare=[name.strip() for name in compare.split(",") if name.strip()],
+                compare=[name.strip() for name in compare.split(",")] if compare else [],
                 keys=dict(keys),  # type: ignore[arg-type] # the option makes them
                 write_share_percent={index: _percent(text) for index, text in index_share},
                 size_gb=size_gb,
@@ -160,9 +170,9 @@ def rehearse_command(
         print_rehearsal(rehearsal, console)
         for made in (save, html, png):
             if made is not None:
-                console.print(f"written: {made}", highlight=False)
+                console.print(f"written: {made}", highlight=False, markup=False)
         for found in passed:
-            console.print(f"[red]✗[/] {found.text}", highlight=False)
+            console.print(f"[red]✗[/] {escape(found.text)}", highlight=False)
     if passed:
         raise click.exceptions.Exit(_FINDING)
 

@@ -60,9 +60,9 @@ def find_policy(name: str) -> Policy:
         low, high = (
             (MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT) if kind == "native" else (1, 10_000_000)
         )
-        if not number.isascii() or not number.isdigit() or not low <= int(number) <= high:
+        if not number.isascii() or not number.isdigit() or len(number) > 9 or not low <= int(number) <= high:
             what = "target utilization in percent" if kind == "native" else "number of units"
-            raise PolicyError(f"policy {name!r}: expected a {what} from {low} to {high:,}, got {number!r}")
+            raise PolicyError(f"policy {name!r}: expected a {what} from {low} to {high:,}, got {number[:20]!r}")
         return Native(int(number)) if kind == "native" else Fixed(int(number))
     if has_number or kind not in _PLAIN:
         raise PolicyError(f"unknown policy {name!r}; there are {', '.join(POLICY_NAMES)}")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from highwater.core import Dimension, HighwaterError
-from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
@@ -70,8 +69,8 @@ def rehearse(
     write_share_percent: Mapping[str, int] | None = None,
     size_gb: int = 0,
     new_items_percent: int = 0,
-    table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
-    account_quota_units: int = DEFAULT_ACCOUNT_QUOTA_UNITS,
+    table_quota_units: int | None = None,
+    account_quota_units: int | None = None,
     timing: Timing | None = None,
     prices: Prices | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -88,8 +87,9 @@ def rehearse(
         write_share_percent: By index, the units that each unit written to the table costs there; by default 100.
         size_gb: Data in the table at the start.
         new_items_percent: Of the units written, those that add a kilobyte of new data.
-        table_quota_units: The account's quota per table and index.
-        account_quota_units: Its quota of all provisioned capacity, which the table is taken to have alone.
+        table_quota_units: The account's quota per table and index; by default 40,000.
+        account_quota_units: Its quota of all provisioned capacity, which the table is taken to have alone; by default
+            80,000, or a table's if that is more.
         timing: How late the services are; by default as `Timing` says.
         prices: By default us-east-1's.
         progress: Called now and then with the simulated minutes done and all of them.
@@ -157,9 +157,9 @@ def _with_habits(
     )
 
 
-def _with_quotas(setup: TableSetup, table_units: int, account_units: int) -> TableSetup:
+def _with_quotas(setup: TableSetup, table_quota: int | None, account_quota: int | None) -> TableSetup:
     """The setup under these quotas, with a note where it is declared to go above them."""
-    table_units = max(table_units, setup.quota_units)
+    table_units = setup.quota_units if table_quota is None else table_quota
     notes = [
         f"{resource.label} {dimension}: ceiling {resource.target(dimension).max:,} is above the quota of "
         f"{table_units:,} per table; give yours with --table-quota if it is higher"
@@ -170,6 +170,6 @@ def _with_quotas(setup: TableSetup, table_units: int, account_units: int) -> Tab
     return replace(
         setup,
         quota_units=table_units,
-        account_quota_units=max(account_units, table_units, setup.account_quota_units),
+        account_quota_units=max(table_units, setup.account_quota_units) if account_quota is None else account_quota,
         notes=(*setup.notes, *notes),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+from highwater_lab.files import replace_file
 from highwater_lab.recommend import Recommendation
 
 
@@ -36,6 +38,7 @@ def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.25)
     axes.set_title(title, loc="left", fontsize=11)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=110, format="png")
+    replace_file(path, drawn.getvalue())
     plt.close(figure)

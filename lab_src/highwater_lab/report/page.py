@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from datetime import datetime, timedelta
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from highwater_lab.files import replace_file
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.curves import Curves, Step, curves, shown_targets
 from highwater_lab.report.terminal import share_text
@@ -41,14 +43,12 @@ def write_page(rehearsal: Rehearsal, path: Path) -> None:
         ),
         "ROWS": "".join(_row(number, run) for number, run in enumerate(rehearsal.runs)),
         # a closing tag inside a string would end the script
-        "FIGURES": json.dumps(figures).replace("</", "<\\/"),
+        "FIGURES": json.dumps(figures).replace("<", "\\u003c"),
         "PLOTLY": get_plotlyjs(),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    page = template
-    for name, text in parts.items():
-        page = page.replace(f"@@{name}@@", text)
-    path.write_text(page, encoding="utf-8")
+    # in one go, so that a name that looks like a placeholder is not taken for one
+    page = re.sub(r"@@([A-Z]+)@@", lambda match: parts[match[1]], template)
+    replace_file(path, page.encode("utf-8", "replace"))
 
 
 def _subtitle(rehearsal: Rehearsal) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
 from pathlib import Path
 
+from highwater_lab.files import replace_file
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.curves import curves, shown_targets
 from highwater_lab.report.terminal import share_text
@@ -69,6 +71,7 @@ def write_run(run: Run, title: str, path: Path) -> None:
     panels[-1, 0].xaxis.set_major_formatter(dates.ConciseDateFormatter(panels[-1, 0].xaxis.get_major_locator()))
     panels[-1, 0].set_xlim(run.start, run.start + timedelta(minutes=run.minutes))
     figure.suptitle(title, fontsize=12)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110, format="png")
+    replace_file(path, picture.getvalue())
     plt.close(figure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from highwater_lab.rehearse import Rehearsal
@@ -17,8 +18,8 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
     days = traffic.minutes / 1440
     span = f"{days:.1f} days" if days >= 1 else f"{traffic.minutes} minutes"
     console.print(
-        f"[bold]{rehearsal.setup.name}[/] under [bold]{traffic.name}[/]: {span} from {traffic.start:%a %Y-%m-%d %H:%M} "
-        f"UTC, {traffic.mean_units_per_second():,.0f} units/s in the mean",
+        f"[bold]{escape(rehearsal.setup.name)}[/] under [bold]{escape(traffic.name)}[/]: {span} from "
+        f"{traffic.start:%a %Y-%m-%d %H:%M} UTC, {traffic.mean_units_per_second():,.0f} units/s in the mean",
         highlight=False,
     )
     if traffic.is_coarse:
@@ -28,7 +29,7 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
             highlight=False,
         )
     for note in rehearsal.setup.notes:
-        console.print(f"[yellow]![/] {note}", highlight=False)
+        console.print(f"[yellow]![/] {escape(note)}", highlight=False)
     console.print(_comparison(rehearsal))
     _print_advice(run, console)
 
@@ -76,4 +77,5 @@ def _print_advice(run: Run, console: Console) -> None:
         part = f"{share:.0f} %" if share >= 1 else "under 1 %"
         console.print(f"cause: {cause}, {part} of it; {cause.remedy}", highlight=False)
     shares = sorted(((t.throttled_units, t.label) for t in run.targets if t.throttled_units), reverse=True)
-    console.print("where: " + ", ".join(f"{label} {units:,.0f} units" for units, label in shares), highlight=False)
+    text = "where: " + ", ".join(f"{label} {units:,.0f} units" for units, label in shares)
+    console.print(text, highlight=False, markup=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
@@ -11,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from highwater.core import Dimension, HighwaterError
+from highwater_lab.files import read_file
+
+# no price of anything here comes near
+_MOST = 1_000_000
 
 
 class PriceError(HighwaterError, ValueError):
@@ -61,10 +64,15 @@ def load_prices(region: str = "us-east-1", file: Path | None = None) -> Prices:
     wanted = [field.name for field in fields(Prices) if field.name != "dated"]
     wrong = [key for key in wanted if not _is_price(document.get(key))]
     if wrong:
-        raise PriceError(f"{name}: {wrong[0]} is {document.get(wrong[0])!r}; expected a price in USD")
-    factors = document.get("region_factors") or {}
+        got = str(document.get(wrong[0]))[:60]
+        raise PriceError(f"{name}: {wrong[0]} is {got}; expected a price in USD, from 0 to 1,000,000")
+    factors = document.get("region_factors")
+    if not isinstance(factors, dict) or not all(_is_price(factor) for factor in factors.values()):
+        raise PriceError(
+            f"{name}: region_factors is {str(factors)[:60]}; expected a factor by region, from 0 to 1,000,000"
+        )
     factor = factors.get(region)
-    if not _is_price(factor):
+    if factor is None:
         known = ", ".join(sorted(factors))
         raise PriceError(
             f"{name}: has no factor for region {region!r}; it has {known or 'none'}: add it to a copy and give that "
@@ -79,7 +87,7 @@ def load_prices(region: str = "us-east-1", file: Path | None = None) -> Prices:
 
 
 def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST
 
 
 @cache
@@ -91,8 +99,8 @@ def _shipped() -> dict[str, Any]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as unreadable:
+        document = json.loads(read_file(file))
+    except (OSError, ValueError, RecursionError) as unreadable:
         reason = unreadable.strerror if isinstance(unreadable, OSError) else "is no JSON"
         raise PriceError(f"{file}: cannot be read: {reason}") from unreadable
     if not isinstance(document, dict):

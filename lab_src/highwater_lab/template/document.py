@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from highwater.core import HighwaterError
+from highwater_lab.files import read_file
 
 
 class TemplateError(HighwaterError, ValueError):
@@ -36,7 +37,7 @@ class Template:
     def section(self, name: str) -> dict[str, Any]:
         """One of its top-level sections; empty where it is missing."""
         found = self.body.get(name)
-        return found if isinstance(found, dict) else {}
+        return {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def load_templates(path: Path) -> list[Template]:
@@ -44,11 +45,15 @@ def load_templates(path: Path) -> list[Template]:
 
     Raises `TemplateError` for what is neither.
     """
-    if not path.exists():
-        raise TemplateError(f"{path}: is not there; give a cdk.out folder (made by cdk synth) or a template file")
-    if not path.is_dir():
-        return [_load(path)]
-    files = sorted(_files_of(path))
+    try:
+        if not path.exists():
+            raise TemplateError(f"{path}: is not there; give a cdk.out folder (made by cdk synth) or a template file")
+        if not path.is_dir():
+            return [_load(path)]
+        files = sorted(_files_of(path))
+    except OSError as unreadable:
+        where = unreadable.filename or path
+        raise TemplateError(f"{where}: cannot be read: {unreadable.strerror}") from unreadable
     if not files:
         raise TemplateError(f"{path}: holds no template; run cdk synth first, or give a template file")
     return [_load(file) for file in files]
@@ -56,15 +61,16 @@ def load_templates(path: Path) -> list[Template]:
 
 def _files_of(folder: Path) -> Iterator[Path]:
     """Template files of an assembly and of the assemblies in it: those of stages, and of nested stacks."""
-    yield from folder.glob("*.template.json")
-    for inner in folder.glob("assembly-*"):
-        if inner.is_dir():
+    for inner in folder.iterdir():
+        if inner.name.endswith(".template.json"):
+            yield inner
+        elif inner.name.startswith("assembly-") and inner.is_dir() and not inner.is_symlink():
             yield from _files_of(inner)
 
 
 def _load(file: Path) -> Template:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_file(file).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as unreadable:
         reason = unreadable.strerror if isinstance(unreadable, OSError) else "is no text file"
         raise TemplateError(f"{file}: cannot be read: {reason}") from unreadable
@@ -78,13 +84,27 @@ def _load(file: Path) -> Template:
         raise TemplateError(f"{file}{line}: is no YAML: {problem or 'cannot be read'}") from broken
     except RecursionError as too_deep:
         raise TemplateError(f"{file}: is nested too deeply to be a template") from too_deep
+    except (KeyError, TypeError, ValueError) as odd:
+        raise TemplateError(f"{file}: holds a value that cannot be read: {str(odd).splitlines()[0]}") from odd
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
         raise TemplateError(f"{file}: has no Resources; is it a CloudFormation template?")
     return Template(str(file), body)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with CloudFormation's short forms: `!Ref x`, `!GetAtt a.b`, `!Sub ...` and so on."""
+    """YAML with CloudFormation's short forms: `!Ref x`, `!GetAtt a.b`, `!Sub ...` and so on; no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping whose keys are all different."""
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen and key.value != "<<":
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"{key.value!r} stands there twice", key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def _short_form(loader: yaml.Loader, tag: str, node: yaml.Node) -> dict[str, Any]:

@@ -13,8 +13,8 @@ def as_table(
     resolver: Resolver, properties: dict[str, Any], logical_id: str, physical: str, notes: list[str]
 ) -> tuple[dict[str, Any], dict[Key, Scaling]]:
     """The properties that a Table of the same meaning has, and its targets; of replicas, the first."""
-    replicas = resolver.resolve(properties.get("Replicas")) or []
-    replica = replicas[0] if replicas and isinstance(replicas[0], dict) else {}
+    replicas = resolver.mappings(properties.get("Replicas"), f"{logical_id} Replicas")
+    replica = replicas[0] if replicas else {}
     if len(replicas) > 1:
         notes.append(
             f"{logical_id} has {len(replicas)} replicas: all traffic goes to the first, {replica.get('Region')}"
@@ -22,16 +22,17 @@ def as_table(
     is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
     scaling: dict[Key, Scaling] = {}
     of_replica = {
-        index.get("IndexName"): index
-        for index in replica.get("GlobalSecondaryIndexes") or []
-        if isinstance(index, dict)
+        str(index.get("IndexName")): index
+        for index in resolver.mappings(replica.get("GlobalSecondaryIndexes"), f"{logical_id} replica's indexes")
     }
 
     def resource(index: str | None, shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         told = {key: value for key, value in shared.items() if key in ("IndexName", "WarmThroughput", "BillingMode")}
         if is_on_demand:
             write, read = shared.get("WriteOnDemandThroughputSettings"), own.get("ReadOnDemandThroughputSettings")
-            most = (resolver.resolve(write) or {}) | (resolver.resolve(read) or {})
+            most = resolver.mapping(write, f"{logical_id} WriteOnDemandThroughputSettings") | resolver.mapping(
+                read, f"{logical_id} ReadOnDemandThroughputSettings"
+            )
             return told | ({"OnDemandThroughput": most} if most and index is None else {})
         where = logical_id if index is None else f"{logical_id} index {index}"
         throughput = {}
@@ -40,16 +41,17 @@ def as_table(
             (Dimension.WRITE, shared.get("WriteProvisionedThroughputSettings")),
         ):
             member = f"{dimension.title()}Capacity"
-            units, found = _settings(resolver, resolver.resolve(settings) or {}, member, where)
+            given = resolver.mapping(settings, f"{where} {dimension} settings")
+            units, found = _settings(resolver, given, member, where)
             throughput[f"{member}Units"] = units
             if found is not None:
                 scaling[physical, index, dimension] = found
         return told | {"ProvisionedThroughput": throughput}
 
     table = resource(None, properties, replica) | {"TableClass": replica.get("TableClass")}
-    indexes = resolver.resolve(properties.get("GlobalSecondaryIndexes")) or []
+    indexes = resolver.mappings(properties.get("GlobalSecondaryIndexes"), f"{logical_id} indexes")
     table["GlobalSecondaryIndexes"] = [
-        resource(index.get("IndexName"), index, of_replica.get(index.get("IndexName"), {})) for index in indexes
+        resource(index.get("IndexName"), index, of_replica.get(str(index.get("IndexName")), {})) for index in indexes
     ]
     return table, scaling
 
@@ -59,13 +61,15 @@ def _settings(resolver: Resolver, settings: dict[str, Any], member: str, where: 
     fixed = settings.get(f"{member}Units")
     if fixed is not None:
         return resolver.units(fixed, f"{where} {member}Units") or 1, None
-    scaled = settings.get(f"{member}AutoScalingSettings")
-    if not isinstance(scaled, dict):
-        raise resolver.error(f"{where}: is of provisioned billing and has no {member} settings")
     what = f"{where} {member}AutoScalingSettings"
+    scaled = resolver.mapping(settings.get(f"{member}AutoScalingSettings"), what)
+    if not scaled:
+        raise resolver.error(f"{where}: is of provisioned billing and has no {member} settings")
     low = resolver.units(scaled.get("MinCapacity"), f"{what} MinCapacity") or 1
     high = resolver.units(scaled.get("MaxCapacity"), f"{what} MaxCapacity") or low
     notes: list[str] = []
-    tracking = scaled.get("TargetTrackingScalingPolicyConfiguration") or {}
+    tracking = resolver.mapping(
+        scaled.get("TargetTrackingScalingPolicyConfiguration"), f"{what} TargetTrackingScalingPolicyConfiguration"
+    )
     found = Scaling(low, high, (), read_tracking(resolver, tracking, what, notes), notes)
     return max(low, resolver.units(scaled.get("SeedCapacity"), f"{what} SeedCapacity") or 0), found

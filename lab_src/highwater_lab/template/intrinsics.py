@@ -12,6 +12,10 @@ _VARIABLE: Final = re.compile(r"\$\{(!?)([^}]+)\}")
 # A reference to what only a deploy gives a value
 _OPEN: Final = re.compile(r"\$\{([^}]+)\}")
 _DEEPEST: Final = 60
+# A template of the most resources that there may be has some ten thousand values
+_MOST_VALUES: Final = 2_000_000
+_MOST_UNITS: Final = 10_000_000
+_LONGEST_SHOWN: Final = 60
 _NO_VALUE: Final = "AWS::NoValue"
 # Their Ref is their name
 _TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
@@ -31,6 +35,8 @@ class Resolver:
         self._mappings = template.section("Mappings")
         self._conditions = template.section("Conditions")
         self._given = parameters
+        self._left = _MOST_VALUES
+        self.notes: list[str] = []
 
     def error(self, text: str) -> TemplateError:
         """An error of this template: *text* behind the file's name."""
@@ -38,6 +44,9 @@ class Resolver:
 
     def resolve(self, value: Any, depth: int = 0) -> Any:
         """The value with its functions carried out; `None` for `AWS::NoValue`."""
+        self._left -= 1
+        if self._left < 0:
+            raise self.error("is too large once its aliases are written out")
         if depth > _DEEPEST:
             raise self.error("references go round in a circle, or are nested too deeply")
         if isinstance(value, list):
@@ -55,8 +64,36 @@ class Resolver:
         return {key: self.resolve(item, depth + 1) for key, item in value.items()}
 
     def holds(self, condition: str, depth: int = 0) -> bool:
-        """Whether a condition of the template holds; one that it does not have does."""
-        return bool(self.resolve(self._conditions.get(condition, True), depth + 1))
+        """Whether a condition of the template holds; raises `TemplateError` for one that it does not have."""
+        if condition not in self._conditions:
+            known = ", ".join(sorted(self._conditions)) or "none"
+            raise self.error(f"there is no condition {condition!r}; the template has {known}")
+        return bool(self.resolve(self._conditions[condition], depth + 1))
+
+    def mapping(self, value: Any, what: str) -> dict[str, Any]:
+        """An object, empty where nothing is given; raises `TemplateError` for anything else, naming *what*."""
+        resolved = self.resolve(value)
+        if resolved is None:
+            return {}
+        if not isinstance(resolved, dict):
+            raise self.error(f"{what} is {_short(resolved)}; expected an object")
+        return {str(key): item for key, item in resolved.items()}
+
+    def mappings(self, value: Any, what: str) -> list[dict[str, Any]]:
+        """A list of objects, empty where nothing is given; raises `TemplateError` for anything else."""
+        resolved = self.resolve(value)
+        if resolved is None:
+            return []
+        if not isinstance(resolved, list):
+            raise self.error(f"{what} is {_short(resolved)}; expected a list")
+        return [self.mapping(item, f"{what}[{number}]") for number, item in enumerate(resolved)]
+
+    def text(self, value: Any, what: str) -> str:
+        """A text; raises `TemplateError` for anything else, naming *what*."""
+        resolved = self.resolve(value)
+        if not isinstance(resolved, str) or not resolved:
+            raise self.error(f"{what} is {_short(resolved)}; expected a name")
+        return resolved
 
     def units(self, value: Any, what: str) -> int | None:
         """A whole number, `None` where nothing is given; raises `TemplateError` for anything else, naming *what*."""
@@ -64,8 +101,8 @@ class Resolver:
         if resolved is None:
             return None
         number = self.number(resolved, what)
-        if number != int(number) or number < 0:
-            raise self.error(f"{what} is {resolved!r}; expected a whole number from 0")
+        if number != int(number) or not 0 <= number <= _MOST_UNITS:
+            raise self.error(f"{what} is {_short(resolved)}; expected a whole number from 0 to {_MOST_UNITS:,}")
         return int(number)
 
     def number(self, value: Any, what: str) -> float:
@@ -75,15 +112,15 @@ class Resolver:
             raise self.error(f"{what} is {resolved!r}, {self._advice(missing[1])}")
         try:
             number = float(resolved) if not isinstance(resolved, bool) else float("nan")
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = float("nan")
         if not abs(number) < float("inf"):
-            raise self.error(f"{what} is {resolved!r}; expected a number")
+            raise self.error(f"{what} is {_short(resolved)}; expected a number")
         return number
 
     def _advice(self, name: str) -> str:
         if name in self._declared:
-            return f"a parameter without a default; give its value with --parameter {name}=VALUE"
+            return f"a parameter whose value only a deploy knows; give it with --parameter {name}=VALUE"
         return "which only a deploy gives a value; write the number itself, or use a parameter with a default"
 
     def _ref(self, name: str, depth: int) -> Any:
@@ -112,35 +149,58 @@ class Resolver:
         if name == "Fn::Sub":
             return self._sub(argument, depth)
         if name == "Fn::If":
-            condition, *branches = argument if isinstance(argument, list) and len(argument) == 3 else ("", None, None)
+            if not isinstance(argument, list) or len(argument) != 3:
+                raise self.error(f"Fn::If wants a condition and two values, got {_short(argument)}")
+            condition, *branches = argument
             return self.resolve(branches[0 if self.holds(str(condition), depth) else 1], depth + 1)
         resolved = self.resolve(argument, depth + 1)
         try:
             return self._apply(name, resolved)
+        except TemplateError:
+            raise
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
-            return f"${{{name}}}"
+            if _OPEN.search(str(resolved)):
+                return _open(name, resolved)
+            raise self.error(f"{name} cannot be carried out on {_short(resolved)}") from None
 
     def _apply(self, name: str, resolved: Any) -> Any:
         if name == "Fn::Join":
             return str(resolved[0]).join(str(part) for part in resolved[1])
         if name == "Fn::Select":
-            return resolved[1][int(resolved[0])]
+            number = int(resolved[0])
+            if number < 0 or not isinstance(resolved[1], list):
+                raise IndexError(number)
+            return resolved[1][number]
         if name == "Fn::Split":
             return str(resolved[1]).split(str(resolved[0]))
         if name == "Fn::FindInMap":
             return self.resolve(self._mappings[resolved[0]][resolved[1]][resolved[2]])
         if name == "Fn::Equals":
-            return str(resolved[0]) == str(resolved[1])
+            return self._equals(*resolved)
         if name == "Fn::Not":
             return not resolved[0]
         if name == "Fn::And":
             return all(resolved)
         if name == "Fn::Or":
             return any(resolved)
-        return f"${{{name}}}"
+        return _open(name, resolved)
+
+    def _equals(self, left: Any, right: Any) -> bool:
+        """Whether two values are the same; one that only a deploy knows is taken to differ, with a note."""
+        for side in (left, right):
+            missing = _OPEN.search(str(side))
+            if missing and missing[1] in self._declared:
+                raise self.error(f"a condition compares {str(side)!r}, {self._advice(missing[1])}")
+            if missing and str(left) != str(right):
+                note = f"a condition compares {str(side)!r}, which only a deploy knows: taken to differ"
+                if note not in self.notes:
+                    self.notes.append(note)
+        return str(left) == str(right)
 
     def _sub(self, argument: Any, depth: int) -> str:
         text, values = argument if isinstance(argument, list) and len(argument) == 2 else (argument, {})
+        if not isinstance(text, str):
+            raise self.error(f"Fn::Sub wants a text, got {_short(argument)}")
 
         def value(match: re.Match[str]) -> str:
             is_literal, name = match.groups()
@@ -150,4 +210,14 @@ class Resolver:
                 return str(self.resolve(values[name], depth + 1))
             return str(self.resolve({"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth + 1))
 
-        return _VARIABLE.sub(value, str(text))
+        return _VARIABLE.sub(value, text)
+
+
+def _open(name: str, argument: Any) -> str:
+    """What stands for the outcome of a function that only a deploy can carry out: the same for the same arguments."""
+    return f"${{{name} {re.sub('[{}$]', '', str(argument))}}}"
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}..."

@@ -47,15 +47,20 @@ def read_scaling(template: Template, resolver: Resolver) -> dict[Key, Scaling]:
         high = resolver.units(properties.get("MaxCapacity"), f"{where} MaxCapacity")
         if low is None or high is None:
             raise resolver.error(f"{where} needs both MinCapacity and MaxCapacity")
-        actions = tuple(_action(resolver, where, action) for action in _items(properties.get("ScheduledActions")))
+        if low > high:
+            raise resolver.error(f"{where} has MinCapacity {low:,} above MaxCapacity {high:,}")
+        planned = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
+        actions = tuple(_action(resolver, where, action) for action in planned)
         by_logical_id[logical_id] = key
         found[key] = Scaling(low, high, actions)
     for logical_id, properties in resources_of(template, resolver, "AWS::ApplicationAutoScaling::ScalingPolicy"):
         key = _policy_key(resolver, properties, by_logical_id)
         if key is None or key not in found:
             continue
-        tracking = properties.get("TargetTrackingScalingPolicyConfiguration")
-        if not isinstance(tracking, dict) or "CustomizedMetricSpecification" in tracking:
+        tracking = resolver.mapping(
+            properties.get("TargetTrackingScalingPolicyConfiguration"), f"{logical_id} (ScalingPolicy) configuration"
+        )
+        if not tracking or "CustomizedMetricSpecification" in tracking:
             found[key].notes.append(f"{logical_id}: only target tracking on DynamoDB's own metrics is rehearsed")
             continue
         found[key].tracking = read_tracking(resolver, tracking, f"{logical_id} (ScalingPolicy)", found[key].notes)
@@ -108,10 +113,7 @@ def _key(resolver: Resolver, resource_id: Any, dimension: Any) -> Key | None:
     return match[1], match[2], _DIMENSIONS[parts[2]]
 
 
-def _action(resolver: Resolver, where: str, action: Any) -> ScheduledChange:
-    resolved = resolver.resolve(action)
-    if not isinstance(resolved, dict):
-        raise resolver.error(f"{where} has a scheduled action that is no object")
+def _action(resolver: Resolver, where: str, resolved: dict[str, Any]) -> ScheduledChange:
     name = str(resolved.get("ScheduledActionName"))
     told = f"{where} scheduled action {name!r}"
     zone_name = str(resolved.get("Timezone") or "UTC")
@@ -123,7 +125,7 @@ def _action(resolver: Resolver, where: str, action: Any) -> ScheduledChange:
         expression = parse_expression(schedule, zone, _ORIGIN)
     except ValueError:
         raise resolver.error(f"{told} has Schedule {schedule!r}; expected at(...), rate(...) or cron(...)") from None
-    bounds = resolved.get("ScalableTargetAction") or {}
+    bounds = resolver.mapping(resolved.get("ScalableTargetAction"), f"{told} ScalableTargetAction")
     return ScheduledChange(
         name=name,
         expression=expression,
@@ -142,7 +144,3 @@ def _instant(resolver: Resolver, where: str, member: str, text: Any) -> datetime
     except ValueError:
         raise resolver.error(f"{where} has {member} {text!r}; write it as 2026-11-02T05:00:00Z") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

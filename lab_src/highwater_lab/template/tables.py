@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from highwater.core import Dimension
@@ -27,19 +28,32 @@ def find_table(
 
     Without a name there must be just one. Raises `TemplateError` where it is not one table.
     """
-    tables = [table for template in templates for table in find_tables(template, parameters or {})]
+    tables = _by_label(
+        [(template, table) for template in templates for table in find_tables(template, parameters or {})]
+    )
     _check_parameters(templates, parameters or {})
     if not tables:
         where = templates[0].where if len(templates) == 1 else f"{len(templates)} templates"
         raise TemplateError(f"{where}: no DynamoDB table and no scalable target of one in it; nothing to rehearse")
-    exact = [table for table in tables if name is not None and table.name == name]
-    chosen = exact or [table for table in tables if name is None or table.name.startswith(name)]
+    chosen = tables
+    if name is not None:
+        exact = {label: table for label, table in tables.items() if name in (label, table.name)}
+        chosen = exact or {label: t for label, t in tables.items() if name and t.name.startswith(name)}
     if len(chosen) == 1:
-        return chosen[0]
-    names = ", ".join(sorted(table.name for table in chosen or tables))
+        return next(iter(chosen.values()))
+    names = ", ".join(sorted(chosen or tables))
     if not chosen:
         raise TemplateError(f"no table {name!r}; there are {names}")
     raise TemplateError(f"{len(chosen)} tables to choose from: {names}; name one with --logical-id")
+
+
+def _by_label(tables: list[tuple[Template, TableSetup]]) -> dict[str, TableSetup]:
+    """Each table by its name, and where several have it, by its file too."""
+    names = [table.name for _, table in tables]
+    return {
+        table.name if names.count(table.name) == 1 else f"{template.where}/{table.name}": table
+        for template, table in tables
+    }
 
 
 def find_tables(template: Template, parameters: Mapping[str, str]) -> list[TableSetup]:
@@ -61,7 +75,7 @@ def find_tables(template: Template, parameters: Mapping[str, str]) -> list[Table
                 properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
             tables.append(_table(resolver, logical_id, physical, properties, scaling, marks, notes))
     tables.extend(_imported(name, scaling, marks) for name in dict.fromkeys(k[0] for k in scaling) if name not in named)
-    return tables
+    return [replace(table, notes=(*table.notes, *resolver.notes)) for table in tables]
 
 
 def _table(
@@ -73,16 +87,18 @@ def _table(
     marks: _Marks,
     notes: list[str],
 ) -> TableSetup:
-    is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
-    indexes = resolver.resolve(properties.get("GlobalSecondaryIndexes")) or []
-    resources = [
-        _resource(resolver, logical_id, physical, resource, is_on_demand, scaling, marks)
-        for resource in (properties, *indexes)
-    ]
+    is_on_demand = is_billed_by_request(resolver, properties, logical_id)
+    resources = [_resource(resolver, logical_id, (physical, None), properties, is_on_demand, scaling, marks)]
+    indexes = resolver.mappings(properties.get("GlobalSecondaryIndexes"), f"{logical_id} indexes")
+    for number, index in enumerate(indexes):
+        name = resolver.text(index.get("IndexName"), f"{logical_id} index {number} IndexName")
+        if name in (resource.index for resource in resources):
+            raise resolver.error(f"{logical_id} has index {name} twice")
+        resources.append(_resource(resolver, logical_id, (physical, name), index, is_on_demand, scaling, marks))
     for key, found in scaling.items():
         if key[0] == physical:
             notes.extend(found.notes)
-    most = resolver.resolve(properties.get("OnDemandThroughput")) or {}
+    most = resolver.mapping(properties.get("OnDemandThroughput"), f"{logical_id} OnDemandThroughput")
     return TableSetup(
         name=logical_id,
         resources=tuple(resources),
@@ -94,6 +110,14 @@ def _table(
     )
 
 
+def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: str) -> bool:
+    """Whether a table's billing mode is on-demand; raises `TemplateError` for a mode that there is none of."""
+    mode = resolver.resolve(properties.get("BillingMode"))
+    if mode not in (None, "PROVISIONED", "PAY_PER_REQUEST"):
+        raise resolver.error(f"{where} has BillingMode {str(mode)[:60]!r}; expected PROVISIONED or PAY_PER_REQUEST")
+    return bool(mode == "PAY_PER_REQUEST")
+
+
 def _limit(resolver: Resolver, value: Any, logical_id: str) -> int | None:
     units = resolver.units(value, f"{logical_id} OnDemandThroughput") if value not in (None, -1) else None
     return units or None
@@ -102,22 +126,22 @@ def _limit(resolver: Resolver, value: Any, logical_id: str) -> int | None:
 def _resource(
     resolver: Resolver,
     logical_id: str,
-    physical: str,
+    key: tuple[str, str | None],
     properties: dict[str, Any],
     is_on_demand: bool,
     scaling: dict[Key, Scaling],
     marks: _Marks,
 ) -> ResourceSetup:
-    index = resolver.resolve(properties.get("IndexName"))
+    physical, index = key
     where = logical_id if index is None else f"{logical_id} index {index}"
-    throughput = resolver.resolve(properties.get("ProvisionedThroughput")) or {}
+    throughput = resolver.mapping(properties.get("ProvisionedThroughput"), f"{where} ProvisionedThroughput")
     units = []
     for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
         given = resolver.units(throughput.get(member), f"{where} {member}")
         if given is None and not is_on_demand:
             raise resolver.error(f"{where}: is of provisioned billing and has no {member}")
         units.append(max(1, given or 1))
-    warm = resolver.resolve(properties.get("WarmThroughput")) or {}
+    warm = resolver.mapping(properties.get("WarmThroughput"), f"{where} WarmThroughput")
     asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} WarmThroughput") or 0
     asked_write = resolver.units(warm.get("WriteUnitsPerSecond"), f"{where} WarmThroughput") or 0
     mark_read, mark_write = marks.get((physical, index), (0, 0))
@@ -177,11 +201,14 @@ def _read_marks(template: Template, resolver: Resolver) -> _Marks:
     found: _Marks = {}
     for logical_id, properties in resources_of(template, resolver, "Custom::HighwaterMarks"):
         table = str(resolver.resolve(properties.get("TableName")))
+        text, where = resolver.resolve(properties.get("Marks")), f"{logical_id} Marks"
         try:
-            marks = json.loads(str(resolver.resolve(properties.get("Marks"))))
-            found |= {(table, mark["index"]): (int(mark["read"]), int(mark["write"])) for mark in marks}
-        except (KeyError, TypeError, ValueError):
-            raise resolver.error(f"{logical_id} has marks that only a deploy gives a value; give numbers") from None
+            marks = json.loads(text) if isinstance(text, str) else None
+        except (ValueError, RecursionError):
+            marks = None
+        for mark in resolver.mappings(marks if isinstance(marks, list) else "no list", where):
+            read = resolver.units(mark.get("read"), f"{where} read") or 0
+            found[table, mark.get("index")] = (read, resolver.units(mark.get("write"), f"{where} write") or 0)
     return found
 
 

@@ -1,0 +1,194 @@
+"""`highwater rehearse` and `recommend` in careless and hostile hands: nothing is lost, one line says why."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+TRAFFIC = "timestamp,writes\n" + "".join(f"2026-11-02T10:{minute:02}:00Z,{60 + minute}.5\n" for minute in range(20))
+TEMPLATE = """\
+Resources:
+  Orders:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
+"""
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    (tmp_path / "in.csv").write_text(TRAFFIC)
+    (tmp_path / "t.yaml").write_text(TEMPLATE)
+    (tmp_path / "link.csv").symlink_to("in.csv")
+    os.link(tmp_path / "in.csv", tmp_path / "hard.csv")
+    return tmp_path
+
+
+def _misuse(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr.removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--html", "in.csv"), "--html in.csv is the file of --traffic too; name another"),
+        (("--html", "t.yaml"), "--html t.yaml is the file of TEMPLATE too; name another"),
+        (("--save", "in.csv"), "--save in.csv is the file of --traffic too; name another"),
+        (("--png", "link.csv"), "--png link.csv is the file of --traffic too; name another"),
+        (("--save", "hard.csv"), "--save hard.csv is the file of --traffic too; name another"),
+        (("--html", "x", "--png", "x"), "--png x is the file of --html too; name another"),
+        (("--png", "."), "--png '.' is a folder; name a file in it"),
+        (("--html", "none/x.html"), "none/x.html: cannot be written: No such file or directory"),
+        (("--save", "/dev/full"), "/dev/full: cannot be written: is no file"),
+        (("--max-throttled", "nan"), "Invalid value for '--max-throttled': 'nan' is no number"),
+        (("--max-cost", "inf"), "Invalid value for '--max-cost': 'inf' is no number"),
+        (("--start", "9999-12-31"), "in: begins at 9999-12-31T00:00:00+00:00; traffic lies between 1970 and 2200"),
+        (("--scale", "1e-9"), "traffic in has no requests, scaled as it is, so there is nothing to simulate"),
+        (
+            ("--mean", "1e7"),
+            "in: writes of bin 10, scaled, are 6.04286e+08; allowed: from 0 to 10,000,000 units per second",
+        ),
+        (
+            ("--compare", f"native:{'7' * 5_000}"),
+            "policy 'native:" + "7" * 5_000 + "': expected a target utilization in percent from 20 to 90, got "
+            "'77777777777777777777'",
+        ),
+        (("--parameter", "a\nb=1"), "--parameter a b: no such parameter; the templates have none"),
+    ],
+)
+def test_misuse_loses_nothing(command: Run, inputs: Path, options: tuple[str, ...], message: str) -> None:
+    done = command("rehearse", "t.yaml", "--traffic", "in.csv", *options)
+    assert _misuse(done) == f"highwater rehearse: {message}"
+    assert (inputs / "in.csv").read_text() == TRAFFIC
+    assert (inputs / "t.yaml").read_text() == TEMPLATE
+
+
+def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> None:
+    done = command("recommend", "--traffic", "in.csv", "--save", "new.csv", "--region", "mars")
+    assert "has no factor for region 'mars'" in _misuse(done)
+    assert not (inputs / "new.csv").exists()
+    assert _misuse(command("recommend", "--traffic", "in.csv", "--save", "in.csv")) == (
+        "highwater recommend: --save in.csv is the file of --traffic too; name another"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "timestamp,writes\n2026-11-02T10:00:30Z,1\n",
+            ", line 2: begins at 2026-11-02T10:00:30Z; the first bin must begin on a whole minute",
+        ),
+        (
+            "timestamp,writes\n2026-11-02T10:00:00Z,1\n2026-11-02T10:01:00.500Z,1\n",
+            ", line 3: comes 60.5 s after the line before; bins are whole seconds long",
+        ),
+        (
+            "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:01:00Z,1\n",
+            ", line 3: time stands still; sort the rows by time and give each bin once",
+        ),
+        (
+            "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:00:00Z,1\n",
+            ", line 3: time goes back by 60 s; sort the rows by time and give each bin once",
+        ),
+        (
+            "timestamp,writes\n0001-01-01T00:00:00+14:00,1\n",
+            ", line 2: timestamp is '0001-01-01T00:00:00+14:00'; write it as 2026-11-02T05:00:00Z",
+        ),
+        (
+            "timestamp,writes\n1971-01-01T00:00:00Z,1\n2199-01-01T00:00:00Z,1\n",
+            "odd: longer than 5,300,000 bins; give a shorter stretch or coarser bins",
+        ),
+        (
+            "minute_index,writes\n0,1_000\n",
+            ", line 2: writes are '1_000'; allowed: a number of units from 0, per bin",
+        ),
+    ],
+)
+def test_odd_traffic_is_told(command: Run, inputs: Path, text: str, message: str) -> None:
+    (inputs / "odd.csv").write_text(text)
+    where = message if message.startswith("odd: ") else f"odd.csv{message}"
+    assert _misuse(command("rehearse", "t.yaml", "--traffic", "odd.csv")) == f"highwater rehearse: {where}"
+
+
+def test_pipes_and_devices_are_no_traffic(command: Run, inputs: Path) -> None:
+    os.mkfifo(inputs / "pipe.csv")
+    for place in ("pipe.csv", "/dev/zero"):
+        message = _misuse(command("rehearse", "t.yaml", "--traffic", place))
+        assert message == (f"highwater rehearse: {place}: cannot be read: is no file; give a CSV file of units per bin")
+
+
+def test_saved_traffic_is_as_coarse_as_it_was(command: Run, inputs: Path) -> None:
+    (inputs / "coarse.csv").write_text("bin_900s,writes\n0,1234.5\n1,77\n")
+    first = command("rehearse", "t.yaml", "--traffic", "coarse.csv", "--save", "again.csv", "--json")
+    again = command("rehearse", "t.yaml", "--traffic", "again.csv", "--json")
+    assert '"is_coarse": true' in first.stdout
+    assert again.stdout == first.stdout.replace('"name": "coarse"', '"name": "again"')
+
+
+@pytest.mark.parametrize(
+    ("prices", "message"),
+    [
+        ("[" * 100_000, "p.json: cannot be read: is no JSON"),
+        (
+            '{"write_unit_hour": 1e308}',
+            "p.json: write_unit_hour is 1e+308; expected a price in USD, from 0 to 1,000,000",
+        ),
+    ],
+)
+def test_odd_prices_are_told(command: Run, inputs: Path, prices: str, message: str) -> None:
+    (inputs / "p.json").write_text(prices)
+    done = command("rehearse", "t.yaml", "--traffic", "in.csv", "--prices", "p.json")
+    assert _misuse(done) == f"highwater rehearse: {message}"
+
+
+def test_names_are_no_markup(command: Run, inputs: Path) -> None:
+    (inputs / "t.json").write_text(
+        '{"Resources": {"[bold]x[/nope]\\ud800": {"Type": "AWS::DynamoDB::Table", "Properties": '
+        '{"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6}}}}}'
+    )
+    done = command("rehearse", "t.json", "--traffic", "in.csv", "--html", "z[b].html")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("[bold]x[/nope]? under in: ")
+    assert done.stdout.endswith("written: z[b].html\n")
+    assert (inputs / "z[b].html").stat().st_size > 1_000_000
+
+
+@pytest.mark.usefixtures("inputs")
+def test_terminal_without_the_signs_shows_something_else(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = command("rehearse", "t.yaml", "--traffic", "in.csv")
+    assert done.returncode == 0
+    assert "nothing is throttled" in done.stdout
+
+
+def test_output_that_cannot_be_written_is_told(inputs: Path) -> None:
+    binary = str(Path(sys.executable).parent / "highwater")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [binary, "rehearse", "t.yaml", "--traffic", "in.csv", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=inputs,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "highwater: its output cannot be written: No space left on device\n",
+    )
+
+
+def test_reader_that_has_enough_ends_it_quietly(inputs: Path) -> None:
+    binary = str(Path(sys.executable).parent / "highwater")
+    script = f"{binary} rehearse t.yaml --traffic in.csv --json | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=inputs, check=False)
+    assert (done.stdout, done.stderr) == ("141\n", "")
