@@ -287,3 +287,33 @@ def index_definition(name: str, read: int, write: int) -> dict[str, Any]:
 def at_expression(at: datetime) -> str:
     """The `at` expression of an instant, in UTC."""
     return f"at({at.astimezone(UTC):%Y-%m-%dT%H:%M:%S})"
+
+
+def metric(cloud: LocalCloud, name: str, statistic: str = "Sum", **dimensions: str) -> list[tuple[datetime, float]]:
+    """DynamoDB's metric of the last three hours, by minutes, zeros left out."""
+    with_names = [{"Name": key, "Value": value} for key, value in dimensions.items()]
+    watching = client(cloud, "cloudwatch")
+    now = cloud.status().now
+    answer = watching.get_metric_data(
+        MetricDataQueries=[
+            {
+                "Id": "asked",
+                "MetricStat": {
+                    "Metric": {"Namespace": "AWS/DynamoDB", "MetricName": name, "Dimensions": with_names},
+                    "Period": 60,
+                    "Stat": statistic,
+                },
+            }
+        ],
+        StartTime=now - 3 * HOUR,
+        EndTime=now,
+        ScanBy="TimestampAscending",
+    )["MetricDataResults"][0]
+    watching.close()
+    return [(at, value) for at, value in zip(answer["Timestamps"], answer["Values"], strict=True) if value]
+
+
+def written(cloud: LocalCloud, table: str) -> float:
+    """Write units that a table consumed, as CloudWatch has it once its datapoints are there."""
+    cloud.advance(5 * MINUTE)
+    return sum(value for _, value in metric(cloud, "ConsumedWriteCapacityUnits", TableName=table))

@@ -39,8 +39,15 @@ def local() -> None:
 @click.option(
     "--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True, help="Port on loopback."
 )
+@click.option(
+    "--speed",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="How many times faster than real time its clock runs.",
+)
 @_as_json
-def up(port: int, as_json: bool) -> None:
+def up(port: int, speed: int, as_json: bool) -> None:
     """Start the local cloud in the background.
 
     Prints the variables that point AWS's tools at it; set them with: eval "$(highwater local up)"
@@ -55,7 +62,7 @@ def up(port: int, as_json: bool) -> None:
         _refuse(f"port {port} is in use; choose another with --port")
     state_folder().mkdir(parents=True, exist_ok=True)
     try:
-        process = start_process(port, state_folder() / "local-cloud.log", scratch_folder())
+        process = start_process(port, state_folder() / "local-cloud.log", scratch_folder(), speed)
     except CloudError as error:
         _refuse(str(error))
     remember(Whereabouts(port, process.pid))

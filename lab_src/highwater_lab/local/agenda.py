@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from ministack.core.responses import request_scope
 
 from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.autoscaling.tracking import TRACK_SECOND
 from highwater_lab.local.clock import CloudClock
 
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
+_SHORTEST_TICK = 0.005
 
 
 class Agenda:
@@ -24,9 +26,9 @@ class Agenda:
         self._ran_until = clock.now()
 
     async def follow_clock(self) -> None:
-        """Run what falls due, every second, until cancelled."""
+        """Run what falls due, every second of the cloud where that is possible, until cancelled."""
         while True:
-            await asyncio.sleep(1)
+            await asyncio.sleep(max(_SHORTEST_TICK, 1 / self._clock.speed))
             self._run_until(self._clock.now(), hold=False)
 
     async def advance(self, ahead: timedelta) -> None:
@@ -42,7 +44,10 @@ class Agenda:
             self._clock.release()
 
     def _run_until(self, end: datetime, hold: bool) -> None:
-        minute = self._ran_until.replace(second=0, microsecond=0) + _MINUTE
+        # when a minute's datapoint has set off its alarm
+        minute = self._ran_until.replace(second=TRACK_SECOND, microsecond=0)
+        if minute <= self._ran_until:
+            minute += _MINUTE
         while self._ran_until < end:
             runs = [at for service in self._services.values() if (at := service.next_run(self._ran_until)) is not None]
             at = min([end, *runs])
@@ -51,7 +56,7 @@ class Agenda:
                     self._clock.hold(minute)
                 for scope, service in self._services.items():
                     with request_scope(*scope):
-                        service.scale_in_idle()
+                        service.track()
                 minute += _MINUTE
             if hold:
                 self._clock.hold(at)

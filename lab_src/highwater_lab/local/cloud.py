@@ -120,8 +120,10 @@ def is_port_taken(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def start_process(port: int, log: Path, scratch: Path) -> subprocess.Popen[bytes]:
+def start_process(port: int, log: Path, scratch: Path, speed: int = 1) -> subprocess.Popen[bytes]:
     """Start the server in a session of its own, its output in *log*, and wait until it answers.
+
+    Its clock runs *speed* times faster than real time.
 
     What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove.
     """
@@ -131,7 +133,7 @@ def start_process(port: int, log: Path, scratch: Path) -> subprocess.Popen[bytes
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_ENDPOINT_URL")}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "highwater_lab.local.server", "--port", str(port)],
+            [sys.executable, "-m", "highwater_lab.local.server", "--port", str(port), "--speed", str(speed)],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -188,11 +190,15 @@ def is_running(pid: int) -> bool:
 class LocalCloud:
     """A local cloud for the length of a `with` block, on a port of its own unless one is given.
 
+    With *speed* N its clock runs N times faster than real time: what AWS does takes an N-th of its time, and capacity
+    units are for seconds of that clock.
+
     Example: `with LocalCloud() as cloud: cloud.client("dynamodb").list_tables()`.
     """
 
     port: int = 0
     log: Path | None = None
+    speed: int = 1
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _scratch: Any = field(default=None, repr=False)
 
@@ -202,7 +208,7 @@ class LocalCloud:
         self._scratch = tempfile.TemporaryDirectory(prefix="highwater-local-", ignore_cleanup_errors=True)
         try:
             folder = Path(self._scratch.name)
-            self._process = start_process(self.port, self.log or folder / "server.log", folder)
+            self._process = start_process(self.port, self.log or folder / "server.log", folder, self.speed)
         except CloudError:
             self._scratch.cleanup()
             raise

@@ -28,23 +28,30 @@ Answer = tuple[int, dict[str, Any]]
 class LocalAws:
     """The ASGI application: control requests, Application Auto Scaling, and everything else to MiniStack."""
 
-    def __init__(self) -> None:
+    def __init__(self, speed: int = 1) -> None:
         # MiniStack reads its settings when it is first imported, so `main` sets them before this runs
         from ministack.app import app as ministack_app
+        from ministack.services import cloudwatch, dynamodb
 
         from highwater_lab.local.agenda import Agenda
         from highwater_lab.local.autoscaling.service import AutoScaling
-        from highwater_lab.local.clock import CloudClock
+        from highwater_lab.local.capacity.data_plane import DataPlane
+        from highwater_lab.local.clock import CloudClock, CloudTime
+        from highwater_lab.local.metrics import Metrics
         from highwater_lab.local.provisioners import Provisioners
         from highwater_lab.local.tables import Tables
 
         self._ministack = ministack_app
-        self.clock = CloudClock()
+        self.clock = CloudClock(speed)
         self._tables = Tables(self.clock.now)
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
         self._make_autoscaling = AutoScaling
         self.agenda = Agenda(self.clock, self._autoscaling)
         self._tables.install()
+        for service in (cloudwatch, dynamodb):
+            service.time = CloudTime(self.clock)
+        DataPlane(self.clock.second).install()
+        Metrics(self.clock.second).install()
         Provisioners(self._tables, self.autoscaling).install()
 
     def autoscaling(self) -> Any:
@@ -173,7 +180,7 @@ def _bindings(port: int) -> list[str]:
     return [*bindings, f"[::1]:{port}"]
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, speed: int = 1) -> None:
     """Serve until told to end by a signal."""
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
@@ -188,7 +195,7 @@ async def serve(port: int) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    aws = LocalAws()
+    aws = LocalAws(speed)
     clock = asyncio.create_task(aws.agenda.follow_clock())
     try:
         await hypercorn_serve(aws, config, shutdown_trigger=stop.wait)
@@ -200,7 +207,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the server in the foreground."""
     parser = argparse.ArgumentParser(prog="python -m highwater_lab.local.server", description=__doc__)
     parser.add_argument("--port", type=int, required=True, help="port on loopback to listen on")
-    port = parser.parse_args(arguments).port
+    parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
+    given = parser.parse_args(arguments)
+    port = given.port
     # MiniStack's settings; listeners other than this one stay off
     os.environ.update(
         GATEWAY_PORT=str(port),
@@ -212,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
         AWS_SECRET_ACCESS_KEY="test",  # noqa: S106 - the local cloud takes any
     )
     os.environ.pop("AWS_ENDPOINT_URL", None)
-    asyncio.run(serve(port))
+    asyncio.run(serve(port, given.speed))
     # worker threads of finished Lambdas must not keep the process
     sys.stdout.flush()
     os._exit(0)

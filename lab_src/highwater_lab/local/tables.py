@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ministack.core.responses import error_response_json, get_region
 from ministack.services import dynamodb
 
+from highwater.core import Dimension
 from highwater.core.budget import DecreaseBudget
 from highwater.core.limits import (
     DEFAULT_TABLE_QUOTA_UNITS,
@@ -22,21 +22,11 @@ from highwater.core.limits import (
     ON_DEMAND_WARM_WRITE_UNITS,
 )
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey
+from highwater_lab.local.capacity.call import meters_of
+from highwater_lab.local.resources import UNITS, Document, forget, is_on_demand, pair_of, resource_of, state_of
 
-Document = dict[str, Any]
 Answer = tuple[int, Document, bytes | str]
-_STATE = "_highwater"
-_UNITS = {"read": "ReadCapacityUnits", "write": "WriteCapacityUnits"}
 _WARM = {"read": "ReadUnitsPerSecond", "write": "WriteUnitsPerSecond"}
-
-
-@dataclass(slots=True)
-class _ResourceState:
-    """What DynamoDB knows of a table or index beside its capacity."""
-
-    warm: dict[str, int]
-    budget: DecreaseBudget
-    last_increase: datetime | None = None
 
 
 class Tables:
@@ -56,17 +46,17 @@ class Tables:
 
     def capacity(self, key: TargetKey) -> int | None:
         """Provisioned units of a target, `None` where no such provisioned table or index is."""
-        resource = _resource(dynamodb._tables.get(key.table), key.index)
-        if resource is None or _is_on_demand(dynamodb._tables[key.table]):
+        resource = resource_of(dynamodb._tables.get(key.table), key.index)
+        if resource is None or is_on_demand(dynamodb._tables[key.table]):
             return None
-        return int(resource["ProvisionedThroughput"][_UNITS[key.dimension]])
+        return int(resource["ProvisionedThroughput"][UNITS[key.dimension]])
 
     def set_capacity(self, key: TargetKey, units: int) -> None:
         """Change one dimension by UpdateTable, which wants both; raises `ServiceError` with its refusal."""
-        resource = _resource(dynamodb._tables.get(key.table), key.index)
+        resource = resource_of(dynamodb._tables.get(key.table), key.index)
         if resource is None:
             raise ServiceError("ResourceNotFoundException", f"Requested resource not found: {key.resource_id}")
-        throughput = _pair(resource["ProvisionedThroughput"]) | {_UNITS[key.dimension]: units}
+        throughput = pair_of(resource["ProvisionedThroughput"]) | {UNITS[key.dimension]: units}
         if key.index is None:
             request: Document = {"TableName": key.table, "ProvisionedThroughput": throughput}
         else:
@@ -80,11 +70,21 @@ class Tables:
             answer = json.loads(body)
             raise ServiceError(answer.get("__type", "InternalServerError").split("#")[-1], answer.get("message", ""))
 
+    def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
+        """Quanta consumed in the *count* minutes since 1970 up to *newest*, fewer where the table is younger."""
+        table = dynamodb._tables.get(key.table)
+        if table is None:
+            return []
+        meters = meters_of(table)
+        meter = meters.of(key.index, int(self._now().timestamp()))[Dimension(key.dimension)]
+        first = max(newest - count + 1, -(-meters.begun // 60))
+        return [meter.consumed[minute] for minute in range(first, newest + 1)]
+
     def create(self, request: Document) -> Answer:
         """CreateTable, with quotas and the warm throughput asked for."""
         wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
         for resource, kind in wanted:
-            refusal = _above_quota(_pair(resource.get("ProvisionedThroughput") or {}), kind)
+            refusal = _above_quota(pair_of(resource.get("ProvisionedThroughput") or {}), kind)
             if refusal is not None:
                 refused: Answer = error_response_json(refusal.code, refusal.message, 400)
                 return refused
@@ -106,12 +106,14 @@ class Tables:
             answer: Answer = error_response_json(refusal.code, refusal.message, 400)
             return answer
         changes = list(self._changes(table, request))
-        before = [_pair(resource["ProvisionedThroughput"]) for _, resource, _, _ in changes]
+        before = [pair_of(resource["ProvisionedThroughput"]) for _, resource, _, _ in changes]
         answer = self._update(request)
         if answer[0] < 400:
             for (index, _, wanted, warm), old in zip(changes, before, strict=True):
                 self._remember(table, index, old, wanted, warm)
             self._follow_indexes(table, request)
+            # meters note when capacity changed
+            list(meters_of(table).each(int(self._now().timestamp())))
             if request.get("BillingMode") == "PAY_PER_REQUEST":
                 self._lift_to_on_demand(table)
         return answer
@@ -131,7 +133,7 @@ class Tables:
 
     def raise_warm(self, name: str, index: str | None, warm: Document) -> None:
         """Give a new table or index the warm throughput that it was created with."""
-        state = self._state(dynamodb._tables[name], index)
+        state = state_of(dynamodb._tables[name], index)
         for dimension, member in _WARM.items():
             state.warm[dimension] = max(state.warm[dimension], int(warm.get(member) or 0))
 
@@ -139,7 +141,7 @@ class Tables:
         """Indexes that are gone are forgotten; new ones start with the warmth that they were given."""
         for update in request.get("GlobalSecondaryIndexUpdates") or []:
             if "Delete" in update:
-                table.get(_STATE, {}).pop(update["Delete"]["IndexName"], None)
+                forget(table, update["Delete"]["IndexName"])
             if "Create" in update:
                 created = update["Create"]
                 self.raise_warm(table["TableName"], created["IndexName"], created.get("WarmThroughput") or {})
@@ -148,13 +150,13 @@ class Tables:
         """On-demand takes at least so much at once, and the mark stays when the table goes back."""
         indexes = [index["IndexName"] for index in table.get("GlobalSecondaryIndexes") or []]
         for index in (None, *indexes):
-            warm = self._state(table, index).warm
+            warm = state_of(table, index).warm
             warm["read"] = max(warm["read"], ON_DEMAND_WARM_READ_UNITS)
             warm["write"] = max(warm["write"], ON_DEMAND_WARM_WRITE_UNITS)
 
     def _adorn(self, description: Document, table: Document, index: str | None) -> None:
-        state, now = self._state(table, index), self._now()
-        throughput = _pair(description.get("ProvisionedThroughput") or {})
+        state, now = state_of(table, index), self._now()
+        throughput = pair_of(description.get("ProvisionedThroughput") or {})
         throughput["NumberOfDecreasesToday"] = state.budget.used_on(now)
         if state.budget.last is not None:
             throughput["LastDecreaseDateTime"] = state.budget.last.timestamp()
@@ -163,24 +165,13 @@ class Tables:
         description["ProvisionedThroughput"] = throughput
         description["WarmThroughput"] = {_WARM[d]: units for d, units in state.warm.items()} | {"Status": "ACTIVE"}
 
-    def _state(self, table: Document, index: str | None) -> _ResourceState:
-        states: dict[str | None, _ResourceState] = table.setdefault(_STATE, {})
-        if index not in states:
-            resource = _resource(table, index)
-            pair = _pair(resource["ProvisionedThroughput"]) if resource else dict.fromkeys(_UNITS.values(), 0)
-            warm = {dimension: pair[member] for dimension, member in _UNITS.items()}
-            if _is_on_demand(table):
-                warm = {"read": ON_DEMAND_WARM_READ_UNITS, "write": ON_DEMAND_WARM_WRITE_UNITS}
-            states[index] = _ResourceState(warm, DecreaseBudget())
-        return states[index]
-
     def _changes(self, table: Document, request: Document) -> Any:
         """Each resource that the request changes: index or `None`, its record, wanted capacity, wanted warmth."""
         if "ProvisionedThroughput" in request or "WarmThroughput" in request:
             yield None, table, request.get("ProvisionedThroughput"), request.get("WarmThroughput")
         for update in request.get("GlobalSecondaryIndexUpdates") or []:
             change = update.get("Update")
-            resource = _resource(table, change["IndexName"]) if change else None
+            resource = resource_of(table, change["IndexName"]) if change else None
             if change and resource is not None:
                 yield change["IndexName"], resource, change.get("ProvisionedThroughput"), change.get("WarmThroughput")
 
@@ -188,8 +179,8 @@ class Tables:
         for index, resource, wanted, warm in self._changes(table, request):
             refusal: ServiceError | None
             becomes_provisioned = request.get("BillingMode") == "PROVISIONED"
-            if wanted is not None and (becomes_provisioned or not _is_on_demand(table)):
-                refusal = self._capacity_refusal(table, index, _pair(resource["ProvisionedThroughput"]), wanted)
+            if wanted is not None and (becomes_provisioned or not is_on_demand(table)):
+                refusal = self._capacity_refusal(table, index, pair_of(resource["ProvisionedThroughput"]), wanted)
                 if refusal is not None:
                     return refusal
             if warm is not None and (refusal := self._warm_refusal(table, index, warm)) is not None:
@@ -199,7 +190,7 @@ class Tables:
     def _capacity_refusal(
         self, table: Document, index: str | None, old: Document, wanted: Document
     ) -> ServiceError | None:
-        new = _pair(wanted)
+        new = pair_of(wanted)
         refusal = _above_quota(new, "table" if index is None else "index")
         if refusal is not None:
             return refusal
@@ -213,7 +204,7 @@ class Tables:
             kind, name = ("table", table["TableName"]) if index is None else ("index", index)
             figures = " ".join(
                 f"Current {member} provisioned for the {kind}: {old[member]}. Requested {member}: {new[member]}."
-                for member in _UNITS.values()
+                for member in UNITS.values()
             )
             return ServiceError(
                 "ValidationException",
@@ -221,13 +212,13 @@ class Tables:
                 f"requested value equals the current value. {figures} Refer to the Amazon DynamoDB Developer Guide for "
                 "current limits and how to request higher limits.",
             )
-        budget, now = self._state(table, index).budget, self._now()
-        if any(new[member] < old[member] for member in _UNITS.values()) and not budget.allows(now):
+        budget, now = state_of(table, index).budget, self._now()
+        if any(new[member] < old[member] for member in UNITS.values()) and not budget.allows(now):
             return ServiceError("LimitExceededException", _budget_text(budget, now))
         return None
 
     def _warm_refusal(self, table: Document, index: str | None, warm: Document) -> ServiceError | None:
-        live = self._state(table, index).warm
+        live = state_of(table, index).warm
         for dimension, member in _WARM.items():
             units = int(warm.get(member, live[dimension]))
             kind = "table" if index is None else "index"
@@ -247,19 +238,19 @@ class Tables:
     def _remember(
         self, table: Document, index: str | None, old: Document, wanted: Document | None, warm: Document | None
     ) -> None:
-        state, now = self._state(table, index), self._now()
-        new = _pair(wanted) if wanted else old
-        if any(new[member] < old[member] for member in _UNITS.values()):
+        state, now = state_of(table, index), self._now()
+        new = pair_of(wanted) if wanted else old
+        if any(new[member] < old[member] for member in UNITS.values()):
             state.budget = state.budget.after(now)
-        if any(new[member] > old[member] for member in _UNITS.values()):
+        if any(new[member] > old[member] for member in UNITS.values()):
             state.last_increase = now
-        for dimension, member in _UNITS.items():
+        for dimension, member in UNITS.items():
             asked = int((warm or {}).get(_WARM[dimension], 0))
             state.warm[dimension] = max(state.warm[dimension], new[member], asked)
 
 
 def _above_quota(units: Document, kind: str) -> ServiceError | None:
-    for member in _UNITS.values():
+    for member in UNITS.values():
         if units[member] > DEFAULT_TABLE_QUOTA_UNITS:
             return ServiceError(
                 "LimitExceededException",
@@ -267,20 +258,6 @@ def _above_quota(units: Document, kind: str) -> ServiceError | None:
                 f"{get_region()}. Per {kind} maximum: {DEFAULT_TABLE_QUOTA_UNITS}.",
             )
     return None
-
-
-def _resource(table: Document | None, index: str | None) -> Document | None:
-    if table is None or index is None:
-        return table
-    return next((gsi for gsi in table.get("GlobalSecondaryIndexes") or [] if gsi["IndexName"] == index), None)
-
-
-def _is_on_demand(table: Document) -> bool:
-    return bool(table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST")
-
-
-def _pair(throughput: Document) -> Document:
-    return {member: int(throughput.get(member) or 0) for member in _UNITS.values()}
 
 
 def _budget_text(budget: DecreaseBudget, now: datetime) -> str:

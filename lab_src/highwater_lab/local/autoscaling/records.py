@@ -123,6 +123,15 @@ class PolicyRecord:
 
 
 @dataclass(slots=True)
+class Cooldowns:
+    """When a policy last changed capacity, and to what."""
+
+    last_scale_in: datetime | None = None
+    last_scale_out: datetime | None = None
+    last_wanted: int = 0
+
+
+@dataclass(slots=True)
 class TargetRecord:
     """A registered scalable target with its policies and scheduled actions."""
 
@@ -133,6 +142,7 @@ class TargetRecord:
     role_arn: str
     created: datetime
     suspended: dict[str, bool]
+    cooldowns: Cooldowns = field(default_factory=Cooldowns)
     policies: dict[str, PolicyRecord] = field(default_factory=dict)
     actions: dict[str, ScheduledActionRecord] = field(default_factory=dict)
 

@@ -21,15 +21,14 @@ from highwater_lab.local.autoscaling.records import (
     TargetKey,
     TargetRecord,
 )
+from highwater_lab.local.autoscaling.tracking import newest_minute, rules_of, wanted_units
 from highwater_lab.services.schedules import parse_expression
+from highwater_lab.services.target_tracking import Alarm
 
 # Names of scheduled actions: model of the API, botocore 1.43
 _ACTION_NAME = re.compile(r"(?!((^[ ]+.*)|(.*([\x00-\x1f]|[\x7f-\x9f]|[:/|])+.*)|(.*[ ]+$))).+")
 _MAX_POLICIES = 50
 _KEPT_ACTIVITIES = 5000
-# An idle table was scaled in 620 s after its policy was put, on minutes that lay before it; a new table needs fifteen
-# of its own and the metric's delay (FACTS: alarms of target tracking)
-_IDLE_BEFORE_SCALE_IN = timedelta(minutes=17)
 
 
 class Tables(Protocol):
@@ -41,6 +40,10 @@ class Tables(Protocol):
 
     def set_capacity(self, key: TargetKey, units: int) -> None:
         """Change provisioned units; raises `ServiceError` as UpdateTable does."""
+        ...
+
+    def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
+        """Quanta consumed in the *count* minutes up to *newest*, fewer where the table is younger."""
         ...
 
 
@@ -240,26 +243,40 @@ class AutoScaling:
         target.minimum, target.maximum = low, high
         self._clamp(target, lambda _bound, _units: f"scheduled action name {action.name} was triggered")
 
-    def scale_in_idle(self) -> None:
-        """Let target tracking act on tables that nobody uses: down to the minimum, tried again every minute.
+    def track(self) -> None:
+        """Let target tracking act on the minutes whose datapoints have come; to be called once a minute.
 
-        The tables of this cloud are not metered yet, so target tracking sees all of them idle; an idle table's low
-        alarm stays in ALARM, and auto scaling actions repeat each minute.
+        An alarm's action is repeated every minute while it is in ALARM, so what was refused is tried again.
         """
+        now = self._now()
+        newest = newest_minute(now)
         for target in self.targets.values():
-            if target.suspended["DynamicScalingInSuspended"]:
+            if not target.policies:
+                continue
+            units = self._tables.capacity(target.key)
+            if units is None:
                 continue
             for policy in target.policies.values():
-                if policy.configuration.get("DisableScaleIn"):
+                rules = rules_of(policy)
+                if rules is None:
                     continue
-                if self._now() - policy.created < _IDLE_BEFORE_SCALE_IN:
-                    continue
-                units = self._tables.capacity(target.key)
-                if units is not None and units > target.minimum:
-                    low = next(alarm["AlarmName"] for alarm in policy.alarms if "-AlarmLow-" in alarm["AlarmName"])
-                    self._change(
-                        target.key, target.minimum, f"monitor alarm {low} in state ALARM triggered policy {policy.name}"
-                    )
+                consumed = self._tables.consumed(target.key, newest, rules.low_periods)
+                found = wanted_units(rules, consumed, units, (target.minimum, target.maximum), target.cooldowns, now)
+                if found is not None:
+                    self._follow(target, policy, *found)
+
+    def _follow(self, target: TargetRecord, policy: PolicyRecord, alarm: Alarm, wanted: int) -> None:
+        """Do what an alarm asks for, unless that is suspended."""
+        side = "Out" if alarm is Alarm.HIGH else "In"
+        if target.suspended[f"DynamicScaling{side}Suspended"]:
+            return
+        name = next(told["AlarmName"] for told in policy.alarms if f"-{alarm}-" in told["AlarmName"])
+        if not self._change(target.key, wanted, f"monitor alarm {name} in state ALARM triggered policy {policy.name}"):
+            return
+        if alarm is Alarm.HIGH:
+            target.cooldowns.last_scale_out, target.cooldowns.last_wanted = self._now(), wanted
+        else:
+            target.cooldowns.last_scale_in = self._now()
 
     def _clamp(self, target: TargetRecord, cause: Callable[[str, int], str]) -> None:
         units = self._tables.capacity(target.key)
@@ -270,7 +287,8 @@ class AutoScaling:
         elif units > target.maximum:
             self._change(target.key, target.maximum, cause("maximum", target.maximum))
 
-    def _change(self, key: TargetKey, units: int, cause: str) -> None:
+    def _change(self, key: TargetKey, units: int, cause: str) -> bool:
+        """Change capacity and record the attempt; whether it went through."""
         description = f"Setting {key.dimension} capacity units to {units}."
         try:
             self._tables.set_capacity(key, units)
@@ -285,15 +303,15 @@ class AutoScaling:
                 "Failed",
                 f"Failed to set {key.dimension} capacity units to {units}. Reason: {reason}",
             )
-        else:
-            self._record(
-                key,
-                description,
-                cause,
-                "Successful",
-                f"Successfully set {key.dimension} capacity units to {units}. "
-                "Change successfully fulfilled by dynamodb.",
-            )
+            return False
+        self._record(
+            key,
+            description,
+            cause,
+            "Successful",
+            f"Successfully set {key.dimension} capacity units to {units}. Change successfully fulfilled by dynamodb.",
+        )
+        return True
 
     def _record(self, key: TargetKey, description: str, cause: str, status_code: str, status_message: str) -> None:
         self.activities.appendleft(

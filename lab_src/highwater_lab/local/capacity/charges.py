@@ -1,0 +1,102 @@
+"""What a request costs: capacity units by table and index, as DynamoDB counts them.
+
+Sizes and rounding: Amazon DynamoDB Developer Guide, "DynamoDB read and write operations", read 2026-11. What an index
+write costs is the part of a table's projection that changes: the same guide, "Provisioned throughput considerations
+for global secondary indexes". Amounts are quanta, sixtieths of a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from highwater.core import Dimension
+from highwater_lab.physics import QUANTA_PER_UNIT
+
+READ_BYTES: Final = 4096
+WRITE_BYTES: Final = 1024
+Document = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Charge:
+    """What one table is asked for, in one dimension.
+
+    Attributes:
+        dimension: READ or WRITE.
+        table: Quanta of the table itself.
+        local_indexes: Quanta by local secondary index; the table pays them too.
+        indexes: Quanta by global secondary index, which each pay their own.
+    """
+
+    dimension: Dimension
+    table: int = 0
+    local_indexes: dict[str, int] = field(default_factory=dict)
+    indexes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def of_table(self) -> int:
+        """What the table's own capacity pays."""
+        return self.table + sum(self.local_indexes.values())
+
+    @property
+    def whole(self) -> int:
+        """What table and indexes pay together."""
+        return self.of_table + sum(self.indexes.values())
+
+    def add(self, other: Charge) -> None:
+        """Put another charge of the same table and dimension on top."""
+        self.table += other.table
+        for mine, theirs in ((self.local_indexes, other.local_indexes), (self.indexes, other.indexes)):
+            for name, amount in theirs.items():
+                mine[name] = mine.get(name, 0) + amount
+
+
+def write_units(size: int) -> int:
+    """Quanta to write so many bytes: a unit for each started kilobyte, at least one."""
+    return max(1, -(-size // WRITE_BYTES)) * QUANTA_PER_UNIT
+
+
+def read_units(size: int, *, is_consistent: bool, at_least: int = 1) -> int:
+    """Quanta to read so many bytes at once: a unit for each started 4 KB, half of it if eventually consistent."""
+    units = max(at_least, -(-size // READ_BYTES))
+    return units * QUANTA_PER_UNIT if is_consistent else units * QUANTA_PER_UNIT // 2
+
+
+def consumed_capacity(table: str, charges: Iterable[Charge], level: str, *, is_transaction: bool = False) -> Document:
+    """The member `ConsumedCapacity` for one table: *level* is TOTAL or INDEXES.
+
+    Transactions name reads and writes apart, in further members.
+    """
+    charges = list(charges)
+    document: Document = {"TableName": table, **_capacity((c.dimension, c.whole) for c in charges)}
+    if not is_transaction:
+        document = {"TableName": table, "CapacityUnits": document["CapacityUnits"]}
+    if level != "INDEXES":
+        return document
+    document["Table"] = _of(((c.dimension, c.table) for c in charges), is_transaction)
+    for member, parts in (
+        ("LocalSecondaryIndexes", [(c.dimension, c.local_indexes) for c in charges]),
+        ("GlobalSecondaryIndexes", [(c.dimension, c.indexes) for c in charges]),
+    ):
+        names = dict.fromkeys(name for _, amounts in parts for name in amounts)
+        if names:
+            document[member] = {
+                name: _of(((d, amounts[name]) for d, amounts in parts if name in amounts), is_transaction)
+                for name in names
+            }
+    return document
+
+
+def _of(amounts: Iterable[tuple[Dimension, int]], is_transaction: bool) -> Mapping[str, float]:
+    document = _capacity(amounts)
+    return document if is_transaction else {"CapacityUnits": document["CapacityUnits"]}
+
+
+def _capacity(amounts: Iterable[tuple[Dimension, int]]) -> dict[str, float]:
+    whole, document = 0, {}
+    for dimension, amount in amounts:
+        whole += amount
+        document[f"{dimension.title()}CapacityUnits"] = amount / QUANTA_PER_UNIT
+    return {"CapacityUnits": whole / QUANTA_PER_UNIT, **document}

@@ -1,0 +1,222 @@
+"""Tables of the local cloud run out of capacity: who is held back, when, and what clients are told."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from highwater_lab.local import LocalCloud
+from tests.local.world import MINUTE, metric, written
+
+pytestmark = pytest.mark.xdist_group("cloud")
+_NUMBERS = itertools.count()
+OF_TABLE = (
+    "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning "
+    "level with the UpdateTable API."
+)
+OF_INDEX = (
+    "The level of configured provisioned throughput for one or more global secondary indexes of the table was "
+    "exceeded. Consider increasing your provisioning level for the under-provisioned global secondary indexes with the "
+    "UpdateTable API"
+)
+FILL = "x" * 40_000
+
+
+@pytest.fixture
+def dynamodb(clients: dict[str, Any]) -> Any:
+    return clients["dynamodb"]
+
+
+def _table(dynamodb: Any, read: int, write: int, index_write: int | None = None, **more: Any) -> str:
+    """A table, with an index over `status` where it is given capacity."""
+    name = f"throttled-{next(_NUMBERS)}"
+    names = ["pk"] if index_write is None else ["pk", "status"]
+    if index_write is not None:
+        more["GlobalSecondaryIndexes"] = [
+            {
+                "IndexName": "by_status",
+                "KeySchema": [{"AttributeName": "status", "KeyType": "HASH"}],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+                "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": index_write},
+            }
+        ]
+    if more.get("BillingMode") != "PAY_PER_REQUEST":
+        more["ProvisionedThroughput"] = {"ReadCapacityUnits": read, "WriteCapacityUnits": write}
+    dynamodb.create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in names],
+        **more,
+    )
+    return name
+
+
+def _until_throttled(send: Any, most: int = 2_000) -> tuple[int, dict[str, Any]]:
+    """How many calls went through, and the answer that the next one got."""
+    for number in range(most):
+        try:
+            send(number)
+        except ClientError as refused:
+            return number, dict(refused.response)
+    pytest.fail(f"{most} calls went through")
+
+
+def _reasons(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    told = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or []
+    return [(reason["reason"], reason["resource"].split(":table/")[1]) for reason in told]
+
+
+def test_table_holds_five_minutes_of_its_capacity_and_then_what_each_second_adds(
+    cloud: LocalCloud, dynamodb: Any
+) -> None:
+    table = _table(dynamodb, 1, 1)
+
+    def put(number: int) -> None:
+        dynamodb.put_item(TableName=table, Item={"pk": {"S": str(number)}})
+
+    sent, answer = _until_throttled(put)
+    assert 300 <= sent <= 305, "and a unit for each second of sending"
+    assert answer["Error"] == {"Code": "ProvisionedThroughputExceededException", "Message": OF_TABLE}
+    assert _reasons(answer) == [("TableWriteProvisionedThroughputExceeded", table)]
+    cloud.advance(MINUTE)
+    again, _ = _until_throttled(put)
+    assert 60 <= again <= 62
+    assert written(cloud, table) == sent + again
+    events = metric(cloud, "WriteThrottleEvents", TableName=table)
+    assert [value for _, value in events] == [1, 1]
+    assert metric(cloud, "WriteProvisionedThroughputThrottleEvents", TableName=table) == events
+    assert metric(cloud, "ThrottledRequests", TableName=table, Operation="PutItem") == events
+    assert metric(cloud, "ReadThrottleEvents", TableName=table) == []
+
+
+def test_reads_have_a_bucket_of_their_own(dynamodb: Any) -> None:
+    table = _table(dynamodb, 2, 300)
+    dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}, "fill": {"S": FILL}})
+    sent, answer = _until_throttled(
+        lambda _: dynamodb.get_item(TableName=table, Key={"pk": {"S": "p"}}, ConsistentRead=True)
+    )
+    assert 60 <= sent <= 66, "600 units, ten for each read"
+    assert _reasons(answer) == [("TableReadProvisionedThroughputExceeded", table)]
+
+
+def test_index_holds_its_table_back(cloud: LocalCloud, dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 2_000, index_write=1)
+    sent, answer = _until_throttled(
+        lambda n: dynamodb.put_item(TableName=table, Item={"pk": {"S": str(n)}, "status": {"S": str(n)}})
+    )
+    assert 300 <= sent <= 320
+    assert answer["Error"] == {"Code": "ProvisionedThroughputExceededException", "Message": OF_INDEX}
+    assert _reasons(answer) == [("IndexWriteProvisionedThroughputExceeded", f"{table}/index/by_status")]
+    # what does not touch the index goes through
+    dynamodb.put_item(TableName=table, Item={"pk": {"S": "none"}})
+    assert written(cloud, table) == sent + 1
+    of_index = metric(cloud, "WriteThrottleEvents", TableName=table, GlobalSecondaryIndexName="by_status")
+    assert [value for _, value in of_index] == [1]
+
+
+def test_hot_key_is_held_back_by_its_partition(cloud: LocalCloud, dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 9_000)
+    cloud.advance(MINUTE)
+
+    def batch(pk: str) -> dict[str, Any]:
+        items = [{"PutRequest": {"Item": {"pk": {"S": f"{pk}{n}"}, "fill": {"S": "x" * 399_000}}}} for n in range(10)]
+        answer: dict[str, Any] = dynamodb.batch_write_item(RequestItems={table: items})
+        return answer
+
+    # 390 units each: a partition takes two of them in a second, evenly spread keys ten
+    spread = batch("")
+    assert spread["UnprocessedItems"] == {} or len(spread["UnprocessedItems"][table]) < 6
+    cloud.advance(MINUTE)
+    hot, answer = _until_throttled(
+        lambda n: dynamodb.update_item(
+            TableName=table,
+            Key={"pk": {"S": "0"}},
+            UpdateExpression="SET n = :n",
+            ExpressionAttributeValues={":n": {"N": str(n)}},
+        )
+    )
+    assert 2 <= hot <= 6, "two in a second"
+    assert _reasons(answer) == [("TableWriteKeyRangeThroughputExceeded", table)]
+
+
+def test_batch_hands_back_what_is_held_back(cloud: LocalCloud, dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 3)
+    puts = [{"PutRequest": {"Item": {"pk": {"S": str(n)}, "fill": {"S": FILL}}}} for n in range(25)]
+    answer = dynamodb.batch_write_item(RequestItems={table: puts}, ReturnConsumedCapacity="TOTAL")
+    left = answer["UnprocessedItems"][table]
+    # 900 units are 22 items of 40
+    assert left == puts[22:]
+    assert answer["ConsumedCapacity"] == [{"TableName": table, "CapacityUnits": 880.0}]
+    with pytest.raises(ClientError) as refused:
+        dynamodb.batch_write_item(RequestItems={table: puts})
+    assert refused.value.response["Error"] == {
+        "Code": "ProvisionedThroughputExceededException",
+        "Message": OF_TABLE,
+    }
+    cloud.advance(MINUTE)
+    assert dynamodb.scan(TableName=table, Select="COUNT", Limit=1)["Count"] == 1
+    keys = [{"pk": {"S": str(n)}} for n in range(22)]
+    cloud.advance(5 * MINUTE)
+    answer = dynamodb.batch_get_item(RequestItems={table: {"Keys": keys, "ConsistentRead": True}})
+    assert answer["UnprocessedKeys"] == {}
+    answer = dynamodb.batch_get_item(RequestItems={table: {"Keys": keys, "ConsistentRead": True}})
+    assert answer["UnprocessedKeys"] == {table: {"Keys": keys[8:], "ConsistentRead": True}}
+    assert len(answer["Responses"][table]) == 8, "300 units: 22 and then 8 items of ten"
+
+
+def test_transaction_is_cancelled_whole(dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 1)
+    put = [{"Put": {"TableName": table, "Item": {"pk": {"S": str(n)}, "fill": {"S": FILL}}}} for n in range(3)]
+    dynamodb.transact_write_items(TransactItems=put)
+    with pytest.raises(ClientError) as refused:
+        dynamodb.transact_write_items(TransactItems=put)
+    answer = refused.value.response
+    assert answer["Error"]["Code"] == "TransactionCanceledException"
+    assert [reason["Code"] for reason in answer["CancellationReasons"]] == ["ProvisionedThroughputExceeded"] * 3
+    assert answer["CancellationReasons"][0]["Message"] == OF_TABLE
+    get = [{"Get": {"TableName": table, "Key": {"pk": {"S": str(n)}}}} for n in range(3)]
+    for _ in range(5):
+        dynamodb.transact_get_items(TransactItems=get)
+    with pytest.raises(ClientError) as refused:
+        dynamodb.transact_get_items(TransactItems=get)
+    assert refused.value.response["Error"]["Code"] == "TransactionCanceledException"
+
+
+def test_statement_of_a_batch_is_held_back_by_itself(dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 1)
+    statement = f"INSERT INTO \"{table}\" VALUE {{'pk': ?, 'fill': ?}}"
+    many = [{"Statement": statement, "Parameters": [{"S": str(n)}, {"S": FILL}]} for n in range(10)]
+    answers = dynamodb.batch_execute_statement(Statements=many)["Responses"]
+    assert [answer.get("Error", {}).get("Code") for answer in answers] == [None] * 7 + [
+        "ProvisionedThroughputExceeded"
+    ] * 3
+
+
+def test_on_demand_takes_what_it_is_warm_for_and_then_says_so(dynamodb: Any) -> None:
+    table = _table(dynamodb, 0, 0, BillingMode="PAY_PER_REQUEST", OnDemandThroughput={"MaxWriteRequestUnits": 100})
+    sent, answer = _until_throttled(
+        lambda n: dynamodb.put_item(TableName=table, Item={"pk": {"S": str(n)}, "fill": {"S": FILL}})
+    )
+    assert sent >= 2
+    assert answer["Error"]["Code"] == "ThrottlingException"
+    assert _reasons(answer) == [("TableWriteMaxOnDemandThroughputExceeded", table)]
+
+
+def test_more_capacity_helps_from_the_next_second_on(dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 1)
+    put = {"TableName": table, "Item": {"pk": {"S": "p"}, "fill": {"S": FILL}}}
+    _until_throttled(lambda _: dynamodb.put_item(**put))
+    dynamodb.update_table(TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 900})
+    sent = 0
+    for _ in range(2_000):
+        try:
+            dynamodb.put_item(**put)
+        except ClientError:
+            continue
+        sent += 1
+        if sent == 20:
+            break
+    assert sent == 20
