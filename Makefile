@@ -53,6 +53,10 @@ benchmark: setup ## Every policy over every trace, then the simulator's speed (o
 benchmark-synth: setup ## Synth time against hand-written resources (offline, free; a few minutes)
 	@$(BIN)/python benchmarks/synth.py
 
+.PHONY: benchmark-local
+benchmark-local: setup ## What metering costs the local cloud, beside plain MiniStack (offline, free; two minutes)
+	@$(BIN)/python -m benchmarks.local_cloud
+
 .PHONY: figures
 figures: setup ## The article's figures beside the simulator's, as pictures in docs/ (offline, free)
 	@$(BIN)/python -m benchmarks.figures

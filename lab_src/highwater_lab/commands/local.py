@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from highwater_lab.commands.durations import Duration
+from highwater_lab.commands.traffic import traffic_command
 from highwater_lab.local.cloud import (
     CloudControl,
     CloudError,
@@ -102,6 +103,9 @@ def down() -> None:
     stop_process(whereabouts.pid)
     forget()
     click.echo(f"local cloud at {CloudControl(whereabouts.port).endpoint} ended")
+
+
+local.add_command(traffic_command)
 
 
 def _running() -> CloudControl:

@@ -36,6 +36,7 @@ class CloudStatus:
     Attributes:
         endpoint: Where AWS clients find it.
         now: Its clock, in UTC.
+        speed: How many times faster than real time that runs.
         pid: Its process.
         tables: How many tables it holds.
         scalable_targets: How many targets are registered.
@@ -44,6 +45,7 @@ class CloudStatus:
 
     endpoint: str
     now: datetime
+    speed: int
     pid: int
     tables: int
     scalable_targets: int
@@ -100,6 +102,7 @@ class CloudControl:
         return CloudStatus(
             endpoint=self.endpoint,
             now=datetime.fromisoformat(answer["now"]),
+            speed=answer["speed"],
             pid=answer["pid"],
             tables=answer["tables"],
             scalable_targets=answer["scalable_targets"],

@@ -98,6 +98,7 @@ class LocalAws:
 
         return {
             "now": self.clock.now().isoformat(timespec="seconds"),
+            "speed": self.clock.speed,
             "pid": os.getpid(),
             "tables": len(dynamodb._tables._data),
             "scalable_targets": sum(len(service.targets) for service in self._autoscaling.values()),

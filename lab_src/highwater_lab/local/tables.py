@@ -24,8 +24,10 @@ from highwater.core.limits import (
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey
 from highwater_lab.local.capacity.call import meters_of
 from highwater_lab.local.resources import UNITS, Document, forget, is_on_demand, pair_of, resource_of, state_of
+from highwater_lab.services.timing import Timing
 
 Answer = tuple[int, Document, bytes | str]
+_TIMING = Timing()
 _WARM = {"read": "ReadUnitsPerSecond", "write": "WriteUnitsPerSecond"}
 
 
@@ -65,7 +67,7 @@ class Tables:
         refusal = self._refusal(dynamodb._tables[key.table], request)
         if refusal is not None:
             raise refusal
-        status, _, body = self.update(request)
+        status, _, body = self.update(request, by_autoscaling=True)
         if status >= 400:
             answer = json.loads(body)
             raise ServiceError(answer.get("__type", "InternalServerError").split("#")[-1], answer.get("message", ""))
@@ -96,8 +98,11 @@ class Tables:
                 self.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
         return answer
 
-    def update(self, request: Document) -> Answer:
-        """UpdateTable: refused whole, or carried out and remembered."""
+    def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
+        """UpdateTable: refused whole, or carried out and remembered; what it provisions comes into force in its time.
+
+        A new billing mode and new indexes are there at once.
+        """
         table = dynamodb._tables.get(dynamodb._normalize_table_name(request.get("TableName")))
         if table is None:
             return self._update(request)
@@ -106,14 +111,17 @@ class Tables:
             answer: Answer = error_response_json(refusal.code, refusal.message, 400)
             return answer
         changes = list(self._changes(table, request))
+        # meters know the capacity until now before it changes
+        second = int(self._now().timestamp())
+        list(meters_of(table).each(second))
         before = [pair_of(resource["ProvisionedThroughput"]) for _, resource, _, _ in changes]
         answer = self._update(request)
         if answer[0] < 400:
             for (index, _, wanted, warm), old in zip(changes, before, strict=True):
                 self._remember(table, index, old, wanted, warm)
+                if wanted is not None:
+                    meters_of(table).announce(index, second, _TIMING.pace(by_autoscaling=by_autoscaling))
             self._follow_indexes(table, request)
-            # meters note when capacity changed
-            list(meters_of(table).each(int(self._now().timestamp())))
             if request.get("BillingMode") == "PAY_PER_REQUEST":
                 self._lift_to_on_demand(table)
         return answer

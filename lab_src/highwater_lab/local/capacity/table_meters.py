@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater_lab.local.capacity.charges import Charge
 from highwater_lab.local.capacity.meter import Meter
 from highwater_lab.local.resources import Document, is_on_demand, resource_of, state_of
-from highwater_lab.physics import Cause, KeyDistribution, OnDemand, Partitions, Provisioned
+from highwater_lab.physics import Cause, KeyDistribution, OnDemand, Pace, Partitions, Provisioned
 from highwater_lab.physics.partitions import partitions_for
 
 _UNITS = {Dimension.READ: "ReadCapacityUnits", Dimension.WRITE: "WriteCapacityUnits"}
@@ -35,10 +35,12 @@ class _ResourceMeters:
     is_on_demand: bool
     partitions: Partitions
     meters: dict[Dimension, Meter]
+    # provisioned units to come, and when they are there
+    coming: list[tuple[int, dict[Dimension, int]]] = field(default_factory=list)
 
 
 class TableMeters:
-    """The meters of a table as MiniStack keeps it; capacity that changed there is seen at the next request.
+    """The meters of a table as MiniStack keeps it; changes of capacity there have to be announced.
 
     Attributes:
         begun: The second in which measuring began.
@@ -67,14 +69,28 @@ class TableMeters:
         has_no_capacity = is_on_demand(self._table)
         if found is None or found.is_on_demand is not has_no_capacity:
             found = self._resources[index] = self._make(record, index, has_no_capacity, second, found)
-        for dimension, meter in found.meters.items():
+        while found.coming and found.coming[0][0] <= second:
+            at, units = found.coming.pop(0)
+            for dimension, meter in found.meters.items():
+                meter.pass_to(at)
+                meter.resize(units[dimension])
+            self._grow(found, record)
+        for meter in found.meters.values():
             meter.pass_to(second)
-            if isinstance(meter.throughput, Provisioned):
-                units = int(record["ProvisionedThroughput"][_UNITS[dimension]])
-                if units != meter.throughput.units:
-                    meter.resize(units)
-                    self._grow(found, record)
         return found.meters
+
+    def announce(self, index: str | None, second: int, pace: Pace) -> None:
+        """Have the capacity that was just provisioned come into force in the time that an update takes."""
+        record = self._record(index)
+        self.of(index, second)
+        found = self._resources[index]
+        if found.is_on_demand:
+            return
+        units = _provisioned(record)
+        needed = partitions_for(units[Dimension.READ], units[Dimension.WRITE])
+        takes = pace.update_seconds if needed <= found.partitions.count else pace.growth_seconds
+        last = found.coming[-1][0] if found.coming else 0
+        found.coming.append((max(second + takes, last), units))
 
     def partitions(self, index: str | None, second: int) -> Partitions:
         """The partitions of a resource."""
@@ -126,7 +142,7 @@ class TableMeters:
     def _make(
         self, record: Document, index: str | None, has_no_capacity: bool, second: int, before: _ResourceMeters | None
     ) -> _ResourceMeters:
-        units = {d: int((record.get("ProvisionedThroughput") or {}).get(m) or 0) for d, m in _UNITS.items()}
+        units = _provisioned(record)
         if has_no_capacity:
             most = (record.get("OnDemandThroughput") or {}) if index is None else {}
             warm = self._warm(index)
@@ -171,6 +187,11 @@ def _parts(charge: Charge) -> Iterator[tuple[str | None, int]]:
     if charge.of_table:
         yield None, charge.of_table
     yield from charge.indexes.items()
+
+
+def _provisioned(record: Document) -> dict[Dimension, int]:
+    throughput = record.get("ProvisionedThroughput") or {}
+    return {dimension: int(throughput.get(member) or 0) for dimension, member in _UNITS.items()}
 
 
 def _limit(units: object) -> int | None:

@@ -1,0 +1,93 @@
+"""The same load sent to the local cloud and given to the simulator: they agree."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from highwater.core import Dimension
+from highwater_lab.local import LocalCloud
+from highwater_lab.local.load import Load, LoadReport
+from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
+from highwater_lab.traffic import Stream, Traffic
+from tests.local.world import WRITE as WRITE_DIMENSION
+
+pytestmark = pytest.mark.xdist_group("cloud-speed")
+WRITE = Dimension.WRITE
+FLOOR, CEILING, UNITS = 20, 900, 65
+_LATE_SECONDS = 15
+RATES = [45] * 5 + [180] * 12 + [45] * 4
+
+
+def _scaled_table(cloud: LocalCloud) -> None:
+    dynamodb, autoscaling = cloud.client("dynamodb"), cloud.client("application-autoscaling")
+    dynamodb.create_table(
+        TableName="orders",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": UNITS},
+        WarmThroughput={"ReadUnitsPerSecond": 5, "WriteUnitsPerSecond": CEILING},
+    )
+    target = {
+        "ServiceNamespace": "dynamodb",
+        "ResourceId": "table/orders",
+        "ScalableDimension": WRITE_DIMENSION,
+    }
+    autoscaling.register_scalable_target(**target, MinCapacity=FLOOR, MaxCapacity=CEILING)
+    metric = {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"}
+    autoscaling.put_scaling_policy(
+        **target,
+        PolicyName="tracking",
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration={"TargetValue": 70.0, "PredefinedMetricSpecification": metric},
+    )
+    dynamodb.close()
+    autoscaling.close()
+
+
+def _sent(speed: int) -> tuple[LoadReport, Traffic, list[dict[str, Any]]]:
+    with LocalCloud(speed=speed) as cloud:
+        _scaled_table(cloud)
+        # alarms look at minutes of the clock: the load begins with one
+        start = cloud.status().now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        while cloud.status().now < start:
+            time.sleep(0.1 / speed)
+        counts = {Stream(None, WRITE): [rate * 60.0 for rate in RATES]}
+        traffic = Traffic.from_counts("surge", counts, bin_seconds=60, start=start)
+        report = Load(cloud.control, "orders", traffic).run()
+        autoscaling = cloud.client("application-autoscaling")
+        activities = autoscaling.describe_scaling_activities(ServiceNamespace="dynamodb")["ScalingActivities"]
+        autoscaling.close()
+    return report, traffic, activities[::-1]
+
+
+def _simulated(traffic: Traffic) -> Run:
+    write = TargetSetup(units=UNITS, min=FLOOR, max=CEILING, tracking=TargetTracking(target_percent=70))
+    table = ResourceSetup(index=None, read=TargetSetup.fixed(5), write=write, warm_write_units=CEILING)
+    return run_policy("declared", TableSetup(name="orders", resources=(table,)), traffic)
+
+
+def test_load_sent_at_twenty_times_the_speed_meets_what_the_simulator_says() -> None:
+    report, traffic, activities = _sent(20)
+    if report.most_behind_seconds > _LATE_SECONDS:
+        # the machine had other things to do: what came late was another load
+        report, traffic, activities = _sent(20)
+    run = _simulated(traffic)
+    simulated = run.target(WRITE)
+    asked = sum(RATES) * 60
+    assert report.total(WRITE, "asked") == pytest.approx(asked, rel=0.01)
+    assert report.total(WRITE, "throttled") == pytest.approx(simulated.throttled_units, rel=0.05)
+    first = next(minute for minute, told in enumerate(report.minutes[WRITE]) if told.throttled)
+    assert abs(first - run.throttled_minutes()[0]) <= 1
+    changes = [(at, units) for at, units in simulated.capacity[1:]]
+    assert len(changes) == len(activities) == 1
+    for (at, units), activity in zip(changes, activities, strict=True):
+        seconds = (activity["StartTime"] - traffic.start).total_seconds()
+        assert abs(seconds - at) <= 60
+        got = int(activity["Description"].removeprefix("Setting write capacity units to ").rstrip("."))
+        assert got == pytest.approx(units, rel=0.05)
