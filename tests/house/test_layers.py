@@ -52,7 +52,7 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "report": {"files", "physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
-    "local": {"physics", "services"},
+    "local": {"physics", "services", "traffic"},
 }
 # the lab's folders that compute, and so need no library beside the core
 LAB_PURE = ("physics", "services", "simulation", "policies", "recommend", "rehearse")

@@ -84,10 +84,14 @@ def test_load_sent_at_twenty_times_the_speed_meets_what_the_simulator_says() -> 
     assert report.total(WRITE, "throttled") == pytest.approx(simulated.throttled_units, rel=0.05)
     first = next(minute for minute, told in enumerate(report.minutes[WRITE]) if told.throttled)
     assert abs(first - run.throttled_minutes()[0]) <= 1
-    changes = [(at, units) for at, units in simulated.capacity[1:]]
-    assert len(changes) == len(activities) == 1
-    for (at, units), activity in zip(changes, activities, strict=True):
-        seconds = (activity["StartTime"] - traffic.start).total_seconds()
-        assert abs(seconds - at) <= 60
-        got = int(activity["Description"].removeprefix("Setting write capacity units to ").rstrip("."))
+    # at the target to the unit, a request that slips into the next minute sets off a step of one or two units
+    seen = [(UNITS, traffic.start)]
+    for activity in activities:
+        units = int(activity["Description"].removeprefix("Setting write capacity units to ").rstrip("."))
+        if abs(units - seen[-1][0]) > 0.05 * units:
+            seen.append((units, activity["StartTime"]))
+    changes = simulated.capacity[1:]
+    assert len(seen) - 1 == len(changes) == 1
+    for (at, units), (got, when) in zip(changes, seen[1:], strict=True):
+        assert abs((when - traffic.start).total_seconds() - at) <= 60
         assert got == pytest.approx(units, rel=0.05)
