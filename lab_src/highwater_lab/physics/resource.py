@@ -73,6 +73,7 @@ class Resource:
         self.busy_until = 0
         self.last_increase: int | None = None
         self._budget = DecreaseBudget()
+        self._no_decrease_before = 0
         self._quota = quota_units
         self.granted = dict(units)
 
@@ -84,20 +85,25 @@ class Resource:
         """
         if at < self.busy_until:
             return Refused.IN_USE
-        units = {d: wanted.get(d, self.throughput[d].units) for d in Dimension}
+        before = {dimension: throughput.units for dimension, throughput in self.throughput.items()}
+        units = {**before, **wanted}
         if min(units.values()) < 1:
             return Refused.TOO_SMALL
         if max(units.values()) > self._quota:
             return Refused.QUOTA
-        if all(units[d] == self.throughput[d].units for d in Dimension):
+        if units == before:
             return Refused.UNCHANGED
-        moment = datetime.fromtimestamp(at, UTC)
-        if any(units[d] < self.throughput[d].units for d in Dimension):
+        if any(units[d] < before[d] for d in before):
+            # what was refused is tried again every minute: the answer is the same until then
+            if at < self._no_decrease_before:
+                return Refused.DECREASES
+            moment = datetime.fromtimestamp(at, UTC)
             if not self._budget.allows(moment):
+                self._no_decrease_before = int(self._budget.next_allowed(moment).timestamp())
                 return Refused.DECREASES
             self._budget = self._budget.after(moment)
             self.decreases += 1
-        if any(units[d] > self.throughput[d].units for d in Dimension):
+        if any(units[d] > before[d] for d in before):
             self.last_increase = at
         has_room = partitions_for(units[Dimension.READ], units[Dimension.WRITE]) <= self.partitions.count
         self.granted = units

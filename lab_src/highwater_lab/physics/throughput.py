@@ -34,11 +34,20 @@ class Provisioned:
 
     def serve(self, rate: int, seconds: int) -> int:
         """Pass *seconds* of a constant *rate*, quanta per second; the quanta served."""
+        bucket = self.bucket
+        if rate <= bucket.fill and rate <= self._partitions.hot_rate[self.dimension]:
+            # what `Bucket.serve` does for a rate within the capacity, without a call
+            level = bucket.tokens + bucket.fill
+            if level > bucket.cap:
+                level = bucket.cap
+            level += (seconds - 1) * (bucket.fill - rate)
+            bucket.tokens = (level if level < bucket.cap else bucket.cap) - rate
+            return rate * seconds
         if rate > self._partitions.hot_rate[self.dimension]:
             over = self._partitions.refused(rate, self.dimension)
             self.refuse(Cause.KEY_RANGE, over * seconds)
             rate -= over
-        served = self.bucket.serve(rate, seconds)
+        served = bucket.serve(rate, seconds)
         if served != rate * seconds:
             self.refuse(Cause.PROVISIONED, rate * seconds - served)
         return served
@@ -83,6 +92,3 @@ class Provisioned:
         """Count *amount* as throttled."""
         if amount:
             self.refused[cause] = self.refused.get(cause, 0) + amount
-
-    def end_minute(self, consumed: int) -> None:
-        """Tell what the minute just over consumed; provisioned throughput has no use for it."""

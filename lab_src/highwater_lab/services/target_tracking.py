@@ -46,9 +46,14 @@ class TargetTracking:
     low_periods: int = 15
     scale_in_on_highest: bool = False
 
+    def band(self, units: int) -> tuple[int, int]:
+        """Quanta a minute between which neither alarm is in breach."""
+        low, high = self.target_percent - LOW_ALARM_POINTS, self.target_percent
+        return low * units * _PER_PERCENT, high * units * _PER_PERCENT
+
     def alarm(self, consumed: Sequence[int], newest: int, units: int) -> Alarm | None:
         """The alarm in breach once minute *newest* is known; *consumed* are quanta per minute, from the start on."""
-        busiest = self.target_percent * units * _PER_PERCENT
+        idle, busiest = self.band(units)
         last = consumed[newest]
         if last > busiest:
             if newest + 1 >= self.high_periods and all(
@@ -56,7 +61,6 @@ class TargetTracking:
             ):
                 return Alarm.HIGH
             return None
-        idle = (self.target_percent - LOW_ALARM_POINTS) * units * _PER_PERCENT
         if last >= idle or self.disable_scale_in or newest + 1 < self.low_periods:
             return None
         return Alarm.LOW if max(consumed[newest + 1 - self.low_periods : newest + 1]) < idle else None

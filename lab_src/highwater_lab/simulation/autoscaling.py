@@ -53,11 +53,17 @@ class AutoScaling:
         if newest < 0:
             return
         for target in self._tracked:
-            tracking, units = target.tracking, target.throughput.units
+            tracking, units, last = target.tracking, target.throughput.units, target.consumed[newest]
             if tracking is None:
                 continue
+            if units != target.band_units:
+                target.band_units, target.band = units, tracking.band(units)
+            idle, busiest = target.band
+            # between its lines no alarm goes off, and that of an idle target stays in ALARM: at its floor there is
+            # nothing to do about it
+            if idle <= last <= busiest or (last < idle and units == target.floor):
+                continue
             alarm = tracking.alarm(target.consumed, newest, units)
-            # the alarm of an idle target stays in ALARM; at its bound there is nothing to do about it
             if alarm is not None and units != (target.floor if alarm is Alarm.LOW else target.ceiling):
                 at = minute * 60 + self._offset + self._timing.alarm_latency
                 self._table.at(at, self._reaction(target, newest))

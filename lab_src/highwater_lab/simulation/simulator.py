@@ -47,8 +47,8 @@ def simulate(
         start, end = minute * 60, minute * 60 + 60
         if autoscaling.has_policies:
             autoscaling.plan_watch(minute)
-        while (due := table.next_due(end)) is not None:
-            at, act = due
+        while table.has_due(end):
+            at, act = table.next_due()
             if at > start:
                 table.serve(start, at)
                 start = at

@@ -64,10 +64,8 @@ class SimulatedTable:
         """Whether anything is due before that second."""
         return bool(self._agenda) and self._agenda[0][0] < before
 
-    def next_due(self, before: int) -> tuple[int, Act] | None:
-        """Take what is due first, if it is due before that second."""
-        if not self._agenda or self._agenda[0][0] >= before:
-            return None
+    def next_due(self) -> tuple[int, Act]:
+        """Take what is due first; there must be something."""
         second, _, act = heapq.heappop(self._agenda)
         return second, act
 
@@ -87,10 +85,8 @@ class SimulatedTable:
 
     def end_minute(self, minute: int) -> None:
         """Close the minute in every record; split partitions that were too hot for long."""
-        hot = self._heat
         for target in self.targets:
-            target.end_minute(minute)
-            if minute in target.throttled or hot:
+            if target.end_minute(minute) or self._heat:
                 self._feel_heat(minute, target)
 
     def end_hour(self) -> None:

@@ -22,6 +22,9 @@ class TargetState:
     """
 
     __slots__ = (
+        "_on_demand",
+        "band",
+        "band_units",
         "bounds",
         "capacity",
         "ceiling",
@@ -55,6 +58,7 @@ class TargetState:
         self.dimension = dimension
         self.throughput = throughput
         self.rates = rates
+        self._on_demand = throughput if isinstance(throughput, OnDemand) else None
         self.tracking = tracking
         self.floor = floor
         self.ceiling = ceiling
@@ -68,6 +72,9 @@ class TargetState:
         self.last_scale_in: int | None = None
         self.last_scale_out: int | None = None
         self.last_wanted = 0
+        # what neither alarm minds, worked out anew when capacity changes
+        self.band_units = -1
+        self.band = (0, 0)
 
     def set_bounds(self, at: int, floor: int, ceiling: int) -> None:
         """New bounds from *at* on."""
@@ -84,8 +91,8 @@ class TargetState:
         self.hour_peak = max(self.hour_peak, units)
         return before
 
-    def end_minute(self, minute: int) -> None:
-        """Record the minute just over and clear the counters."""
+    def end_minute(self, minute: int) -> bool:
+        """Record the minute just over and clear the counters; whether it throttled."""
         served = self.served
         self.consumed.append(served)
         self.served = 0
@@ -93,7 +100,9 @@ class TargetState:
         if refused:
             self.throttled[minute] = refused
             self.throughput.refused = {}
-        self.throughput.end_minute(served)
+        if self._on_demand is not None:
+            self._on_demand.end_minute(served)
+        return bool(refused)
 
     def end_hour(self) -> None:
         """Record the hour of the clock just over."""
