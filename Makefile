@@ -89,6 +89,6 @@ $(PYTHON_READY): requirements-dev.txt pyproject.toml lambda_src/pyproject.toml l
 
 $(NODE_READY): package.json package-lock.json
 	@node -e 'if (+process.versions.node.split(".")[0] < 20) { console.error("make: Node 20 or newer is needed, got " + process.version); process.exit(1) }'
-	@echo "setting up node_modules: the CDK CLI"
+	@echo "setting up node_modules: the CDK CLI, and an SDK for tests"
 	@npm ci --silent --no-audit --no-fund
 	@touch $@

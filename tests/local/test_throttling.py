@@ -9,6 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud
+from highwater_lab.local.capacity.meter import hash_of
+from highwater_lab.physics.keys import HASHES
 from tests.local.world import MINUTE, metric, written
 
 pytestmark = pytest.mark.xdist_group("cloud")
@@ -220,3 +222,41 @@ def test_more_capacity_helps_from_the_next_second_on(dynamodb: Any) -> None:
         if sent == 20:
             break
     assert sent == 20
+
+
+def test_partition_that_stays_too_hot_is_split(cloud: LocalCloud, dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 1_500)
+    # four keys in the first of two partitions
+    made = ({"S": f"hot-{number}"} for number in itertools.count())
+    keys = list(itertools.islice((key for key in made if hash_of(key) < HASHES // 2), 4))
+    puts = [{"PutRequest": {"Item": {"pk": key, "fill": {"S": "x" * 390_000}}}} for key in keys]
+
+    def is_held_back() -> bool:
+        """Ask for 1,524 units of one partition in one second of a new minute; whether it was too much."""
+        cloud.advance(MINUTE)
+        answer = dynamodb.batch_write_item(RequestItems={table: puts})
+        return bool(answer["UnprocessedItems"])
+
+    # ten whole minutes in a row, and then two keys have a partition of their own
+    assert [is_held_back() for _ in range(14)] == [True] * 10 + [False] * 4
+    events = metric(cloud, "WriteKeyRangeThroughputThrottleEvents", TableName=table)
+    assert sum(value for _, value in events) > 0
+
+
+def test_on_demand_takes_twice_its_previous_peak_after_half_an_hour(cloud: LocalCloud, dynamodb: Any) -> None:
+    table = _table(dynamodb, 0, 0, BillingMode="PAY_PER_REQUEST")
+    described = dynamodb.describe_table(TableName=table)["Table"]
+    assert described["WarmThroughput"]["WriteUnitsPerSecond"] == 4_000
+    dynamodb.put_item(TableName=table, Item={"pk": {"S": "p"}})
+    cloud.advance(35 * MINUTE)
+    assert written(cloud, table) == 1
+    # back to provisioned capacity: what was measured stays
+    dynamodb.update_table(
+        TableName=table,
+        BillingMode="PROVISIONED",
+        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
+    )
+    sent, answer = _until_throttled(lambda n: dynamodb.put_item(TableName=table, Item={"pk": {"S": str(n)}}))
+    assert 300 <= sent <= 305
+    assert _reasons(answer) == [("TableWriteProvisionedThroughputExceeded", table)]
+    assert written(cloud, table) == 1 + sent

@@ -53,6 +53,8 @@ class Meter:
         self._spent = 0
         self._by_partition: Counter[int] = Counter()
         self._asked: Counter[int] = Counter()
+        self._refused = 0
+        self._peak = 0
         self._hot_minutes = 0
 
     def pass_to(self, second: int) -> None:
@@ -64,7 +66,8 @@ class Meter:
             self.throughput.bucket.take(self._spent)
             if gap > 1:
                 self.throughput.bucket.serve(0, gap - 1)
-        self._spent = 0
+        self._peak = max(self._peak, self._spent + self._refused)
+        self._spent = self._refused = 0
         self._by_partition.clear()
         first, last = self._second // 60, second // 60
         self._second = second
@@ -111,6 +114,7 @@ class Meter:
         minute = self._second // 60
         self.throttled.setdefault(minute, Counter())[cause] += amount
         self.events.setdefault(minute, Counter())[cause] += 1
+        self._refused += amount
         if cause is Cause.KEY_RANGE and len(self._asked) < _MOST_KEYS:
             self._asked[key_hash] += amount
 
@@ -127,6 +131,7 @@ class Meter:
             self._hot_minutes = 0
         if not self._hot_minutes:
             self._asked.clear()
+            self._peak = 0
         for kept in (self.consumed, self.requests, self.throttled, self.events):
             while kept and (oldest := next(iter(kept))) < last - MINUTES_KEPT:
                 del kept[oldest]
@@ -135,6 +140,5 @@ class Meter:
         """Split the partitions that the keys of the last minutes filled, where that helps."""
         whole = sum(self._asked.values())
         heavy = tuple(sorted((key, amount * _WHOLE // whole) for key, amount in self._asked.items()))
-        rate = whole // (60 * _HEAT_SPLIT_MINUTES)
         self._partitions.observe(KeyDistribution("observed", heavy))
-        self._partitions.split_for_heat(rate, self.dimension)
+        self._partitions.split_for_heat(self._peak, self.dimension)
