@@ -27,7 +27,7 @@ tools:
 setup: tools $(PYTHON_READY) $(NODE_READY) ## Virtual environment, packages, CDK CLI
 
 .PHONY: demo
-demo: setup ## Deploy an example to a local cloud with the real CDK CLI and watch a Monday go by (offline, free)
+demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday and a surge go by (offline, free)
 	@$(BIN)/python examples/bulk_load/demo.py
 
 .PHONY: test

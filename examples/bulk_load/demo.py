@@ -1,7 +1,8 @@
-"""Deploys this example to a local cloud with the real CDK CLI and watches a Monday go by.
+"""Deploys this example to a local cloud with the real CDK CLI, watches a Monday go by, and sends a surge.
 
 Prints what boto3 sees, draws the next seven days, moves the cloud's clock through Monday's windows, and compares
-everything with the plan; exit status 1 where they differ. Run it with `make demo`.
+everything with the plan; then the table meets a surge that no window was declared for. Exit status 1 where what is
+seen differs from the plan. Run it with `make demo`.
 """
 
 from __future__ import annotations
@@ -21,16 +22,20 @@ from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.table import Table
+from surge import Surge
 
 from highwater.core import Plan, Target, bounds_at, compile_actions, marks_of
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.cloud import CloudError
 from highwater_lab.pictures import save_png, terminal_chart
+from highwater_lab.simulation import TableSetup
+from highwater_lab.template import find_table, load_templates
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK = "BulkLoad"
 ZONE = ZoneInfo("America/New_York")
 PICTURE = ROOT / "build" / "demo" / "next-seven-days.png"
+SURGE_PICTURE = ROOT / "build" / "demo" / "surge.png"
 # local times of Monday, each with what it shows
 MOMENTS = (
     ("04:50", "before the load"),
@@ -48,6 +53,7 @@ class Deployed:
 
     table: str
     plan: Plan
+    setup: TableSetup
 
 
 class DemoError(Exception):
@@ -78,6 +84,7 @@ class Demo:
         self._draw(deployed)
         self._watch_monday(deployed)
         self._show_activities()
+        self._send_surge(deployed)
         for difference in self._differences:
             self._console.print(f"[red]differs from the plan:[/] {difference}")
         if self._differences:
@@ -109,7 +116,7 @@ class Demo:
             for resource in cloudformation.describe_stack_resources(StackName=STACK)["StackResources"]
             if resource["ResourceType"] == "AWS::DynamoDB::Table"
         )
-        return Deployed(table, Plan.from_document(plan))
+        return Deployed(table, Plan.from_document(plan), find_table(load_templates(out)))
 
     def _show_table(self, deployed: Deployed) -> None:
         seen = self._dynamodb.describe_table(TableName=deployed.table)["Table"]
@@ -218,6 +225,10 @@ class Demo:
             if activity["StatusCode"] != "Successful":
                 self._differences.append(f"activity {activity['Description']!r} ended {activity['StatusCode']}")
         self._console.print(view)
+
+    def _send_surge(self, deployed: Deployed) -> None:
+        Surge(self._cloud, self._console, deployed.table, deployed.setup).run(SURGE_PICTURE)
+        self._console.print(f"\npicture: {SURGE_PICTURE.relative_to(ROOT)}\n")
 
     def _bounds(self, deployed: Deployed, target: Target) -> tuple[int, int]:
         resource_id, dimension = _names(deployed.table, target)

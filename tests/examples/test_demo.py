@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ def demo() -> ModuleType:
     spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "bulk_load" / "demo.py")
     assert spec is not None
     assert spec.loader is not None
+    # run as a script, it finds its neighbours
+    sys.path.append(str(ROOT / "examples" / "bulk_load"))
     module = importlib.util.module_from_spec(spec)
     sys.modules["demo"] = module
     spec.loader.exec_module(module)
@@ -45,10 +48,18 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
         "table write: floor over the next seven days (units/s, log scale)",
         "Monday, New York time",
         "Scaling activities",
+        "A surge from 90 to 360 writes/s, the clock 40 times faster",
         "everything seen is as planned",
     ):
         assert title in text
     assert demo.PICTURE.exists()
+    assert demo.SURGE_PICTURE.exists()
+    told = re.search(r"throttled ([\d,]+) units of ([\d,]+); the simulator says ([\d,]+)", text)
+    assert told is not None
+    throttled, asked, simulated = (int(figure.replace(",", "")) for figure in told.groups())
+    assert asked == pytest.approx(6 * 90 * 60 + 10 * 360 * 60, rel=0.02)
+    assert throttled > 0
+    assert throttled == pytest.approx(simulated, rel=0.25), "a machine that is busy otherwise sends late"
 
 
 def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType) -> None:
@@ -64,6 +75,9 @@ def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType
                 ScheduledActionName="MON-FRI 0455 America.New_York min 18000 max 20000",
             )
             return deployed
+
+        def _send_surge(self, deployed: Any) -> None:
+            """Not needed here."""
 
     output = io.StringIO()
     with LocalCloud() as cloud:

@@ -158,7 +158,7 @@ def test_advance_with_a_bad_body_is_refused_in_one_line_and_the_cloud_goes_on(cl
 def test_unknown_command_is_refused_with_those_there_are(cloud: LocalCloud) -> None:
     status, answer = _ask(cloud, "/_highwater/retreat", b"{}")
     assert status == 404
-    assert json.loads(answer) == {"message": "no command 'retreat'; there are status and advance"}
+    assert json.loads(answer) == {"message": "no command 'retreat'; there are status, advance and speed"}
 
 
 def test_advance_without_post_is_refused_without_denying_that_it_exists(cloud: LocalCloud) -> None:

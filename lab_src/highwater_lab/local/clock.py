@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 
 class CloudClock:
-    """Runs as real time does, or *speed* times faster, from wherever it was last moved to; it never goes back."""
+    """Runs as real time does, or *speed* times faster, from wherever it was last moved to; it never goes back.
+
+    Attributes:
+        speed: How many times faster than real time it runs.
+    """
 
     def __init__(self, speed: int = 1) -> None:
         self.speed = speed
-        self._begun = datetime.now(UTC)
-        self._ahead = timedelta(0)
+        self._since = self._origin = datetime.now(UTC)
         self._held: datetime | None = None
 
     def now(self) -> datetime:
         """The cloud's time, in UTC."""
-        return self._held or self._running() + self._ahead
+        return self._held or self._running()
 
     def second(self) -> int:
         """The cloud's time in whole seconds since 1970."""
         return int(self.now().timestamp())
-
-    def _running(self) -> datetime:
-        return self._begun + (datetime.now(UTC) - self._begun) * self.speed
 
     def hold(self, at: datetime) -> None:
         """Stand still at *at*, not before `now`, until `release`."""
@@ -34,8 +34,19 @@ class CloudClock:
     def release(self) -> None:
         """Run on from where the clock was held."""
         if self._held is not None:
-            self._ahead = max(timedelta(0), self._held - self._running())
+            self._run_from(max(self._held, self._running()))
             self._held = None
+
+    def run_at(self, speed: int) -> None:
+        """Run *speed* times faster than real time from now on."""
+        self._run_from(self.now())
+        self.speed = speed
+
+    def _running(self) -> datetime:
+        return self._origin + (datetime.now(UTC) - self._since) * self.speed
+
+    def _run_from(self, at: datetime) -> None:
+        self._since, self._origin = datetime.now(UTC), at
 
 
 class CloudTime:

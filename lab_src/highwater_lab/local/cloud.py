@@ -71,6 +71,10 @@ class CloudControl:
         """Move its clock ahead, running all that falls due on the way, in order."""
         return self._status(self._ask("advance", {"seconds": int(ahead.total_seconds())}))
 
+    def run_at(self, speed: int) -> CloudStatus:
+        """Have its clock run *speed* times faster than real time, 1 to 1,000, from now on."""
+        return self._status(self._ask("speed", {"speed": speed}))
+
     def environment(self) -> dict[str, str]:
         """The variables that point AWS's tools at it: endpoint, region, and credentials that mean nothing."""
         return {
@@ -260,3 +264,7 @@ class LocalCloud:
     def advance(self, ahead: timedelta) -> CloudStatus:
         """Move its clock ahead, running all that falls due on the way, in order."""
         return self.control.advance(ahead)
+
+    def run_at(self, speed: int) -> CloudStatus:
+        """Have its clock run *speed* times faster than real time, 1 to 1,000, from now on."""
+        return self.control.run_at(speed)

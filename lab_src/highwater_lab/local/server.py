@@ -21,6 +21,7 @@ _AUTOSCALING_PREFIX = "AnyScaleFrontendService."
 # Ten years: zone rules are guesses before that
 _LONGEST_SECONDS = 3660 * 24 * 3600
 _LONGEST_ECHO = 60
+FASTEST = 1000
 _CLOCKED_PREFIXES = (_AUTOSCALING_PREFIX, "DynamoDB_")
 Answer = tuple[int, dict[str, Any]]
 
@@ -83,15 +84,21 @@ class LocalAws:
         if command == "advance":
             if scope["method"] != "POST":
                 return 405, {"message": "advance wants POST"}
-            seconds = _seconds(body)
+            seconds = _member(body, "seconds")
             if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= _LONGEST_SECONDS:
-                got = repr(seconds)[:_LONGEST_ECHO]
+                got = _shown(seconds)
                 return 400, {"message": f"seconds must be a whole number from 0 to {_LONGEST_SECONDS}, got {got}"}
             await self.agenda.advance(timedelta(seconds=seconds))
             return 200, self._status()
+        if command == "speed":
+            speed = _member(body, "speed")
+            if not isinstance(speed, int) or isinstance(speed, bool) or not 1 <= speed <= FASTEST:
+                return 400, {"message": f"speed must be a whole number from 1 to {FASTEST}, got {_shown(speed)}"}
+            self.clock.run_at(speed)
+            return 200, self._status()
         if command == "status":
             return 200, self._status()
-        return 404, {"message": f"no command {command!r}; there are status and advance"}
+        return 404, {"message": f"no command {command!r}; there are status, advance and speed"}
 
     def _status(self) -> dict[str, Any]:
         from ministack.services import dynamodb
@@ -152,13 +159,17 @@ class LocalAws:
         return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
 
 
-def _seconds(body: bytes) -> object:
-    """The seconds that an advance asks for, whatever they are."""
+def _shown(value: object) -> str:
+    return repr(value)[:_LONGEST_ECHO]
+
+
+def _member(body: bytes, name: str) -> object:
+    """What a control request gives for a member, whatever it is."""
     try:
         document = json.loads(body)
     except ValueError:
         return None
-    return document.get("seconds") if isinstance(document, dict) else None
+    return document.get(name) if isinstance(document, dict) else None
 
 
 async def _body(receive: Any) -> bytes:
