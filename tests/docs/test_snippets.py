@@ -86,14 +86,22 @@ def test_pages_hold_no_other_kind_of_block() -> None:
     assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh"}
 
 
+def _pages_with_commands() -> list[str]:
+    return list(dict.fromkeys(snippet.page for snippet in _snippets() if snippet.language == "sh"))
+
+
 @pytest.mark.cloud
 @pytest.mark.xdist_group("cloud")
-@pytest.mark.parametrize("snippet", _of("sh"))
-def test_shell_snippet_runs_as_printed(snippet: Snippet, tmp_path: Path) -> None:
-    """All of a block in one shell; what would run these tests again or install packages is looked up instead."""
+@pytest.mark.parametrize("page", _pages_with_commands())
+def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> None:
+    """A page's blocks one after another in one shell, as a reader runs them.
+
+    What would run these tests again or install packages is looked up instead.
+    """
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    code = "".join(snippet.code for snippet in _snippets() if (snippet.page, snippet.language) == (page, "sh"))
     lines = []
-    for line in snippet.code.splitlines():
+    for line in code.splitlines():
         if line.startswith("make "):
             assert line.split()[1] in targets
         elif line.startswith("pip install "):

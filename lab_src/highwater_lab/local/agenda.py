@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from ministack.core.responses import request_scope
 
+from highwater_lab.local.alarms import Alarms
 from highwater_lab.local.autoscaling.service import AutoScaling
 from highwater_lab.local.autoscaling.tracking import TRACK_SECOND
 from highwater_lab.local.clock import CloudClock
@@ -20,9 +21,10 @@ _SHORTEST_TICK = 0.005
 class Agenda:
     """Runs what falls due for every account and region; *services* may gain members at any time."""
 
-    def __init__(self, clock: CloudClock, services: Mapping[tuple[str, str], AutoScaling]) -> None:
+    def __init__(self, clock: CloudClock, services: Mapping[tuple[str, str], AutoScaling], alarms: Alarms) -> None:
         self._clock = clock
         self._services = services
+        self._alarms = alarms
         self._ran_until = clock.now()
 
     async def follow_clock(self) -> None:
@@ -57,6 +59,7 @@ class Agenda:
                 for scope, service in self._services.items():
                     with request_scope(*scope):
                         service.track()
+                self._alarms.judge_all()
                 minute += _MINUTE
             if hold:
                 self._clock.hold(at)

@@ -35,6 +35,7 @@ class LocalAws:
         from ministack.services import cloudwatch, dynamodb
 
         from highwater_lab.local.agenda import Agenda
+        from highwater_lab.local.alarms import Alarms
         from highwater_lab.local.autoscaling.service import AutoScaling
         from highwater_lab.local.capacity.data_plane import DataPlane
         from highwater_lab.local.clock import CloudClock, CloudTime
@@ -47,12 +48,15 @@ class LocalAws:
         self._tables = Tables(self.clock.now)
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
         self._make_autoscaling = AutoScaling
-        self.agenda = Agenda(self.clock, self._autoscaling)
+        metrics = Metrics(self.clock.second)
+        alarms = Alarms(metrics, self.clock.now)
+        self.agenda = Agenda(self.clock, self._autoscaling, alarms)
         self._tables.install()
         for service in (cloudwatch, dynamodb):
             service.time = CloudTime(self.clock)
         DataPlane(self.clock.second).install()
-        Metrics(self.clock.second).install()
+        metrics.install()
+        alarms.install()
         Provisioners(self._tables, self.autoscaling).install()
 
     def autoscaling(self) -> Any:

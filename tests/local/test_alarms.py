@@ -1,0 +1,197 @@
+"""Alarms of the user's own: judged by the cloud's clock, and what they start."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import time
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from highwater_lab.local import LocalCloud
+from tests.local.world import MINUTE, World
+
+pytestmark = pytest.mark.xdist_group("cloud alarms")
+_NUMBERS = itertools.count()
+ACCOUNT, REGION = "000000000000", "us-east-1"
+HANDLER = """
+import boto3
+
+def handler(event, context):
+    boto3.client("dynamodb").put_item(
+        TableName="heard",
+        Item={"id": {"S": event["alarmData"]["alarmName"]}, "state": {"S": event["alarmData"]["state"]["value"]},
+              "time": {"S": event["time"]}, "source": {"S": event["source"]}},
+    )
+"""
+
+
+def _throttle(world: World, table: str) -> None:
+    """One write too many."""
+    fill = "x" * 300_000
+    for _ in range(3):
+        try:
+            world.dynamodb.put_item(TableName=table, Item={"id": {"S": "p"}, "fill": {"S": fill}})
+        except world.dynamodb.exceptions.ProvisionedThroughputExceededException:
+            return
+    pytest.fail("nothing was throttled")
+
+
+def _alarm(cloudwatch: Any, table: str, **more: Any) -> str:
+    name = f"throttled-{next(_NUMBERS)}"
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        Namespace="AWS/DynamoDB",
+        MetricName="WriteThrottleEvents",
+        Dimensions=[{"Name": "TableName", "Value": table}],
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanOrEqualToThreshold",
+        TreatMissingData="notBreaching",
+        **more,
+    )
+    return name
+
+
+@pytest.fixture
+def cloudwatch(cloud: LocalCloud) -> Any:
+    return cloud.client("cloudwatch")
+
+
+def _state(cloudwatch: Any, name: str) -> str:
+    return str(cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["StateValue"])
+
+
+def _soon(found: Callable[[], Any]) -> Any:
+    """What *found* answers once it does; functions run beside the clock."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if answer := found():
+            return answer
+        time.sleep(0.2)
+    pytest.fail("nothing came")
+
+
+def test_alarm_goes_off_once_the_datapoint_is_there_and_back_again(
+    cloud: LocalCloud, world: World, cloudwatch: Any
+) -> None:
+    table, other = world.table(5, 1), world.table(5, 1)
+    name, quiet = _alarm(cloudwatch, table), _alarm(cloudwatch, other)
+    _throttle(world, table)
+    cloud.advance(2 * MINUTE)
+    assert _state(cloudwatch, name) == "OK", "metrics come late"
+    cloud.advance(3 * MINUTE)
+    assert (_state(cloudwatch, name), _state(cloudwatch, quiet)) == ("ALARM", "OK")
+    cloud.advance(10 * MINUTE)
+    assert _state(cloudwatch, name) == "OK"
+    history = cloudwatch.describe_alarm_history(AlarmName=name, HistoryItemType="StateUpdate")["AlarmHistoryItems"]
+    assert {"Alarm updated from OK to ALARM", "Alarm updated from ALARM to OK"} <= {
+        item["HistorySummary"] for item in history
+    }
+
+
+def test_alarm_tells_topics_and_rules_and_starts_functions(cloud: LocalCloud, world: World, cloudwatch: Any) -> None:
+    table = world.table(5, 1)
+    sns, sqs, events, functions = (cloud.client(name) for name in ("sns", "sqs", "events", "lambda"))
+    queues = {}
+    for kind in ("topic", "rule"):
+        address = sqs.create_queue(QueueName=f"{kind}-{next(_NUMBERS)}")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=address, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        queues[kind] = (address, arn)
+    topic = sns.create_topic(Name="alarms")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queues["topic"][1])
+    pattern = {"source": ["aws.cloudwatch"], "detail": {"state": {"value": ["ALARM"]}}}
+    events.put_rule(Name="alarms", EventPattern=json.dumps(pattern))
+    events.put_targets(Rule="alarms", Targets=[{"Id": "queue", "Arn": queues["rule"][1]}])
+    world.dynamodb.create_table(
+        TableName="heard",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("heard.py", HANDLER)
+    function = functions.create_function(
+        FunctionName="hears",
+        Runtime="python3.12",
+        Role=f"arn:aws:iam::{ACCOUNT}:role/hears",
+        Handler="heard.handler",
+        Code={"ZipFile": packed.getvalue()},
+        Timeout=30,
+    )["FunctionArn"]
+    name = _alarm(cloudwatch, table, AlarmActions=[topic, function])
+    _throttle(world, table)
+    cloud.advance(5 * MINUTE)
+    assert _state(cloudwatch, name) == "ALARM"
+
+    def body(kind: str) -> Any:
+        messages = sqs.receive_message(QueueUrl=queues[kind][0]).get("Messages")
+        return json.loads(messages[0]["Body"]) if messages else None
+
+    told = json.loads(_soon(lambda: body("topic"))["Message"])
+    assert (told["AlarmName"], told["NewStateValue"], told["OldStateValue"]) == (name, "ALARM", "OK")
+    event = _soon(lambda: body("rule"))
+    assert (event["detail-type"], event["detail"]["alarmName"]) == ("CloudWatch Alarm State Change", name)
+    heard = _soon(
+        lambda: world.dynamodb.get_item(TableName="heard", Key={"id": {"S": name}}, ConsistentRead=True).get("Item")
+    )
+    assert (heard["state"]["S"], heard["source"]["S"]) == ("ALARM", "aws.cloudwatch")
+    # the event carries the cloud's time
+    assert heard["time"]["S"] > world.dynamodb.describe_table(TableName=table)["Table"]["CreationDateTime"].isoformat()
+    world.dynamodb.delete_table(TableName="heard")
+
+
+@pytest.mark.parametrize(
+    ("treatment", "periods", "needed", "state"),
+    [
+        ("notBreaching", 3, 1, "ALARM"),
+        ("notBreaching", 3, 2, "OK"),
+        ("missing", 3, 3, "ALARM"),
+        ("breaching", 3, 3, "ALARM"),
+    ],
+)
+def test_missing_datapoints_are_treated_as_asked_for(
+    cloud: LocalCloud, world: World, cloudwatch: Any, treatment: str, periods: int, needed: int, state: str
+) -> None:
+    table = world.table(5, 1)
+    _throttle(world, table)
+    name = f"missing-{next(_NUMBERS)}"
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        Namespace="AWS/DynamoDB",
+        MetricName="WriteThrottleEvents",
+        Dimensions=[{"Name": "TableName", "Value": table}],
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=periods,
+        DatapointsToAlarm=needed,
+        Threshold=0,
+        ComparisonOperator="GreaterThanThreshold",
+        TreatMissingData=treatment,
+    )
+    cloud.advance(5 * MINUTE)
+    assert _state(cloudwatch, name) == state
+
+
+def test_alarm_without_datapoints_knows_nothing(cloud: LocalCloud, cloudwatch: Any) -> None:
+    name = _alarm(cloudwatch, "nowhere", ActionsEnabled=False)
+    cloudwatch.put_metric_alarm(
+        AlarmName=f"{name}-missing",
+        Namespace="Mine",
+        MetricName="Orders",
+        Statistic="Average",
+        Period=60,
+        EvaluationPeriods=2,
+        Threshold=7,
+        ComparisonOperator="LessThanThreshold",
+    )
+    cloud.advance(5 * MINUTE)
+    assert _state(cloudwatch, name) == "OK"
+    assert _state(cloudwatch, f"{name}-missing") == "INSUFFICIENT_DATA"
