@@ -19,6 +19,7 @@ from aws_cdk import aws_iam as iam
 
 import cdk_highwater
 from highwater.core import Plan, bounds_at
+from highwater_lab.local.cloud import free_port
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import messages, new_stack
 
@@ -110,7 +111,9 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
             )
         elif not line.startswith("git clone"):
             # the AWS CLI pins a botocore of its own and cannot be in the same environment as MiniStack
-            lines.append(f"{sys.executable} -c {_BOTO3!r}" if line == "aws dynamodb list-tables" else line)
+            command = f"{sys.executable} -c {_BOTO3!r}" if line == "aws dynamodb list-tables" else line
+            # the usual port may be somebody else's here
+            lines.append(command.replace("highwater local up", f"highwater local up --port {free_port()}"))
     if not lines:
         return
     path = f"{Path(sys.executable).parent}:{ROOT / 'node_modules' / '.bin'}:{os.environ['PATH']}"

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("cloud-speed")
 WRITE = Dimension.WRITE
 FLOOR, CEILING, UNITS = 20, 900, 65
 _LATE_SECONDS = 15
-RATES = [45] * 5 + [180] * 12 + [45] * 4
+RATES = [45] * 3 + [180] * 10
 
 
 def _scaled_table(cloud: LocalCloud) -> None:

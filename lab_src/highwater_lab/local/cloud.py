@@ -18,8 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import boto3
-
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 _STARTUP = timedelta(seconds=60)
@@ -255,6 +253,9 @@ class LocalCloud:
 
     def client(self, service: str) -> Any:
         """A boto3 client of that service, talking to this cloud."""
+        # most commands need none, and it takes longer to import than they take to run
+        import boto3
+
         return boto3.client(service, **self.client_arguments())  # type: ignore[call-overload] # any service's name
 
     def status(self) -> CloudStatus:

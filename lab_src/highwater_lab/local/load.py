@@ -13,10 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import ClientError
-
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.local.cloud import CloudControl
 from highwater_lab.physics import QUANTA_PER_UNIT
@@ -119,12 +115,7 @@ class Load:
         self._traffic = traffic
         self._tell = tell
         self._threads = threads
-        # a loop of its own sends again what is throttled only where that is asked for
-        self._config = Config(
-            retries={"total_max_attempts": retries + 1, "mode": "standard"},
-            max_pool_connections=1,
-            parameter_validation=False,
-        )
+        self._attempts = retries + 1
         self._lock = threading.Lock()
         self._sums: dict[Dimension, list[int]] = {}
         self._keys = itertools.cycle(f"{number * 2_654_435_761 % 2**32:08x}" for number in range(_KEYS))
@@ -199,9 +190,10 @@ class Load:
             values = [next(self._keys) for _ in range(units if dimension is Dimension.READ else 1)]
         started = time.monotonic()
         granted = 0
+        answer: dict[str, Any]
         try:
             granted, answer = self._ask(client, key, values, dimension, units)
-        except ClientError as refused:
+        except client.exceptions.ClientError as refused:
             answer = dict(refused.response)
             if answer["Error"]["Code"] not in _THROTTLES:
                 raise
@@ -248,10 +240,18 @@ class Load:
         return names
 
     def _client(self) -> Any:
+        import boto3
+        from botocore.config import Config
+
         environment = self._control.environment()
         return boto3.client(
             "dynamodb",
-            config=self._config,
+            # what is throttled is sent again only where that is asked for
+            config=Config(
+                retries={"total_max_attempts": self._attempts, "mode": "standard"},
+                max_pool_connections=1,
+                parameter_validation=False,
+            ),
             endpoint_url=self._control.endpoint,
             region_name=environment["AWS_REGION"],
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
