@@ -23,6 +23,22 @@ class Alarm(StrEnum):
     LOW = "AlarmLow"
 
 
+@dataclass(slots=True)
+class Cooldowns:
+    """When a policy last changed capacity, in seconds, and the units that its last scale-out asked for."""
+
+    last_scale_in: int | None = None
+    last_scale_out: int | None = None
+    last_wanted: int = 0
+
+    def note(self, alarm: Alarm, at: int, wanted: int) -> None:
+        """Remember a change that was accepted."""
+        if alarm is Alarm.HIGH:
+            self.last_scale_out, self.last_wanted = at, wanted
+        else:
+            self.last_scale_in = at
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetTracking:
     """One target tracking policy of a DynamoDB target.
@@ -71,3 +87,26 @@ class TargetTracking:
         if alarm is Alarm.LOW and self.scale_in_on_highest:
             minute = max(consumed[newest + 1 - self.low_periods : newest + 1])
         return max(1, -(-minute // (self.target_percent * _PER_PERCENT)))
+
+    def decide(
+        self, consumed: Sequence[int], newest: int, units: int, bounds: tuple[int, int], cooldowns: Cooldowns, at: int
+    ) -> tuple[Alarm, int] | None:
+        """The alarm in breach at second *at*, and the units within floor and ceiling that it asks for.
+
+        `None` where no alarm is in breach, where nothing would change in its direction, and during a cooldown; a
+        scale-out larger than the last passes through its own.
+        """
+        alarm = self.alarm(consumed, newest, units)
+        if alarm is None:
+            return None
+        floor, ceiling = bounds
+        wanted = min(max(self.wanted(alarm, consumed, newest), floor), ceiling)
+        if wanted == units or (wanted > units) is not (alarm is Alarm.HIGH):
+            return None
+        if alarm is Alarm.HIGH:
+            last = cooldowns.last_scale_out
+            rests = last is not None and at < last + self.scale_out_cooldown and wanted <= cooldowns.last_wanted
+        else:
+            last = cooldowns.last_scale_in
+            rests = last is not None and at < last + self.scale_in_cooldown
+        return None if rests else (alarm, wanted)

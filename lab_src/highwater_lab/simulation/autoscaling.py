@@ -75,28 +75,18 @@ class AutoScaling:
         tracking, units = target.tracking, target.throughput.units
         if tracking is None:
             return
-        alarm = tracking.alarm(target.consumed, newest, units)
-        if alarm is None:
+        bounds = (target.floor, target.ceiling)
+        decided = tracking.decide(target.consumed, newest, units, bounds, target.cooldowns, at)
+        if decided is None:
             return
-        wanted = min(max(tracking.wanted(alarm, target.consumed, newest), target.floor), target.ceiling)
-        if wanted == units or (wanted > units) is not (alarm is Alarm.HIGH):
-            return
-        if alarm is Alarm.HIGH:
-            last = target.last_scale_out
-            if last is not None and at < last + tracking.scale_out_cooldown and wanted <= target.last_wanted:
-                return
-        elif target.last_scale_in is not None and at < target.last_scale_in + tracking.scale_in_cooldown:
-            return
+        alarm, wanted = decided
         used = target.consumed[newest] / 3600
         side = "above" if alarm is Alarm.HIGH else "below"
         line = tracking.target_percent if alarm is Alarm.HIGH else tracking.target_percent - 20
         why = f"target tracking: {used:,.0f} units/s consumed, {side} {line} % of {units:,}"
         refusal = self._table.request(at, target.index, {target.dimension: wanted}, self._pace, why)
         if refusal is None:
-            if alarm is Alarm.HIGH:
-                target.last_scale_out, target.last_wanted = at, wanted
-            else:
-                target.last_scale_in = at
+            target.cooldowns.note(alarm, at, wanted)
         elif refusal is not Refused.IN_USE:
             self._tell_refusal(at, target, refusal)
 

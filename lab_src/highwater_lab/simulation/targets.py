@@ -6,7 +6,7 @@ from array import array
 
 from highwater.core import Dimension
 from highwater_lab.physics import Cause, OnDemand, Provisioned
-from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.target_tracking import Cooldowns, TargetTracking
 
 
 class TargetState:
@@ -29,14 +29,12 @@ class TargetState:
         "capacity",
         "ceiling",
         "consumed",
+        "cooldowns",
         "dimension",
         "floor",
         "hour_peak",
         "hour_peaks",
         "index",
-        "last_scale_in",
-        "last_scale_out",
-        "last_wanted",
         "rates",
         "served",
         "throttled",
@@ -69,9 +67,7 @@ class TargetState:
         self.bounds: list[tuple[int, int, int]] = [(0, floor, ceiling)]
         self.hour_peak = throughput.units
         self.hour_peaks: list[int] = []
-        self.last_scale_in: int | None = None
-        self.last_scale_out: int | None = None
-        self.last_wanted = 0
+        self.cooldowns = Cooldowns()
         # what neither alarm minds, worked out anew when capacity changes
         self.band_units = -1
         self.band = (0, 0)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from highwater_lab.services.schedules import Expression
+from highwater_lab.services.target_tracking import Cooldowns
 
 SERVICE_NAMESPACE = "dynamodb"
 _RESOURCE = re.compile(r"table/(?P<table>[a-zA-Z0-9_.-]+)(/index/(?P<index>[a-zA-Z0-9_.-]+))?")
@@ -120,15 +121,6 @@ class PolicyRecord:
     configuration: dict[str, Any]
     alarms: list[dict[str, str]]
     created: datetime
-
-
-@dataclass(slots=True)
-class Cooldowns:
-    """When a policy last changed capacity, and to what."""
-
-    last_scale_in: datetime | None = None
-    last_scale_out: datetime | None = None
-    last_wanted: int = 0
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from highwater_lab.local.autoscaling.records import (
     TargetKey,
     TargetRecord,
 )
-from highwater_lab.local.autoscaling.tracking import newest_minute, rules_of, wanted_units
+from highwater_lab.local.autoscaling.tracking import newest_minute, rules_of
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import Alarm
 
@@ -261,7 +261,10 @@ class AutoScaling:
                 if rules is None:
                     continue
                 consumed = self._tables.consumed(target.key, newest, rules.low_periods)
-                found = wanted_units(rules, consumed, units, (target.minimum, target.maximum), target.cooldowns, now)
+                if not consumed:
+                    continue
+                bounds = (target.minimum, target.maximum)
+                found = rules.decide(consumed, len(consumed) - 1, units, bounds, target.cooldowns, int(now.timestamp()))
                 if found is not None:
                     self._follow(target, policy, *found)
 
@@ -271,12 +274,8 @@ class AutoScaling:
         if target.suspended[f"DynamicScaling{side}Suspended"]:
             return
         name = next(told["AlarmName"] for told in policy.alarms if f"-{alarm}-" in told["AlarmName"])
-        if not self._change(target.key, wanted, f"monitor alarm {name} in state ALARM triggered policy {policy.name}"):
-            return
-        if alarm is Alarm.HIGH:
-            target.cooldowns.last_scale_out, target.cooldowns.last_wanted = self._now(), wanted
-        else:
-            target.cooldowns.last_scale_in = self._now()
+        if self._change(target.key, wanted, f"monitor alarm {name} in state ALARM triggered policy {policy.name}"):
+            target.cooldowns.note(alarm, int(self._now().timestamp()), wanted)
 
     def _clamp(self, target: TargetRecord, cause: Callable[[str, int], str]) -> None:
         units = self._tables.capacity(target.key)
