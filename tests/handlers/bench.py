@@ -212,7 +212,7 @@ def running_bench() -> Iterator[tuple[Bench, dict[str, str]]]:
     """A cloud, and the variables that point the code under test at it."""
     import pytest
 
-    with LocalCloud() as cloud, pytest.MonkeyPatch.context() as environment:
+    with LocalCloud(has_instant_updates=True) as cloud, pytest.MonkeyPatch.context() as environment:
         variables = cloud.environment()
         for name, value in variables.items():
             environment.setenv(name, value)

@@ -13,7 +13,8 @@ from tests.local.world import World, client
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud() as running:
+    # what updates take is seen in test_update_times, everything else at once
+    with LocalCloud(has_instant_updates=True) as running:
         yield running
 
 

@@ -47,8 +47,14 @@ def local() -> None:
     show_default=True,
     help="How many times faster than real time its clock runs.",
 )
+@click.option(
+    "--instant-updates",
+    "has_instant_updates",
+    is_flag=True,
+    help="Changes of capacity, billing mode and warm throughput take no time.",
+)
 @_as_json
-def up(port: int, speed: int, as_json: bool) -> None:
+def up(port: int, speed: int, has_instant_updates: bool, as_json: bool) -> None:
     """Start the local cloud in the background.
 
     Prints the variables that point AWS's tools at it; set them with: eval "$(highwater local up)"
@@ -63,7 +69,8 @@ def up(port: int, speed: int, as_json: bool) -> None:
         _refuse(f"port {port} is in use; choose another with --port")
     state_folder().mkdir(parents=True, exist_ok=True)
     try:
-        process = start_process(port, state_folder() / "local-cloud.log", scratch_folder(), speed)
+        log = state_folder() / "local-cloud.log"
+        process = start_process(port, log, scratch_folder(), speed, has_instant_updates=has_instant_updates)
     except CloudError as error:
         _refuse(str(error))
     remember(Whereabouts(port, process.pid))

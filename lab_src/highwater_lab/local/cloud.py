@@ -125,10 +125,12 @@ def is_port_taken(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def start_process(port: int, log: Path, scratch: Path, speed: int = 1) -> subprocess.Popen[bytes]:
+def start_process(
+    port: int, log: Path, scratch: Path, speed: int = 1, *, has_instant_updates: bool = False
+) -> subprocess.Popen[bytes]:
     """Start the server in a session of its own, its output in *log*, and wait until it answers.
 
-    Its clock runs *speed* times faster than real time.
+    Its clock runs *speed* times faster than real time; with *has_instant_updates* changes of tables take no time.
 
     What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove.
     """
@@ -136,9 +138,10 @@ def start_process(port: int, log: Path, scratch: Path, speed: int = 1) -> subpro
         message = f"port {port} is in use; choose another"
         raise CloudError(message)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_ENDPOINT_URL")}
+    command = [sys.executable, "-m", "highwater_lab.local.server", "--port", str(port), "--speed", str(speed)]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "highwater_lab.local.server", "--port", str(port), "--speed", str(speed)],
+            [*command, "--instant-updates"] if has_instant_updates else command,
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -196,7 +199,8 @@ class LocalCloud:
     """A local cloud for the length of a `with` block, on a port of its own unless one is given.
 
     With *speed* N its clock runs N times faster than real time: what AWS does takes an N-th of its time, and capacity
-    units are for seconds of that clock.
+    units are for seconds of that clock. With *has_instant_updates* a change of a table's capacity, billing mode or warm
+    throughput is there at once, as a fast test suite may want it; by default it takes the time that AWS takes.
 
     Example: `with LocalCloud() as cloud: cloud.client("dynamodb").list_tables()`.
     """
@@ -204,6 +208,7 @@ class LocalCloud:
     port: int = 0
     log: Path | None = None
     speed: int = 1
+    has_instant_updates: bool = False
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _scratch: Any = field(default=None, repr=False)
 
@@ -213,7 +218,10 @@ class LocalCloud:
         self._scratch = tempfile.TemporaryDirectory(prefix="highwater-local-", ignore_cleanup_errors=True)
         try:
             folder = Path(self._scratch.name)
-            self._process = start_process(self.port, self.log or folder / "server.log", folder, self.speed)
+            log = self.log or folder / "server.log"
+            self._process = start_process(
+                self.port, log, folder, self.speed, has_instant_updates=self.has_instant_updates
+            )
         except CloudError:
             self._scratch.cleanup()
             raise

@@ -167,7 +167,8 @@ class Provisioners:
         def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
             before, after = _indexed(kind, copy.deepcopy(old)), _indexed(kind, copy.deepcopy(new))
             changed = _align_index_throughput(before, after)
-            created = own(physical_id, before, after, stack, *rest)
+            with self._tables.waiting():
+                created = own(physical_id, before, after, stack, *rest)
             for index, throughput in changed.items():
                 update = {"Update": {"IndexName": index, "ProvisionedThroughput": throughput}}
                 self._call_update({"TableName": created[0], "GlobalSecondaryIndexUpdates": [update]})
@@ -242,7 +243,8 @@ class Provisioners:
         _called(service.put_policy, key, f"{name}-{dimension.lower()}", "TargetTrackingScaling", tracking)
 
     def _call_update(self, request: Properties) -> None:
-        status, _, body = self._tables.update(request)
+        with self._tables.waiting():
+            status, _, body = self._tables.update(request)
         if status >= 400:
             answer = json.loads(body)
             raise ValueError(answer.get("message") or answer.get("Message") or str(answer))

@@ -29,7 +29,7 @@ Answer = tuple[int, dict[str, Any]]
 class LocalAws:
     """The ASGI application: control requests, Application Auto Scaling, and everything else to MiniStack."""
 
-    def __init__(self, speed: int = 1) -> None:
+    def __init__(self, speed: int = 1, *, has_instant_updates: bool = False) -> None:
         # MiniStack reads its settings when it is first imported, so `main` sets them before this runs
         from ministack.app import app as ministack_app
         from ministack.services import cloudwatch, dynamodb
@@ -42,10 +42,11 @@ class LocalAws:
         from highwater_lab.local.metrics import Metrics
         from highwater_lab.local.provisioners import Provisioners
         from highwater_lab.local.tables import Tables
+        from highwater_lab.services.timing import Timing
 
         self._ministack = ministack_app
         self.clock = CloudClock(speed)
-        self._tables = Tables(self.clock.now)
+        self._tables = Tables(self.clock.now, Timing.instant_updates() if has_instant_updates else Timing())
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
         self._make_autoscaling = AutoScaling
         metrics = Metrics(self.clock.second)
@@ -196,7 +197,7 @@ def _bindings(port: int) -> list[str]:
     return [*bindings, f"[::1]:{port}"]
 
 
-async def serve(port: int, speed: int = 1) -> None:
+async def serve(port: int, speed: int = 1, *, has_instant_updates: bool = False) -> None:
     """Serve until told to end by a signal."""
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
@@ -211,7 +212,7 @@ async def serve(port: int, speed: int = 1) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    aws = LocalAws(speed)
+    aws = LocalAws(speed, has_instant_updates=has_instant_updates)
     clock = asyncio.create_task(aws.agenda.follow_clock())
     try:
         await hypercorn_serve(aws, config, shutdown_trigger=stop.wait)
@@ -224,6 +225,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m highwater_lab.local.server", description=__doc__)
     parser.add_argument("--port", type=int, required=True, help="port on loopback to listen on")
     parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
+    parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
     given = parser.parse_args(arguments)
     port = given.port
     # MiniStack's settings; listeners other than this one stay off
@@ -237,7 +239,7 @@ def main(arguments: list[str] | None = None) -> int:
         AWS_SECRET_ACCESS_KEY="test",  # noqa: S106 - the local cloud takes any
     )
     os.environ.pop("AWS_ENDPOINT_URL", None)
-    asyncio.run(serve(port, given.speed))
+    asyncio.run(serve(port, given.speed, has_instant_updates=given.instant_updates))
     # worker threads of finished Lambdas must not keep the process
     sys.stdout.flush()
     os._exit(0)

@@ -23,6 +23,12 @@ class Timing:
             of 30 to 37 s in the same samples and in measurements.
         direct_update: The same by a direct call: 1.0 to 2.3 s measured.
         growth: Where partitions have to be added; not documented, a warm-up was measured at 272 to 514 s.
+        to_on_demand: A table's first switch from provisioned capacity: 129 to 172 s measured.
+        to_on_demand_again: The same for a table that was on demand before: 4.1 to 5.1 s measured.
+        to_provisioned: The way back: 55 to 98 s measured.
+        to_provisioned_with_indexes: The same for a table with an index: 83 to 113 s measured.
+        warm_up: From a call for warm throughput that needs more partitions to its value: 272 to 514 s measured.
+        warm_up_again: The same where the partitions are there: 2 s measured.
         heat_split_minutes: Whole minutes for which a partition is at its limit before it is split: "in the order of
             minutes" (Amazon DynamoDB, USENIX ATC 2022, section 4.4).
     """
@@ -33,7 +39,28 @@ class Timing:
     autoscaling_update: int = 35
     direct_update: int = 2
     growth: int = 300
+    to_on_demand: int = 150
+    to_on_demand_again: int = 5
+    to_provisioned: int = 77
+    to_provisioned_with_indexes: int = 98
+    warm_up: int = 400
+    warm_up_again: int = 2
     heat_split_minutes: int = 10
+
+    @classmethod
+    def instant_updates(cls) -> Timing:
+        """What is asked of a table is there at once; metrics and alarms are as late as ever."""
+        return cls(
+            autoscaling_update=0,
+            direct_update=0,
+            growth=0,
+            to_on_demand=0,
+            to_on_demand_again=0,
+            to_provisioned=0,
+            to_provisioned_with_indexes=0,
+            warm_up=0,
+            warm_up_again=0,
+        )
 
     def pace(self, *, by_autoscaling: bool) -> Pace:
         """What UpdateTable takes, by who calls it."""

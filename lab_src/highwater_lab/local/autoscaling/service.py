@@ -38,6 +38,10 @@ class Tables(Protocol):
         """Provisioned units per second, `None` where no such provisioned resource is."""
         ...
 
+    def is_changing(self, key: TargetKey) -> bool:
+        """Whether a change of the capacity of the target's resource is under way."""
+        ...
+
     def set_capacity(self, key: TargetKey, units: int) -> None:
         """Change provisioned units; raises `ServiceError` as UpdateTable does."""
         ...
@@ -254,7 +258,8 @@ class AutoScaling:
             if not target.policies:
                 continue
             units = self._tables.capacity(target.key)
-            if units is None:
+            # what is being changed is left alone: alarms still ask for it in the next minute
+            if units is None or self._tables.is_changing(target.key):
                 continue
             for policy in target.policies.values():
                 rules = rules_of(policy)

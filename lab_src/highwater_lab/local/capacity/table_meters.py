@@ -35,8 +35,19 @@ class _ResourceMeters:
     is_on_demand: bool
     partitions: Partitions
     meters: dict[Dimension, Meter]
-    # provisioned units to come, and when they are there
+    # provisioned units to come, and when they are there; in the order of the times
     coming: list[tuple[int, dict[Dimension, int]]] = field(default_factory=list)
+    # when a mark rises without them
+    warmer_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSwitch:
+    """A switch of the billing mode under way: when it is there, and the mode and its summary until then."""
+
+    at: int
+    is_on_demand: bool
+    summary: Document
 
 
 class TableMeters:
@@ -46,6 +57,8 @@ class TableMeters:
         begun: The second in which measuring began.
         published: The last minute that CloudWatch was told of.
         throttled_requests: Requests refused, by minute and operation.
+        was_on_demand: Whether the table ever was.
+        switch: The switch of the billing mode that is under way.
     """
 
     def __init__(self, table: Document, second: int) -> None:
@@ -54,6 +67,26 @@ class TableMeters:
         self.published = second // 60 - 1
         self._resources: dict[str | None, _ResourceMeters] = {}
         self.throttled_requests: dict[int, dict[str, int]] = {}
+        self.was_on_demand = is_on_demand(table)
+        self.switch: ModeSwitch | None = None
+
+    def is_on_demand(self, second: int) -> bool:
+        """Whether the table is billed by request then: a new mode comes into force in its time."""
+        if self.switch is not None and self.switch.at <= second:
+            self.switch = None
+        return is_on_demand(self._table) if self.switch is None else self.switch.is_on_demand
+
+    def units(self, index: str | None, second: int) -> dict[Dimension, int]:
+        """Provisioned units in force, 0 on demand."""
+        meters = self.of(index, second)
+        if self._resources[index].is_on_demand:
+            return dict.fromkeys(Dimension, 0)
+        return {dimension: meter.throughput.units for dimension, meter in meters.items()}
+
+    def is_changing(self, index: str | None, second: int) -> bool:
+        """Whether provisioned units or a billing mode are still to come into force."""
+        self.of(index, second)
+        return bool(self._resources[index].coming) or self.switch is not None
 
     def each(self, second: int) -> Iterator[tuple[str | None, Dimension, Meter]]:
         """Every meter of the table and its indexes, with the time until *second* passed."""
@@ -66,7 +99,7 @@ class TableMeters:
         """The meters of the table (`None`) or of an index, with the time until *second* passed."""
         record = self._record(index)
         found = self._resources.get(index)
-        has_no_capacity = is_on_demand(self._table)
+        has_no_capacity = self.is_on_demand(second)
         if found is None or found.is_on_demand is not has_no_capacity:
             found = self._resources[index] = self._make(record, index, has_no_capacity, second, found)
         while found.coming and found.coming[0][0] <= second:
@@ -74,23 +107,53 @@ class TableMeters:
             for dimension, meter in found.meters.items():
                 meter.pass_to(at)
                 meter.resize(units[dimension])
-            self._grow(found, record)
+            self._grow(found, record, at)
+        if found.warmer_at is not None and found.warmer_at <= second:
+            found.warmer_at = None
+            self._grow(found, record, second)
         for meter in found.meters.values():
             meter.pass_to(second)
         return found.meters
 
-    def announce(self, index: str | None, second: int, pace: Pace) -> None:
-        """Have the capacity that was just provisioned come into force in the time that an update takes."""
+    def announce(self, index: str | None, second: int, pace: Pace) -> int:
+        """Have the capacity that was just asked for come into force in the time that an update takes; when it will."""
         record = self._record(index)
         self.of(index, second)
         found = self._resources[index]
-        if found.is_on_demand:
-            return
+        if found.is_on_demand or is_on_demand(self._table):
+            return second if self.switch is None else self.switch.at
         units = _provisioned(record)
-        needed = partitions_for(units[Dimension.READ], units[Dimension.WRITE])
-        takes = pace.update_seconds if needed <= found.partitions.count else pace.growth_seconds
+        takes = pace.update_seconds if self._has_room(found, units) else pace.growth_seconds
         last = found.coming[-1][0] if found.coming else 0
-        found.coming.append((max(second + takes, last), units))
+        at = max(second + takes, last)
+        found.coming.append((at, units))
+        return at
+
+    def has_earlier_changes(self, index: str | None) -> bool:
+        """Whether the last change announced waits for another."""
+        return len(self._resources[index].coming) > 1
+
+    def announce_mode(self, second: int, at: int, summary: Document) -> None:
+        """Have the billing mode that was just asked for come into force at *at*; until then *summary* is told."""
+        was_on_demand = summary.get("BillingMode") == "PAY_PER_REQUEST"
+        self.was_on_demand = self.was_on_demand or was_on_demand or is_on_demand(self._table)
+        if at > second:
+            self.switch = ModeSwitch(at, was_on_demand, summary)
+        for resource in self._resources.values():
+            # what was under way is not, whatever the mode
+            resource.coming.clear()
+
+    def announce_warmth(self, index: str | None, warm: Mapping[str, int], second: int, takes: tuple[int, int]) -> int:
+        """When the mark may rise to *warm*: after the first of *takes* where partitions are there, else the second."""
+        self.of(index, second)
+        found = self._resources[index]
+        has_room = self._has_room(found, {dimension: warm[dimension] for dimension in Dimension})
+        at = second + (takes[0] if has_room else takes[1])
+        found.warmer_at = max(at, found.warmer_at or 0)
+        return at
+
+    def _has_room(self, resource: _ResourceMeters, units: Mapping[Dimension, int]) -> bool:
+        return partitions_for(units[Dimension.READ], units[Dimension.WRITE]) <= resource.partitions.count
 
     def partitions(self, index: str | None, second: int) -> Partitions:
         """The partitions of a resource."""
@@ -145,7 +208,7 @@ class TableMeters:
         units = _provisioned(record)
         if has_no_capacity:
             most = (record.get("OnDemandThroughput") or {}) if index is None else {}
-            warm = self._warm(index)
+            warm = self._warm(index, second)
             count = partitions_for(warm[Dimension.READ], warm[Dimension.WRITE])
             partitions = before.partitions if before else Partitions(count, _EVEN)
             throughput: dict[Dimension, Provisioned | OnDemand] = {
@@ -163,24 +226,24 @@ class TableMeters:
                 meter.consumed, meter.requests = old.consumed, old.requests
                 meter.throttled, meter.events = old.throttled, old.events
         made = _ResourceMeters(has_no_capacity, partitions, meters)
-        self._grow(made, record)
+        self._grow(made, record, second)
         return made
 
-    def _grow(self, resource: _ResourceMeters, record: Document) -> None:
+    def _grow(self, resource: _ResourceMeters, record: Document, second: int) -> None:
         """As many partitions as the highest capacity ever asks for."""
-        warm = self._warm(None if record is self._table else record["IndexName"])
+        warm = self._warm(None if record is self._table else record["IndexName"], second)
         needed = partitions_for(warm[Dimension.READ], warm[Dimension.WRITE])
         if needed > resource.partitions.count:
             resource.partitions.grow(needed)
 
-    def _warm(self, index: str | None) -> dict[Dimension, int]:
-        warm = state_of(self._table, index).warm
-        if is_on_demand(self._table):
-            return {
-                Dimension.READ: max(warm["read"], ON_DEMAND_WARM_READ_UNITS),
-                Dimension.WRITE: max(warm["write"], ON_DEMAND_WARM_WRITE_UNITS),
-            }
-        return {Dimension.READ: warm["read"], Dimension.WRITE: warm["write"]}
+    def _warm(self, index: str | None, second: int) -> dict[Dimension, int]:
+        warm = state_of(self._table, index).warm_at(second)
+        least = (
+            {Dimension.READ: ON_DEMAND_WARM_READ_UNITS, Dimension.WRITE: ON_DEMAND_WARM_WRITE_UNITS}
+            if self.is_on_demand(second)
+            else dict.fromkeys(Dimension, 0)
+        )
+        return {dimension: max(warm[dimension], least[dimension]) for dimension in Dimension}
 
 
 def _parts(charge: Charge) -> Iterator[tuple[str | None, int]]:

@@ -1,0 +1,164 @@
+"""What changes of a table take, what is told meanwhile, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from highwater_lab.local import LocalCloud
+from tests.local.world import READ, WRITE, World, refused, units, warmth, world_of
+
+pytestmark = pytest.mark.xdist_group("cloud-update-times")
+_ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST"}
+
+
+@pytest.fixture(scope="module")
+def faithful() -> Iterator[LocalCloud]:
+    with LocalCloud() as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def world(faithful: LocalCloud) -> Iterator[World]:
+    with world_of(faithful) as made:
+        yield made
+        made.cloud.advance(timedelta(minutes=20))
+        made.forget()
+
+
+def _states(world: World, table: str, seconds: list[int]) -> list[Any]:
+    """Status and capacity after so many seconds each, counted from now; the machine may take one more."""
+    seen, passed = [], 0
+    for at in seconds:
+        world.cloud.advance(timedelta(seconds=at - passed))
+        passed = at
+        seen.append((world.described(table)["TableStatus"], world.capacity(table)))
+    return seen
+
+
+def _in_use(table: str, index: str | None = None) -> str:
+    subject = "Table" if index is None else "Index"
+    where = f"Table: {table}" + (f" Index: {index}" if index else "")
+    return f"Attempt to change a resource which is still in use: {subject} IOPS are currently being updated. {where}"
+
+
+def test_raise_below_the_mark_is_there_after_two_seconds_and_by_auto_scaling_after_half_a_minute(world: World) -> None:
+    table = world.table(40, 41, WarmThroughput=warmth(900, 901))
+    world.change(table, 52, 53)
+    assert _states(world, table, [0, 4]) == [("UPDATING", (40, 41)), ("ACTIVE", (52, 53))]
+    world.register(f"table/{table}", 61, 99, dim=WRITE)
+    assert _states(world, table, [0, 30, 40]) == [
+        ("UPDATING", (52, 53)),
+        ("UPDATING", (52, 53)),
+        ("ACTIVE", (52, 61)),
+    ]
+
+
+def test_raise_that_adds_partitions_takes_minutes_and_so_long_the_mark_is_the_old_one(world: World) -> None:
+    table = world.table(40, 41)
+    world.change(table, 40, 5000)
+    assert _states(world, table, [0, 290]) == [("UPDATING", (40, 41))] * 2
+    assert world.warm(table) == (40, 41)
+    assert _states(world, table, [15]) == [("ACTIVE", (40, 5000))]
+    assert world.warm(table) == (40, 5000)
+
+
+def test_table_being_changed_refuses_changes_of_capacity_mode_and_deletion_and_takes_others(world: World) -> None:
+    table = world.table(40, 41)
+    world.change(table, 40, 5000)
+    with refused("ResourceInUseException", _in_use(table)):
+        world.change(table, 40, 4000)
+    with refused("ResourceInUseException", _in_use(table)):
+        world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
+    with refused("ResourceInUseException", _in_use(table)):
+        world.dynamodb.delete_table(TableName=table)
+    world.dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
+
+
+def test_index_being_changed_leaves_its_table_active(world: World) -> None:
+    table = world.table(40, 41, {"by-city": (60, 61)}, WarmThroughput=warmth(900, 901))
+    world.change(table, 72, 3000, index="by-city")
+    assert world.described(table)["TableStatus"] == "ACTIVE"
+    assert world.described(table, "by-city")["IndexStatus"] == "UPDATING"
+    with refused("ResourceInUseException", _in_use(table, "by-city")):
+        world.change(table, 73, 74, index="by-city")
+    world.change(table, 50, 51)
+    world.cloud.advance(timedelta(seconds=310))
+    assert (world.capacity(table), world.capacity(table, "by-city")) == ((50, 51), (72, 3000))
+
+
+def test_answer_of_an_update_shows_the_old_values_and_counter(world: World) -> None:
+    table = world.table(40, 41)
+    answer = world.dynamodb.update_table(TableName=table, ProvisionedThroughput=units(31, 32))["TableDescription"]
+    throughput = answer["ProvisionedThroughput"]
+    assert answer["TableStatus"] == "UPDATING"
+    assert (throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]) == (40, 41)
+    assert throughput["NumberOfDecreasesToday"] == 0
+    world.cloud.advance(timedelta(seconds=4))
+    assert (world.capacity(table), world.decreases(table)) == ((31, 32), 1)
+
+
+def test_auto_scaling_that_raises_both_dimensions_does_one_after_the_other(world: World) -> None:
+    table = world.table(40, 41, WarmThroughput=warmth(900, 901))
+    world.register(f"table/{table}", 62, 99, dim=READ)
+    world.register(f"table/{table}", 63, 99, dim=WRITE)
+    assert [activity["StatusCode"] for activity in world.activities(f"table/{table}")] == ["Successful"] * 2
+    world.cloud.advance(timedelta(seconds=40))
+    assert world.capacity(table) == (62, 63)
+
+
+def test_first_switch_to_on_demand_takes_minutes_the_next_seconds_and_the_way_back_a_minute(world: World) -> None:
+    table = world.table(40, 41)
+    world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
+    assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
+    assert _states(world, table, [0, 140, 155]) == [("UPDATING", (40, 41))] * 2 + [("ACTIVE", (0, 0))]
+    assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert world.warm(table) == (12000, 4000)
+
+    world.dynamodb.update_table(TableName=table, BillingMode="PROVISIONED", ProvisionedThroughput=units(55, 56))
+    assert world.described(table)["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert _states(world, table, [0, 70, 85]) == [("UPDATING", (0, 0))] * 2 + [("ACTIVE", (55, 56))]
+
+    world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
+    assert _states(world, table, [0, 7]) == [("UPDATING", (55, 56)), ("ACTIVE", (0, 0))]
+
+
+def test_table_on_its_way_to_on_demand_still_runs_out_of_its_capacity(world: World) -> None:
+    table = world.table(1, 1)
+    item = {"id": {"S": "key"}, "fill": {"S": "x" * 100_000}}
+    world.cloud.advance(timedelta(minutes=10))
+    world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
+    throttled = world.dynamodb.exceptions.ProvisionedThroughputExceededException
+
+    def put_until_throttled() -> int:
+        for count in range(8):
+            try:
+                world.dynamodb.put_item(TableName=table, Item=item)
+            except throttled:
+                return count
+        return 8
+
+    # each asks for 98 of the 300 units that a bucket of one unit holds; the last one overdraws it
+    assert put_until_throttled() < 8
+    world.cloud.advance(timedelta(seconds=155))
+    assert put_until_throttled() == 8
+
+
+def test_warm_up_that_adds_partitions_takes_minutes_and_leaves_the_table_active(world: World) -> None:
+    table = world.table(40, 41)
+    world.update(table, {None: {"WarmThroughput": warmth(9000, 3000)}})
+    assert world.described(table)["TableStatus"] == "ACTIVE"
+    assert world.described(table)["WarmThroughput"] == warmth(40, 41) | {"Status": "UPDATING"}
+    with refused("ResourceInUseException", _in_use(table)):
+        world.dynamodb.delete_table(TableName=table)
+    # what has to be added anyway for capacity is there no sooner
+    world.cloud.advance(timedelta(seconds=390))
+    assert world.warm(table) == (40, 41)
+    world.cloud.advance(timedelta(seconds=15))
+    assert world.described(table)["WarmThroughput"] == warmth(9000, 3000) | {"Status": "ACTIVE"}
+    world.change(table, 9000, 3000)
+    world.cloud.advance(timedelta(seconds=4))
+    assert world.capacity(table) == (9000, 3000)
