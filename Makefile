@@ -57,6 +57,10 @@ benchmark-synth: setup ## Synth time against hand-written resources (offline, fr
 benchmark-local: setup ## What metering costs the local cloud, beside plain MiniStack (offline, free; two minutes)
 	@$(BIN)/python -m benchmarks.local_cloud
 
+.PHONY: benchmark-day
+benchmark-day: setup ## A day of auto scaling in the local cloud, beside the simulator (offline, free; three minutes)
+	@$(BIN)/python -m benchmarks.local_day
+
 .PHONY: figures
 figures: setup ## The article's figures beside the simulator's, as pictures in docs/ (offline, free)
 	@$(BIN)/python -m benchmarks.figures

@@ -47,6 +47,8 @@ POLICIES = (
     "trek10",
     "throttle-aware-lambda",
     "step-cron",
+    "highwater-floor",
+    "highwater-direct",
     "clairvoyant",
 )
 # what a user could run all day: the share of demand that native-70 throttles of it

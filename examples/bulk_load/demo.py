@@ -47,6 +47,11 @@ MOMENTS = (
 )
 
 
+_DEPLOY_SPEED = 20
+# a table takes five to nine minutes for a higher mark, which the deploy does not wait for
+_WARM_UP = timedelta(minutes=10)
+
+
 @dataclass(frozen=True, slots=True)
 class Deployed:
     """What the deploy made, and what it was made from."""
@@ -75,9 +80,13 @@ class Demo:
         with tempfile.TemporaryDirectory(prefix="highwater-demo-") as folder:
             out = Path(folder) / "cdk.out"
             self._cdk("synthesize", "synth", "--quiet", "--output", str(out))
+            # AWS changes a table in half a minute, and the deploy waits for it
+            self._cloud.run_at(_DEPLOY_SPEED)
             self._cdk("bootstrap the local cloud", "bootstrap", "--app", str(out))
             self._cdk(f"deploy {STACK}", "deploy", "--app", str(out), "--require-approval", "never", STACK)
+            self._cloud.run_at(1)
             deployed = self._find(out)
+        self._cloud.advance(_WARM_UP)
         self._show_table(deployed)
         self._show_targets(deployed)
         self._show_actions(deployed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.local_day import run_day
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport
@@ -95,3 +96,13 @@ def test_load_sent_at_twenty_times_the_speed_meets_what_the_simulator_says() -> 
     for (at, units), (got, when) in zip(changes, seen[1:], strict=True):
         assert abs((when - traffic.start).total_seconds() - at) <= 60
         assert got == pytest.approx(units, rel=0.05)
+
+
+def test_hours_of_auto_scaling_at_six_hundred_times_the_speed_are_billed_as_the_simulator_bills_them() -> None:
+    # the whole day is `make benchmark-day`; these have a surge, its throttles and its decrease
+    day = run_day(600, 4)
+    if day.late_seconds > _LATE_SECONDS * 4:
+        day = run_day(600, 4)
+    assert day.agrees, day
+    assert day.local.decreases >= 1
+    assert day.local.throttled == pytest.approx(day.simulated.throttled, rel=0.2)

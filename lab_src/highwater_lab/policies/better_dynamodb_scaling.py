@@ -10,7 +10,7 @@ from highwater_lab.policies.policy import Policy
 from highwater_lab.services.target_tracking import TargetTracking
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, SeenTarget, Update
+    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
     from highwater_lab.simulation.setup import TableSetup
     from highwater_lab.traffic.series import Traffic
 
@@ -36,14 +36,14 @@ class BetterDynamodbScaling(Policy):
             lambda target: replace(target, tracking=tracking, actions=(), is_scaled=True)
         )
 
-    def poll(self, seen: Seen, update: Update) -> None:
+    def poll(self, seen: Seen, calls: Calls) -> None:
         """Up to the highest minute of the last five that was asked for, over the target utilization."""
         for resource in seen.resources:
             for target in resource.targets:
                 if target.dimension in self._dimensions and not resource.is_busy(seen.now):
                     wanted = self._wanted(seen, target, resource.last_decrease)
                     if wanted != target.units:
-                        update(resource.index, {target.dimension: wanted})
+                        calls.update_table(resource.index, {target.dimension: wanted})
 
     def _wanted(self, seen: Seen, target: SeenTarget, last_decrease: int | None) -> int:  # noqa: ARG002
         return max(target.units, self._asked(target))

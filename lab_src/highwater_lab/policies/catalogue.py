@@ -13,6 +13,7 @@ from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.policies.dynamic_dynamodb import DynamicDynamodb
 from highwater_lab.policies.dynamodb_lambda_autoscale import DynamodbLambdaAutoscale
 from highwater_lab.policies.fixed import Fixed
+from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.policies.native import Native
 from highwater_lab.policies.on_demand import OnDemandMode
 from highwater_lab.policies.policy import Declared, Policy
@@ -41,6 +42,8 @@ _PLAIN: Final[dict[str, Callable[[], Policy]]] = {
         Sprkem,
         ThrottleAwareLambda,
         StepCron,
+        HighwaterFloor,
+        HighwaterDirect,
     )
     if made is not Fixed
 } | {"fixed": Fixed, "native": Native}

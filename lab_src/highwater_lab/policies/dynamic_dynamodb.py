@@ -10,7 +10,7 @@ from highwater_lab.physics import Refused
 from highwater_lab.policies.policy import Poller
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, SeenTarget, Update
+    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _UPPER_PERCENT, _LOWER_PERCENT = 90, 30
 _STEP_PERCENT = 50
@@ -24,17 +24,17 @@ class DynamicDynamodb(Poller):
     period_seconds = 300
     metrics_per_target = 2
 
-    def poll(self, seen: Seen, update: Update) -> None:
+    def poll(self, seen: Seen, calls: Calls) -> None:
         """Up above 90 %, down below 30 % unless idle; one call per resource, increases alone if that is refused."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
                 continue
             wanted = {t.dimension: self._wanted(seen, t) for t in resource.targets}
             changed = {t.dimension: wanted[t.dimension] for t in resource.targets if wanted[t.dimension] != t.units}
-            if changed and update(resource.index, changed) is Refused.DECREASES:
+            if changed and calls.update_table(resource.index, changed) is Refused.DECREASES:
                 rises = {t.dimension: wanted[t.dimension] for t in resource.targets if wanted[t.dimension] > t.units}
                 if rises:
-                    update(resource.index, rises)
+                    calls.update_table(resource.index, rises)
 
     def _wanted(self, seen: Seen, target: SeenTarget) -> int:
         window = target.consumed(5, skip=seen.minutes_hidden(10))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from highwater_lab.policies.policy import Poller
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, SeenResource, SeenTarget, Update
+    from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
 _LATE = 23 * _HOUR + 1_800
@@ -22,7 +22,7 @@ class DynamodbLambdaAutoscale(Poller):
     period_seconds = 60
     metrics_per_target = 2
 
-    def poll(self, seen: Seen, update: Update) -> None:
+    def poll(self, seen: Seen, calls: Calls) -> None:
         """One call per resource for both dimensions."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
@@ -33,7 +33,7 @@ class DynamodbLambdaAutoscale(Poller):
                 if wanted != target.units:
                     changed[target.dimension] = wanted
             if changed:
-                update(resource.index, changed)
+                calls.update_table(resource.index, changed)
 
     def _wanted(self, now: int, resource: SeenResource, target: SeenTarget) -> int:
         window = target.consumed(5)

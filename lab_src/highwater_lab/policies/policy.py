@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, Update
+    from highwater_lab.simulation.seen import Calls, Seen
     from highwater_lab.simulation.setup import TableSetup
     from highwater_lab.traffic.series import Traffic
 
@@ -17,20 +17,24 @@ class Policy:
         name: As people ask for it: `native:70`.
         source: Where the algorithm and its defaults come from.
         period_seconds: How often `poll` is called, `None` for never.
-        metrics_per_target: Metrics that one poll asks CloudWatch for, per target.
+        offset_seconds: How long after each whole period; by default at it.
+        metrics_per_target: Metrics that one poll asks CloudWatch for, per target, unless it says how many it did.
+        alarms_per_target: CloudWatch alarms of its own, beside those of target tracking.
     """
 
     name = "declared"
     source = "the template: windows, target tracking, limits"
     period_seconds: int | None = None
+    offset_seconds = 0
     metrics_per_target = 0
+    alarms_per_target = 0
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002 - some look ahead
         """The table as this policy has it before the start."""
         return setup
 
-    def poll(self, seen: Seen, update: Update) -> None:
-        """Look at the table and change it."""
+    def poll(self, seen: Seen, calls: Calls) -> int | None:
+        """Look at the table and change it; may answer how many metrics it asked for."""
 
 
 class Poller(Policy):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from highwater_lab.policies.policy import Poller
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, SeenResource, SeenTarget, Update
+    from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
 _BUFFER_UNITS = 5
@@ -24,7 +24,7 @@ class Sprkem(Poller):
     period_seconds = 60
     metrics_per_target = 1
 
-    def poll(self, seen: Seen, update: Update) -> None:
+    def poll(self, seen: Seen, calls: Calls) -> None:
         """One call per resource for both dimensions."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
@@ -35,7 +35,7 @@ class Sprkem(Poller):
                 if wanted != target.units:
                     changed[target.dimension] = wanted
             if changed:
-                update(resource.index, changed)
+                calls.update_table(resource.index, changed)
 
     def _wanted(self, now: int, resource: SeenResource, target: SeenTarget) -> int:
         window = target.consumed(2)

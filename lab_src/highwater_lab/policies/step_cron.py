@@ -8,7 +8,7 @@ from highwater.core import Dimension
 from highwater_lab.policies.policy import Poller
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, SeenTarget, Update
+    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
 _EARLY = 6 * _HOUR
@@ -28,7 +28,7 @@ class StepCron(Poller):
     def __init__(self) -> None:
         self._base: dict[tuple[str | None, Dimension], int] = {}
 
-    def poll(self, seen: Seen, update: Update) -> None:
+    def poll(self, seen: Seen, calls: Calls) -> None:
         """One call per resource for both dimensions."""
         is_early = seen.now % _DAY < _EARLY
         for resource in seen.resources:
@@ -39,7 +39,7 @@ class StepCron(Poller):
                 if wanted != target.units:
                     changed[target.dimension] = wanted
             if changed and not resource.is_busy(seen.now):
-                update(resource.index, changed)
+                calls.update_table(resource.index, changed)
 
     def _wanted(self, target: SeenTarget, base: int, is_early: bool) -> int:
         window = target.consumed(5)

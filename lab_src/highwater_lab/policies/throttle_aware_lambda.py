@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from highwater_lab.policies.policy import Poller
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, SeenTarget, Update
+    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _TARGET, _BUFFERED_TARGET = 0.8, 0.6
 _LOW_INCREASE, _HIGH_INCREASE = 200, 1_000
@@ -26,7 +26,7 @@ class ThrottleAwareLambda(Poller):
     period_seconds = 300
     metrics_per_target = 2
 
-    def poll(self, seen: Seen, update: Update) -> None:
+    def poll(self, seen: Seen, calls: Calls) -> None:
         """One call per resource for both dimensions."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
@@ -37,7 +37,7 @@ class ThrottleAwareLambda(Poller):
                 if wanted != target.units:
                     changed[target.dimension] = wanted
             if changed:
-                update(resource.index, changed)
+                calls.update_table(resource.index, changed)
 
     def _wanted(self, target: SeenTarget) -> int:
         window, throttles = target.consumed(5), target.throttled(5)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from highwater_lab.policies.policy import Poller
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Seen, SeenTarget, Update
+    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _DOWN_EVERY = 6 * 3_600
 _PADDING = 10
@@ -21,7 +21,7 @@ class Trek10(Poller):
     period_seconds = 60
     metrics_per_target = 1
 
-    def poll(self, seen: Seen, update: Update) -> None:
+    def poll(self, seen: Seen, calls: Calls) -> None:
         """One call per resource for both dimensions."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
@@ -34,7 +34,7 @@ class Trek10(Poller):
                 if wanted != target.units:
                     changed[target.dimension] = wanted
             if changed:
-                update(resource.index, changed)
+                calls.update_table(resource.index, changed)
 
     def _wanted(self, target: SeenTarget, is_time_to_lower: bool) -> int:
         consumed = max(target.consumed(5), default=0)

@@ -23,7 +23,7 @@ class Bill:
         seconds: How long it was.
         provisioned: Capacity, each hour at its highest provisioned value.
         on_demand: Request units, for what was consumed.
-        alarms: Of target tracking.
+        alarms: Of target tracking and of a scaler.
         metrics: That a scaler asked for.
         warm_up: Once, for raising the high-water mark ahead.
     """
@@ -65,22 +65,26 @@ def bill(
     hours: int,
     seconds: int,
     policies: int,
+    alarms: int = 0,
     metrics_requested: int,
     is_infrequent_access: bool,
     warm_up: float,
 ) -> Bill:
-    """The bill for hourly peaks of provisioned units, or for the units requested on demand."""
+    """The bill for hourly peaks of provisioned units, or for the units requested on demand.
+
+    *policies* are target tracking policies, each with its alarms; *alarms* are beside those.
+    """
     factor = prices.infrequent_access_factor if is_infrequent_access else 1.0
     provisioned = sum(prices.unit_hour(dimension) * sum(hourly) for dimension, hourly in peaks)
     on_demand = sum(prices.on_demand_million(dimension) * units / 1e6 for dimension, units in requested)
-    alarms = prices.alarm_month * ALARMS_PER_POLICY * policies * hours / HOURS_PER_MONTH
+    watching = prices.alarm_month * (ALARMS_PER_POLICY * policies + alarms) * hours / HOURS_PER_MONTH
     metrics = prices.thousand_metrics_requested * metrics_requested / 1000
     return Bill(
         hours=hours,
         seconds=seconds,
         provisioned=provisioned * factor,
         on_demand=on_demand * factor,
-        alarms=alarms,
+        alarms=watching,
         metrics=metrics,
         warm_up=warm_up,
     )

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from highwater.core import Dimension
-from highwater_lab.physics import Refused, Resource
+from highwater_lab.physics import Cause, Refused, Resource
 from highwater_lab.simulation.targets import TargetState
 
-# UpdateTable: index or `None`, wanted units by dimension; what refused it, or `None`
-Update = Callable[[str | None, Mapping[Dimension, int]], Refused | None]
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls that a scaler changes a table with.
+
+    Attributes:
+        update_table: Index or `None`, wanted units by dimension; answers what refused it, or `None`.
+        set_floor: Index or `None`, dimension, floor: RegisterScalableTarget, which clamps at once.
+    """
+
+    update_table: Callable[[str | None, Mapping[Dimension, int]], Refused | None]
+    set_floor: Callable[[str | None, Dimension, int], None]
 
 
 class SeenTarget:
@@ -52,6 +63,16 @@ class SeenTarget:
         return [
             sum(found[minute].values()) / 60 if minute in found else 0.0 for minute in range(max(0, end - minutes), end)
         ]
+
+    def throttled_by(self, cause: Cause, minutes: int) -> list[int]:
+        """Quanta throttled for that cause in each of the last known minutes."""
+        found, end = self._state.throttled, max(0, self.newest + 1)
+        return [found[minute].get(cause, 0) if minute in found else 0 for minute in range(max(0, end - minutes), end)]
+
+    def consumed_quanta(self, minutes: int) -> list[int]:
+        """Quanta consumed in each of the last known minutes, oldest first."""
+        end = max(0, self.newest + 1)
+        return list(self._state.consumed[max(0, end - minutes) : end])
 
     def requested(self, minutes: int) -> list[float]:
         """Units per second that the application asked for: a metric of its own."""
@@ -110,6 +131,10 @@ class Seen:
         """How many of the newest known minutes end later than so many minutes ago."""
         known = (self.now - self._base - self._delay) // 60
         return max(0, known - ((self.now - self._base) // 60 - minutes_ago))
+
+    def minute_of(self, position: int) -> int:
+        """A minute of the run, such as a target's `newest`, counted since 1970."""
+        return self._base // 60 + position
 
     def move_to(self, at: int) -> None:
         """Let it be so many seconds after the start."""

@@ -13,7 +13,7 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.simulation.autoscaling import AutoScaling
 from highwater_lab.simulation.opening import opening
 from highwater_lab.simulation.run import Run, TargetRun
-from highwater_lab.simulation.seen import Seen, SeenResource, SeenTarget
+from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.traffic.series import Traffic
@@ -41,7 +41,7 @@ def simulate(
     opened = opening(policy.arrange(setup, traffic), traffic)
     table = SimulatedTable(opened, traffic, timing.heat_split_minutes)
     autoscaling = AutoScaling(table, timing)
-    poller = _Poller(table, policy, timing) if policy.period_seconds else None
+    poller = _Poller(table, autoscaling, policy, timing) if policy.period_seconds else None
     minutes = traffic.minutes
     for minute in range(minutes):
         start, end = minute * 60, minute * 60 + 60
@@ -79,7 +79,7 @@ def simulate(
         events=tuple(table.events),
         decreases=sum(resource.decreases for resource in table.resources.values()),
         refused_decreases=table.refused_decreases,
-        bill=_bill(table, prices or load_prices(), poller.metrics_requested if poller else 0),
+        bill=_bill(table, prices or load_prices(), poller.metrics_requested if poller else 0, policy),
         notes=opened.notes,
     )
 
@@ -87,8 +87,9 @@ def simulate(
 class _Poller:
     """Has a policy look at the table every so often, and act."""
 
-    def __init__(self, table: SimulatedTable, policy: Policy, timing: Timing) -> None:
+    def __init__(self, table: SimulatedTable, autoscaling: AutoScaling, policy: Policy, timing: Timing) -> None:
         self._table = table
+        self._autoscaling = autoscaling
         self._policy = policy
         self._period = policy.period_seconds or 0
         self._pace = timing.pace(by_autoscaling=False)
@@ -100,20 +101,25 @@ class _Poller:
         )
         self._seen = Seen(resources, timing.metric_delay, table.base)
         # on the whole period of the clock, as schedules of cron and CloudWatch Events run
-        table.at(-table.base % self._period, self._poll)
+        table.at((policy.offset_seconds - table.base) % self._period, self._poll)
 
     def _poll(self, at: int) -> None:
         self._table.at(at + self._period, self._poll)
         self._seen.move_to(at)
-        self.metrics_requested += self._policy.metrics_per_target * 2 * len(self._seen.resources)
 
         def update(index: str | None, wanted: Mapping[Dimension, int]) -> Refused | None:
             return self._table.request(at, index, wanted, self._pace, self._policy.name)
 
-        self._policy.poll(self._seen, update)
+        def set_floor(index: str | None, dimension: Dimension, floor: int) -> None:
+            self._autoscaling.set_floor(at, index, dimension, floor, self._policy.name)
+
+        asked = self._policy.poll(self._seen, Calls(update, set_floor))
+        if asked is None:
+            asked = self._policy.metrics_per_target * 2 * len(self._seen.resources)
+        self.metrics_requested += asked
 
 
-def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int) -> Bill:
+def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int, policy: Policy) -> Bill:
     setup = table.setup
     peaks = [] if setup.is_on_demand else [(t.dimension, tuple(t.hour_peaks)) for t in table.targets]
     requested = [(t.dimension, sum(t.consumed) / QUANTA_PER_UNIT) for t in table.targets] if setup.is_on_demand else []
@@ -124,6 +130,7 @@ def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int) -> Bill
         hours=len(table.targets[0].hour_peaks),
         seconds=len(table.targets[0].consumed) * 60,
         policies=sum(t.tracking is not None for t in table.targets),
+        alarms=policy.alarms_per_target * len(table.targets),
         metrics_requested=metrics_requested,
         is_infrequent_access=setup.is_infrequent_access,
         warm_up=sum(

@@ -1,0 +1,190 @@
+"""A day of native auto scaling in the local cloud at 600 times the speed, beside the simulator: `make benchmark-day`.
+
+Ends with 1 where the two differ by more than 5 % in what is billed, or by more than two in changes of capacity.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import re
+import sys
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from highwater.core import Dimension
+from highwater_lab.local import LocalCloud
+from highwater_lab.local.load import Load, LoadReport
+from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.timing import Timing
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
+from highwater_lab.traffic import Stream, Traffic
+
+WRITE: Final = Dimension.WRITE
+FLOOR, CEILING, UNITS, READS = 4, 60, 9, 3
+# units a second: a night, a day, and two surges
+LOW, HIGH, SURGE = 3, 12, 18
+_HOUR = 60
+BILLED_TOLERANCE: Final = 0.05
+CHANGES_TOLERANCE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one side had: changes of capacity (second, units), decreases, billed unit-hours, units throttled."""
+
+    changes: tuple[tuple[int, int], ...]
+    decreases: int
+    refused_decreases: int
+    unit_hours: int
+    throttled: float
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The same traffic on both sides; `late_seconds` is how far the clients fell behind the cloud's clock."""
+
+    local: Seen
+    simulated: Seen
+    late_seconds: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both would be billed the same, after as many changes and decreases."""
+        billed = abs(self.local.unit_hours - self.simulated.unit_hours) <= BILLED_TOLERANCE * self.simulated.unit_hours
+        changes = abs(len(self.local.changes) - len(self.simulated.changes)) <= CHANGES_TOLERANCE
+        decreases = abs(self.local.decreases - self.simulated.decreases) <= 1
+        return billed and changes and decreases
+
+
+def curve(minutes: int) -> list[float]:
+    """Units a second by minutes: quiet at midnight, busy at noon, and two surges of forty minutes."""
+    rates = []
+    for minute in range(minutes):
+        middle, swing = (LOW + HIGH) / 2, (HIGH - LOW) / 2
+        rate = middle - swing * math.cos(2 * math.pi * minute / (24 * _HOUR))
+        if 2 * _HOUR <= minute < 2 * _HOUR + 40 or 13 * _HOUR <= minute < 13 * _HOUR + 40:
+            rate = SURGE
+        rates.append(rate)
+    return rates
+
+
+def run_day(speed: int, hours: int) -> Day:
+    """Send so many hours from midnight UTC on to a table in a cloud of its own, then give the simulator what it saw."""
+    with LocalCloud(speed=speed) as cloud:
+        dynamodb, autoscaling = cloud.client("dynamodb"), cloud.client("application-autoscaling")
+        _make(dynamodb, autoscaling)
+        midnight = cloud.status().now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        # a little before it, so that the clients start on time
+        cloud.advance(midnight - timedelta(seconds=speed / 2) - cloud.status().now)
+        while cloud.status().now < midnight:
+            time.sleep(0.05 / speed)
+        counts = {Stream(None, WRITE): [rate * 60 for rate in curve(hours * _HOUR)]}
+        traffic = Traffic.from_counts("a day", counts, bin_seconds=60, start=midnight)
+        report = Load(cloud.control, "orders", traffic).run()
+        pages = autoscaling.get_paginator("describe_scaling_activities").paginate(ServiceNamespace="dynamodb")
+        activities = [activity for page in pages for activity in page["ScalingActivities"]]
+        autoscaling.close()
+        dynamodb.close()
+    local = _local(report, activities[::-1], midnight, hours)
+    return Day(local, _simulated(report, midnight, hours, local.changes[0][1]), report.most_behind_seconds)
+
+
+def _make(dynamodb: Any, autoscaling: Any) -> None:
+    dynamodb.create_table(
+        TableName="orders",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        ProvisionedThroughput={"ReadCapacityUnits": READS, "WriteCapacityUnits": UNITS},
+        WarmThroughput={"ReadUnitsPerSecond": READS, "WriteUnitsPerSecond": CEILING},
+    )
+    target = {
+        "ServiceNamespace": "dynamodb",
+        "ResourceId": "table/orders",
+        "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
+    }
+    autoscaling.register_scalable_target(**target, MinCapacity=FLOOR, MaxCapacity=CEILING)
+    metric = {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"}
+    autoscaling.put_scaling_policy(
+        **target,
+        PolicyName="tracking",
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration={"TargetValue": 70.0, "PredefinedMetricSpecification": metric},
+    )
+
+
+def _local(report: LoadReport, activities: list[dict[str, Any]], midnight: datetime, hours: int) -> Seen:
+    changes, refused = [(0, UNITS)], 0
+    for activity in activities:
+        found = re.fullmatch(r"Setting write capacity units to (\d+)\.", activity["Description"])
+        second = int((activity["StartTime"] - midnight).total_seconds())
+        if found is None or second >= hours * 3600:
+            continue
+        if activity["StatusCode"] != "Successful":
+            refused += 1
+        elif second < 0:
+            # before the day the table was idle
+            changes = [(0, int(found[1]))]
+        else:
+            changes.append((second + Timing().autoscaling_update, int(found[1])))
+    decreases = sum(after < before for (_, before), (_, after) in itertools.pairwise(changes))
+    throttled = report.total(WRITE, "throttled")
+    return Seen(tuple(changes), decreases, refused, _unit_hours(changes, hours), throttled)
+
+
+def _simulated(report: LoadReport, midnight: datetime, hours: int, units: int) -> Seen:
+    # what was asked for in each minute, as clients are a little early or late
+    counts = [minute.asked for minute in report.minutes[WRITE][: hours * _HOUR]]
+    traffic = Traffic.from_counts("a day", {Stream(None, WRITE): counts}, bin_seconds=60, start=midnight)
+    write = TargetSetup(units=units, min=FLOOR, max=CEILING, tracking=TargetTracking(target_percent=70))
+    table = ResourceSetup(index=None, read=TargetSetup.fixed(READS), write=write, warm_write_units=CEILING)
+    run: Run = run_policy("declared", TableSetup(name="orders", resources=(table,), starts_settled=False), traffic)
+    target = run.target(WRITE)
+    return Seen(target.capacity, run.decreases, run.refused_decreases, sum(target.hour_peaks), target.throttled_units)
+
+
+def _unit_hours(changes: list[tuple[int, int]], hours: int) -> int:
+    """Each hour of the clock at its highest value."""
+    peaks = [0] * hours
+    for (begun, units), (ended, _) in itertools.pairwise([*changes, (hours * 3600, 0)]):
+        for hour in range(begun // 3600, min(hours, -(-ended // 3600))):
+            peaks[hour] = max(peaks[hour], units)
+    return sum(peaks)
+
+
+def main() -> int:
+    """Run the day, print both sides."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.local_day", description=__doc__)
+    parser.add_argument("--speed", type=int, default=600, help="times real time (default: 600)")
+    parser.add_argument("--hours", type=int, default=24, help="hours of the cloud's clock (default: 24)")
+    given = parser.parse_args()
+    print(f"{given.hours} hours at {given.speed} times the speed: {given.hours * 3600 / given.speed:.0f} s", flush=True)
+    day = run_day(given.speed, given.hours)
+    print(f"{'':24}{'local cloud':>14}{'simulator':>14}")
+    for label, member in (
+        ("decreases", "decreases"),
+        ("refused decreases", "refused_decreases"),
+        ("billed WCU-hours", "unit_hours"),
+        ("units throttled", "throttled"),
+    ):
+        print(f"{label:24}{getattr(day.local, member):>14,.0f}{getattr(day.simulated, member):>14,.0f}")
+    print(f"{'changes of capacity':24}{len(day.local.changes) - 1:>14}{len(day.simulated.changes) - 1:>14}")
+    for told, simulated in itertools.zip_longest(day.local.changes, day.simulated.changes):
+        print(f"{'':24}{_told(told):>14}{_told(simulated):>14}")
+    print(f"clients at most {day.late_seconds:.0f} s of the cloud behind")
+    return 0 if day.agrees else 1
+
+
+def _told(change: tuple[int, int] | None) -> str:
+    if change is None:
+        return ""
+    second, units = change
+    return f"{second // 3600:02}:{second // 60 % 60:02} {units:>4}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

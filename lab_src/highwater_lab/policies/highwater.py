@@ -1,0 +1,140 @@
+"""Highwater's scaler: the very `decide` that runs in the Lambda, in FLOOR and in DIRECT mode."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from highwater.core import (
+    Decision,
+    DecreaseBudget,
+    Observation,
+    ScalerSettings,
+    TargetState,
+    decide,
+    in_one_call,
+    wanted_units,
+)
+from highwater.core.scaler_schedule import FULL_TICK_MINUTES, alarm_threshold
+from highwater_lab.physics import Cause
+from highwater_lab.policies.policy import Policy, Poller
+from highwater_lab.services.target_tracking import TargetTracking
+
+if TYPE_CHECKING:
+    from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
+    from highwater_lab.simulation.setup import TableSetup
+    from highwater_lab.traffic.series import Traffic
+
+_TRACKING_PERCENT: Final = 90
+_MINUTE = timedelta(minutes=1)
+
+
+class _Scaler:
+    """What both modes share: when a target is looked at, and what is seen of it.
+
+    The Lambda runs every minute, here when a minute's datapoint has come and alarms have been judged. It asks for a
+    target's metrics every few minutes, and in between only while the target's alarm is in ALARM.
+    """
+
+    def __init__(self, settings: ScalerSettings) -> None:
+        self._settings = settings
+        self._thresholds: dict[SeenTarget, int] = {}
+        self.metrics_requested = 0
+
+    def is_due(self, seen: Seen, target: SeenTarget) -> bool:
+        """Whether the target is looked at in this minute."""
+        if seen.now // 60 % FULL_TICK_MINUTES == 0 or target not in self._thresholds:
+            return True
+        newest = target.consumed_quanta(1)
+        return bool(newest) and -(-newest[0] // 60) > self._thresholds[target]
+
+    def arm(self, target: SeenTarget, units: int) -> None:
+        """Set the target's alarm for the capacity that it will have."""
+        self._thresholds[target] = alarm_threshold(units)
+
+    def decide(self, seen: Seen, resource: SeenResource, target: SeenTarget, current: int, lowest: int) -> Decision:
+        """What the core says of the target now."""
+        minutes = self._settings.history // _MINUTE
+        consumed = tuple(-(-quanta // 60) for quanta in target.consumed_quanta(minutes))
+        throttled = tuple(-(-quanta // 60) for quanta in target.throttled_by(Cause.PROVISIONED, minutes))
+        # consumed and throttles by cause
+        self.metrics_requested += 2
+        used = resource.decreases_today(seen.now)
+        last = resource.last_decrease
+        state = TargetState(
+            index=resource.index,
+            dimension=target.dimension,
+            current=current,
+            baseline=lowest,
+            ceiling=target.ceiling,
+            budget=DecreaseBudget(used, None if last is None else datetime.fromtimestamp(last, UTC)),
+        )
+        observation = Observation(seen.minute_of(target.newest), consumed, throttled)
+        return decide(self._settings, state, observation, now=datetime.fromtimestamp(seen.now, UTC))
+
+
+class HighwaterFloor(Policy):
+    """FLOOR mode: target tracking at 90 %, and the scaler moves its floor."""
+
+    name = "highwater-floor"
+    source = "Highwater: highwater.core.decide, defaults of docs/decisions/0013"
+    period_seconds = 60
+    offset_seconds = 40
+    alarms_per_target = 1
+
+    def __init__(self, settings: ScalerSettings | None = None) -> None:
+        self._scaler = _Scaler(settings or ScalerSettings.floor())
+        self._lowest: dict[SeenTarget, int] = {}
+
+    def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
+        """Every target tracked that has room to move, none with a schedule."""
+        tracking = TargetTracking(target_percent=_TRACKING_PERCENT)
+        return replace(setup, is_on_demand=False).each_target(
+            lambda target: replace(
+                target, tracking=tracking if target.max > target.min else None, actions=(), is_scaled=True
+            )
+        )
+
+    def poll(self, seen: Seen, calls: Calls) -> int:
+        """Set the floor of every target that is due; how many metrics that took."""
+        before = self._scaler.metrics_requested
+        for resource in seen.resources:
+            for target in resource.targets:
+                lowest = self._lowest.setdefault(target, target.floor)
+                if lowest < target.ceiling and self._scaler.is_due(seen, target):
+                    decision = self._scaler.decide(seen, resource, target, target.floor, lowest)
+                    if decision.changes:
+                        calls.set_floor(resource.index, target.dimension, decision.granted)
+                    self._scaler.arm(target, max(decision.granted, target.units))
+        return self._scaler.metrics_requested - before
+
+
+class HighwaterDirect(Poller):
+    """DIRECT mode: the scaler moves capacity itself, and nothing else does."""
+
+    name = "highwater-direct"
+    source = HighwaterFloor.source
+    period_seconds = 60
+    offset_seconds = 40
+    alarms_per_target = 1
+
+    def __init__(self, settings: ScalerSettings | None = None) -> None:
+        self._scaler = _Scaler(settings or ScalerSettings.direct())
+
+    def poll(self, seen: Seen, calls: Calls) -> int:
+        """One call for each resource that has a target due; how many metrics that took."""
+        before = self._scaler.metrics_requested
+        for resource in seen.resources:
+            targets = [target for target in resource.targets if target.floor < target.ceiling]
+            if resource.is_busy(seen.now) or not any(self._scaler.is_due(seen, target) for target in targets):
+                continue
+            decisions = in_one_call(
+                [self._scaler.decide(seen, resource, target, target.units, target.floor) for target in targets]
+            )
+            wanted = wanted_units(decisions)
+            if wanted:
+                calls.update_table(resource.index, wanted)
+            for target in targets:
+                self._scaler.arm(target, wanted.get(target.dimension, target.units))
+        return self._scaler.metrics_requested - before

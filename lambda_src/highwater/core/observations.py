@@ -1,0 +1,57 @@
+"""What CloudWatch knows of one target: minutes of consumption and of throttles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_MINUTE = timedelta(minutes=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Whole minutes up to the newest whose datapoint is due, oldest first; both series have the same length.
+
+    Attributes:
+        newest: The last minute, counted since 1970.
+        consumed_units: Capacity units consumed in each minute, rounded up; `None` where CloudWatch has no datapoint.
+        throttled_units: Units that were throttled for want of provisioned capacity in each minute, as far as their
+            events tell; 0 where it has no datapoint, as it publishes none without throttles.
+        hot_key_events: Throttle events of the cause KEY_RANGE in those minutes: no capacity helps against them.
+    """
+
+    newest: int
+    consumed_units: Sequence[int | None]
+    throttled_units: Sequence[int]
+    hot_key_events: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` for series of two lengths, and for amounts below zero."""
+        if len(self.consumed_units) != len(self.throttled_units):
+            message = f"{len(self.consumed_units)} minutes consumed and {len(self.throttled_units)} throttled"
+            raise ValueError(message)
+        if (
+            any(units is not None and units < 0 for units in self.consumed_units)
+            or min(self.throttled_units, default=0) < 0
+        ):
+            message = "units below zero"
+            raise ValueError(message)
+
+    @classmethod
+    def nothing(cls) -> Observation:
+        """No datapoint at all: an outage of CloudWatch, or a table that was just made."""
+        return cls(0, (), ())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no datapoint of consumption."""
+        return all(units is None for units in self.consumed_units)
+
+    def age(self, now: datetime) -> timedelta:
+        """How long ago the newest minute that has a datapoint ended; not below zero."""
+        for back, units in enumerate(reversed(self.consumed_units)):
+            if units is not None:
+                return max(timedelta(0), now - _EPOCH - (self.newest - back + 1) * _MINUTE)
+        return timedelta.max

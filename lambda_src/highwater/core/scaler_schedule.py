@@ -1,0 +1,21 @@
+"""When the scaler looks at a target: seldom while it is calm, every minute while its alarm is in ALARM."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Every target's metrics are asked for once in so many minutes. CloudWatch charges by the metric asked for, not by the
+# datapoint: docs/cost.md has the arithmetic.
+FULL_TICK_MINUTES: Final = 5
+# Consumption that sets off a target's alarm, of the capacity that it has
+_ALARM_PERCENT: Final = 97
+
+
+def alarm_threshold(capacity_units: int) -> int:
+    """Units consumed in a minute above which a target's alarm goes off, for its provisioned units per second."""
+    return capacity_units * 60 * _ALARM_PERCENT // 100
+
+
+def is_full_tick(name: str, minute: int) -> bool:
+    """Whether all metrics of the target of that name are due in that minute since 1970; names spread over minutes."""
+    return (minute + sum(name.encode())) % FULL_TICK_MINUTES == 0
