@@ -16,7 +16,7 @@ from highwater.core import (
     in_one_call,
     wanted_units,
 )
-from highwater.core.scaler_schedule import FULL_TICK_MINUTES, alarm_threshold
+from highwater.core.scaler_schedule import FULL_TICK_MINUTES, THROTTLE_MINUTES, alarm_threshold
 from highwater_lab.physics import Cause
 from highwater_lab.policies.policy import Policy, Poller
 from highwater_lab.services.target_tracking import TargetTracking
@@ -58,8 +58,9 @@ class _Scaler:
         minutes = self._settings.history // _MINUTE
         consumed = tuple(-(-quanta // 60) for quanta in target.consumed_quanta(minutes))
         throttled = tuple(-(-quanta // 60) for quanta in target.throttled_by(Cause.PROVISIONED, minutes))
-        # consumed and throttles by cause
-        self.metrics_requested += 2
+        # what was consumed; where that was near capacity, also requests and throttles by cause
+        near = alarm_threshold(target.units)
+        self.metrics_requested += 4 if any(units > near for units in consumed[-THROTTLE_MINUTES:]) else 1
         used = resource.decreases_today(seen.now)
         last = resource.last_decrease
         state = TargetState(

@@ -51,6 +51,11 @@ class SeenTargets:
 
     at: datetime
     bounds: dict[tuple[str, str], Bounds]
+    suspended: frozenset[tuple[str, str]] = frozenset()
+
+    def is_suspended(self, name: TargetName) -> bool:
+        """Whether any scaling of the target is suspended: somebody paused it."""
+        return (name.resource_id, name.scalable_dimension) in self.suspended
 
     def of(self, name: TargetName) -> Bounds | None:
         """The target's bounds, `None` where it is not registered."""
@@ -64,6 +69,7 @@ def see_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[Targe
     """
     resource_ids = sorted({name.resource_id for name in names})
     bounds: dict[tuple[str, str], Bounds] = {}
+    suspended = set()
     at = datetime.min.replace(tzinfo=UTC)
     for start in range(0, len(resource_ids), _RESOURCES_PER_CALL):
         pages = autoscaling.get_paginator("describe_scalable_targets").paginate(
@@ -74,7 +80,9 @@ def see_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[Targe
             for target in page["ScalableTargets"]:
                 key = (target["ResourceId"], target["ScalableDimension"])
                 bounds[key] = Bounds(target["MinCapacity"], target["MaxCapacity"])
-    return SeenTargets(at, bounds)
+                if any(target.get("SuspendedState", {}).values()):
+                    suspended.add(key)
+    return SeenTargets(at, bounds, frozenset(suspended))
 
 
 def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, bounds: Bounds) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
+
+from highwater.core.budget import DecreaseBudget
+from highwater.core.capacity import Dimension
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -79,6 +83,14 @@ class Units:
         """Each the lower of the two."""
         return Units(min(self.read, other.read), min(self.write, other.write))
 
+    def of(self, dimension: Dimension) -> int:
+        """The units of one dimension."""
+        return self.read if dimension is Dimension.READ else self.write
+
+    def with_units(self, units: Mapping[Dimension, int]) -> Units:
+        """The same with other units in the dimensions given."""
+        return Units(units.get(Dimension.READ, self.read), units.get(Dimension.WRITE, self.write))
+
     def covers(self, other: Units) -> bool:
         """Whether neither dimension is below the other's."""
         return self.read >= other.read and self.write >= other.write
@@ -86,12 +98,13 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class SeenTable:
-    """A table's capacities and marks, by index name; `None` is the table itself."""
+    """A table's capacities, marks and decreases used, by index name; `None` is the table itself."""
 
     arn: str
     is_active: bool
     capacities: dict[str | None, Units]
     marks: dict[str | None, Units] = field(default_factory=dict)
+    budgets: dict[str | None, DecreaseBudget] = field(default_factory=dict)
 
 
 def see_table(dynamodb: DynamoDBClient, name: str) -> SeenTable:
@@ -105,6 +118,7 @@ def see_table(dynamodb: DynamoDBClient, name: str) -> SeenTable:
         and all(index.get("IndexStatus") == "ACTIVE" for index in table.get("GlobalSecondaryIndexes", [])),
         capacities={key: _capacity(resource) for key, resource in resources.items()},
         marks={key: _mark(resource) for key, resource in resources.items()},
+        budgets={key: _budget(resource) for key, resource in resources.items()},
     )
 
 
@@ -214,3 +228,12 @@ def _capacity(resource: Any) -> Units:
 def _mark(resource: Any) -> Units:
     warm = resource.get("WarmThroughput", {})
     return Units(int(warm.get("ReadUnitsPerSecond", 0)), int(warm.get("WriteUnitsPerSecond", 0)))
+
+
+def _budget(resource: Any) -> DecreaseBudget:
+    """Decreases used, of the day of the last one."""
+    throughput = resource.get("ProvisionedThroughput", {})
+    last = throughput.get("LastDecreaseDateTime")
+    if last is None:
+        return DecreaseBudget()
+    return DecreaseBudget(int(throughput.get("NumberOfDecreasesToday", 0)), last.astimezone(UTC))

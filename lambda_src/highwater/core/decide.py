@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -68,7 +69,8 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     # what boosts added is theirs
     held = max(state.current - state.boosts, 0)
     _tolerate(answer, settings, state, held)
-    _be_cautious(answer, settings, seen, held, now)
+    if held > state.baseline:
+        _be_cautious(answer, settings, seen, held, now)
     _add_plan(answer, state)
     _clamp(answer, state)
     if settings.mode is Mode.DIRECT:
@@ -101,18 +103,16 @@ class _Answer:
 def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple[int, int, str]:
     """The units that demand asks for, the most that they may be, and where they come from."""
     demand = demand_by_minute(seen, settings.retry_percent)
-    jumps = count_jumps(seen.consumed_units, settings.jump_history // _MINUTE, settings.jump_percent)
+    wanted, most, reason = _held(demand, seen, settings.hold, settings.target_percent, settings.step_percent)
+    jumps = count_jumps(
+        seen.consumed_units, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent
+    )
     if 1 <= jumps <= settings.most_jumps:
-        hold, percent, why = settings.cautious_hold, settings.cautious_target_percent, f", cautious after {jumps} jumps"
-    else:
-        hold, percent, why = settings.hold, settings.target_percent, ""
-    minutes = hold // _MINUTE
-    highest = peak(demand, minutes)
-    wanted = _per_second(highest, percent)
-    # a minute without consumption still had a unit a second
-    bound = max(peak(seen.consumed_units, minutes), 60) * settings.step_percent // 100
-    most = _per_second(bound, percent)
-    reason = f"peak of {-(-highest // 60):,} units/s in the last {minutes} minutes at {percent} %{why}"
+        percent = settings.cautious_target_percent
+        cautious, bound, why = _held(demand, seen, settings.cautious_hold, percent, settings.step_percent)
+        if cautious > wanted:
+            wanted, reason = cautious, f"{why}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
+        most = max(most, bound)
     if settings.forecast_target_percent is None or seen.is_empty:
         return wanted, most, reason
     is_late = settings.mode is Mode.DIRECT and now.minute >= settings.late_minute
@@ -124,6 +124,18 @@ def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple
         wanted = forecast
         reason = f"yesterday's next minutes: {-(-before // 60):,} units/s at {settings.forecast_target_percent} %"
     return wanted, max(most, forecast), reason
+
+
+def _held(
+    demand: Sequence[int | None], seen: Observation, hold: timedelta, percent: int, step_percent: int
+) -> tuple[int, int, str]:
+    """The highest of the last minutes over a percentage, the most that it may be, and a sentence."""
+    minutes = hold // _MINUTE
+    highest = peak(demand, minutes)
+    # a minute without consumption still had a unit a second
+    bound = max(peak(seen.consumed_units, minutes), 60) * step_percent // 100
+    reason = f"peak of {-(-highest // 60):,} units/s in the last {minutes} minutes at {percent} %"
+    return _per_second(highest, percent), _per_second(bound, percent), reason
 
 
 def _per_second(units_per_minute: int, percent: int) -> int:

@@ -28,17 +28,17 @@ def peak(demand: Sequence[int | None], minutes: int) -> int:
     return max((units for units in islice(reversed(demand), minutes) if units is not None), default=0)
 
 
-def count_jumps(consumed: Sequence[int | None], minutes: int, jump_percent: int) -> int:
+def count_jumps(consumed: Sequence[int | None], minutes: int, jump_percent: int, level_percent: int) -> int:
     """How often in the last minutes consumption jumped: four on average above so much of the peak just before.
 
-    Only what was consumed counts, so that throttles never make the answer smaller; jumps from and to less than half of
-    the average are none, and the quarter of an hour after a jump belongs to it.
+    Only what was consumed counts, so that throttles never make the answer smaller; jumps to less than *level_percent*
+    of the average are none, and the quarter of an hour after a jump belongs to it.
     """
     known = [units or 0 for units in consumed[-minutes:]]
     if len(known) < _BEFORE_MINUTES + _JUMP_MINUTES:
         return 0
     # sums of four minutes are compared, hence four times a minute
-    least = 4 * sum(known) // (2 * len(known))
+    least = _JUMP_MINUTES * sum(known) * level_percent // (100 * len(known))
     jumps, at = 0, _BEFORE_MINUTES
     while at <= len(known) - _JUMP_MINUTES:
         after = sum(known[at : at + _JUMP_MINUTES])

@@ -7,6 +7,8 @@ from typing import Final
 # Every target's metrics are asked for once in so many minutes. CloudWatch charges by the metric asked for, not by the
 # datapoint: docs/cost.md has the arithmetic.
 FULL_TICK_MINUTES: Final = 5
+# Throttles are asked for where one of the last minutes consumed what sets off the alarm
+THROTTLE_MINUTES: Final = 30
 # Consumption that sets off a target's alarm, of the capacity that it has
 _ALARM_PERCENT: Final = 97
 

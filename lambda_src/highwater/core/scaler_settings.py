@@ -25,6 +25,7 @@ class ScalerSettings:
         cautious_target_percent: The same where jumps were seen, but few: headroom has to catch the next.
         cautious_hold: How long a peak counts then.
         jump_percent: Four minutes on average above so much of the highest of the quarter of an hour before are a jump.
+        jump_level_percent: Only jumps to so much of the average of the *jump_history* count.
         jump_history: How far back jumps count.
         most_jumps: More of them in that time are covered by peaks that are held.
         forecast_target_percent: Capacity for the next hour is yesterday's peak of it over this; `None` for no forecast.
@@ -37,12 +38,13 @@ class ScalerSettings:
     """
 
     mode: Mode = Mode.FLOOR
-    target_percent: int = 95
+    target_percent: int = 100
     hold: timedelta = timedelta(minutes=30)
-    cautious_target_percent: int = 75
-    cautious_hold: timedelta = timedelta(minutes=15)
+    cautious_target_percent: int = 65
+    cautious_hold: timedelta = timedelta(minutes=3)
     jump_percent: int = 160
-    jump_history: timedelta = timedelta(hours=12)
+    jump_level_percent: int = 50
+    jump_history: timedelta = timedelta(hours=8)
     most_jumps: int = 4
     forecast_target_percent: int | None = None
     retry_percent: int = 100
@@ -71,7 +73,7 @@ class ScalerSettings:
     @classmethod
     def direct(cls) -> ScalerSettings:
         """The defaults for tables that nothing else scales."""
-        return cls(mode=Mode.DIRECT, forecast_target_percent=120)
+        return cls(mode=Mode.DIRECT, target_percent=95, forecast_target_percent=120)
 
     @property
     def history(self) -> timedelta:
@@ -84,6 +86,7 @@ _RANGES = (
     ("target_percent", 20, 200),
     ("cautious_target_percent", 20, 200),
     ("jump_percent", 101, 10_000),
+    ("jump_level_percent", 0, 1_000),
     ("most_jumps", 0, 1_000),
     ("forecast_target_percent", 20, 1_000),
     ("retry_percent", 100, 2_000),

@@ -1,0 +1,87 @@
+"""The scaler's own alarms: which are in ALARM, and moving their thresholds with the capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from highwater.aws.autoscaling import TargetName
+from highwater.core.capacity import Dimension
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
+# What names of the scaler's alarms begin with; a table's name has no blank
+PREFIX = "Highwater "
+_KINDS = {f"Consumed{dimension.title()}CapacityUnits": dimension for dimension in Dimension}
+# What PutMetricAlarm takes of what DescribeAlarms gives
+_KEPT = (
+    "AlarmName",
+    "AlarmDescription",
+    "ActionsEnabled",
+    "OKActions",
+    "AlarmActions",
+    "InsufficientDataActions",
+    "MetricName",
+    "Namespace",
+    "Statistic",
+    "Dimensions",
+    "Period",
+    "EvaluationPeriods",
+    "DatapointsToAlarm",
+    "Threshold",
+    "ComparisonOperator",
+    "TreatMissingData",
+)
+
+
+def alarm_name(name: TargetName) -> str:
+    """`Highwater orders write`, `Highwater orders/by_status read`."""
+    resource = name.table if name.index is None else f"{name.table}/{name.index}"
+    return f"{PREFIX}{resource} {name.dimension}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAlarm:
+    """One alarm as CloudWatch has it."""
+
+    is_in_alarm: bool
+    threshold: int
+    document: dict[str, Any]
+
+
+def see_alarms(cloudwatch: CloudWatchClient) -> dict[TargetName, SeenAlarm]:
+    """Every alarm of the scaler, by its target."""
+    pages = cloudwatch.get_paginator("describe_alarms").paginate(AlarmNamePrefix=PREFIX, AlarmTypes=["MetricAlarm"])
+    return dict(_read(pages))
+
+
+def target_of_event(event: dict[str, Any]) -> TargetName | None:
+    """The target of the alarm that started the function, `None` for any other event."""
+    metrics = event.get("alarmData", {}).get("configuration", {}).get("metrics") or [{}]
+    metric = metrics[0].get("metricStat", {}).get("metric", {})
+    return _target(metric.get("name"), metric.get("dimensions") or {})
+
+
+def move_threshold(cloudwatch: CloudWatchClient, seen: SeenAlarm, threshold: int) -> None:
+    """Put the alarm again as it is, with another threshold."""
+    kept: Any = {member: seen.document[member] for member in _KEPT if seen.document.get(member) is not None}
+    cloudwatch.put_metric_alarm(**kept | {"Threshold": float(threshold)})
+
+
+def _read(pages: Any) -> Iterator[tuple[TargetName, SeenAlarm]]:
+    for page in pages:
+        for alarm in page["MetricAlarms"]:
+            dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", [])}
+            name = _target(alarm.get("MetricName"), dimensions)
+            if name is not None and alarm["AlarmName"] == alarm_name(name):
+                yield name, SeenAlarm(alarm["StateValue"] == "ALARM", int(alarm["Threshold"]), alarm)
+
+
+def _target(metric: str | None, dimensions: dict[str, str]) -> TargetName | None:
+    dimension = _KINDS.get(metric or "")
+    table = dimensions.get("TableName")
+    if dimension is None or table is None:
+        return None
+    return TargetName(table, dimensions.get("GlobalSecondaryIndexName"), dimension)

@@ -1,0 +1,60 @@
+"""Plans that the constructs left in SSM parameters, one a table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+from highwater.core.plan import Plan
+from highwater.core.scaler_settings import Mode
+
+if TYPE_CHECKING:
+    from mypy_boto3_ssm import SSMClient
+
+PATH = "/highwater/plans/"
+
+
+def client() -> SSMClient:
+    """A client that waits out rate limits: 40 calls a second are shared by the account."""
+    return boto3.client("ssm", config=Config(retries={"mode": "standard", "total_max_attempts": 8}))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """What is to be scaled: a table's plan, and what is moved."""
+
+    table: str
+    mode: Mode
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlans:
+    """Every plan that could be read, and the parameters that could not, with the reason."""
+
+    plans: tuple[StoredPlan, ...]
+    unreadable: tuple[str, ...]
+
+
+def parameter_name(table: str) -> str:
+    """Where a table's plan is kept."""
+    return f"{PATH}{table}"
+
+
+def see_plans(ssm: SSMClient) -> StoredPlans:
+    """Read all plans; one that cannot be read never hides the others."""
+    plans, unreadable = [], []
+    for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=PATH):
+        for parameter in page["Parameters"]:
+            name = parameter["Name"]
+            try:
+                document = json.loads(parameter["Value"])
+                mode = Mode(document["mode"])
+                plans.append(StoredPlan(name.removeprefix(PATH), mode, Plan.from_document(document["plan"])))
+            except (ValueError, KeyError, TypeError) as error:
+                unreadable.append(f"{name}: {type(error).__name__}: {error}")
+    return StoredPlans(tuple(plans), tuple(unreadable))

@@ -1,0 +1,76 @@
+"""What starts the scaler: a tick, an alarm, a run that was handed on, or somebody by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from highwater.aws.alarms import target_of_event
+
+TICK = "tick"
+ALARM = "alarm"
+TABLES = "tables"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalerEvent:
+    """One event, read.
+
+    Attributes:
+        kind: `tick`, `alarm` or `tables`.
+        now: The event's time, in UTC; `None` for a call by hand without one, which takes the service's.
+        tables: The tables that are looked at, empty for all.
+        attempt: How many runs had these tables before.
+    """
+
+    kind: str
+    now: datetime | None
+    tables: tuple[str, ...] = ()
+    attempt: int = 0
+
+    @classmethod
+    def read(cls, event: dict[str, Any]) -> ScalerEvent:
+        """Read an event; raises `ValueError` with what was got for one that is none of the scaler's."""
+        if event.get("source") == "aws.cloudwatch":
+            target = target_of_event(event)
+            if target is None:
+                message = f"alarm {event.get('alarmArn')!r} is on no consumption of a table or index"
+                raise ValueError(message)
+            return cls(ALARM, _instant(event.get("time")), (target.table,))
+        kind = event.get("highwater")
+        if kind not in (TICK, TABLES):
+            message = f"event must be an alarm or say highwater: {TICK} or {TABLES}, got {_shown(event)}"
+            raise ValueError(message)
+        tables = event.get("tables", [])
+        if not isinstance(tables, list) or any(not isinstance(name, str) for name in tables):
+            message = f"tables must be a list of names, got {_shown(tables)}"
+            raise ValueError(message)
+        attempt = event.get("attempt", 0)
+        if not isinstance(attempt, int) or attempt < 0:
+            message = f"attempt must be a whole number, got {_shown(attempt)}"
+            raise ValueError(message)
+        return cls(kind, _instant(event.get("time")), tuple(tables), attempt)
+
+    def again(self, tables: list[str], attempt: int) -> dict[str, Any]:
+        """The event of a run for just these tables, at the same time."""
+        event: dict[str, Any] = {"highwater": TABLES, "tables": tables, "attempt": attempt}
+        return event if self.now is None else event | {"time": self.now.isoformat()}
+
+
+def _instant(text: object) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        message = f"time must be an instant such as 2027-03-04T05:06:07Z, got {_shown(text)}"
+        raise ValueError(message) from None
+    if at.tzinfo is None:
+        message = f"time must have a zone, got {_shown(text)}"
+        raise ValueError(message)
+    return at.astimezone(UTC)
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:120]

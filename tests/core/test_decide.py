@@ -1,0 +1,401 @@
+"""The scaler's decision: each stage by its numbers, the laws by property, and what CloudWatch and people do to it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from highwater.core import (
+    DecreaseBudget,
+    Dimension,
+    LimitCode,
+    Mode,
+    Observation,
+    ScalerSettings,
+    TargetState,
+    decide,
+    in_one_call,
+    wanted_units,
+)
+from highwater.core.demand import count_jumps, demand_by_minute
+
+NOW = datetime(2027, 3, 4, 10, 20, 40, tzinfo=UTC)
+LATE = NOW.replace(minute=52)
+# of their own, whatever the defaults
+FLOOR = ScalerSettings(
+    target_percent=95,
+    cautious_target_percent=75,
+    cautious_hold=timedelta(minutes=15),
+    jump_history=timedelta(hours=12),
+)
+DIRECT = replace(FLOOR, mode=Mode.DIRECT, forecast_target_percent=120)
+law = settings(max_examples=300, deadline=None, derandomize=True)
+
+
+def minute_of(at: datetime) -> int:
+    return int(at.timestamp()) // 60
+
+
+def seen(
+    consumed: list[int | None], throttled: list[int] | None = None, now: datetime = NOW, **more: Any
+) -> Observation:
+    """Minutes up to the newest that can be there at *now*: it ended 160 seconds ago."""
+    newest = (int(now.timestamp()) - 160) // 60 - 1
+    return Observation(newest, tuple(consumed), tuple(throttled or [0] * len(consumed)), **more)
+
+
+def steady(units: int, minutes: int = 60, last: list[int | None] | None = None, **more: Any) -> Observation:
+    """So many units a second for so many minutes, then *last*, units a minute."""
+    return seen([*[units * 60] * minutes, *(last or [])], **more)
+
+
+def state(current: int, baseline: int = 10, ceiling: int = 9_000, **more: Any) -> TargetState:
+    return TargetState(
+        index=None, dimension=Dimension.WRITE, current=current, baseline=baseline, ceiling=ceiling, **more
+    )
+
+
+def granted(
+    current: int, observation: Observation, settings: ScalerSettings = FLOOR, now: datetime = NOW, **more: Any
+) -> int:
+    return decide(settings, state(current, **more), observation, now=now).granted
+
+
+# stages
+
+
+def test_steady_demand_is_held_at_the_target_percentage() -> None:
+    decision = decide(FLOOR, state(400), steady(190), now=NOW)
+    assert decision.granted == decision.wanted == 200
+    assert decision.reason == "peak of 190 units/s in the last 30 minutes at 95 %"
+    assert decision.limits == ()
+
+
+def test_peak_counts_for_half_an_hour_and_no_longer() -> None:
+    peak = [95 * 60]
+    assert granted(400, steady(19, 60, [*peak, *[19 * 60] * 29])) == 100
+    assert granted(400, steady(19, 60, [*peak, *[19 * 60] * 30])) == 26  # of cautious 75 %, after a jump
+
+
+def test_throttled_units_are_demand() -> None:
+    decision = decide(FLOOR, state(100), seen([100 * 60] * 60, [0] * 59 + [90 * 60]), now=NOW)
+    assert decision.granted == 200
+
+
+def test_retries_are_taken_out_of_throttles() -> None:
+    throttled = [0] * 59 + [270 * 60]
+    three_attempts = replace(FLOOR, retry_percent=300)
+    assert decide(three_attempts, state(100), seen([100 * 60] * 60, throttled), now=NOW).granted == 200
+
+
+def test_throttles_beyond_eight_times_of_what_was_consumed_are_taken_for_retries() -> None:
+    decision = decide(FLOOR, state(100), seen([95 * 60] * 60, [0] * 59 + [9_405 * 60]), now=NOW)
+    assert decision.wanted == 10_000
+    assert decision.granted == 800
+    assert [(limit.code, limit.before, limit.after) for limit in decision.limits] == [(LimitCode.STEP, 10_000, 800)]
+    assert decision.limits[0].sentence == "at most 800 % of what was consumed"
+
+
+def test_first_jump_leaves_headroom_for_the_next_and_many_are_held_as_peaks() -> None:
+    quiet = [100 * 60]
+    jump = [200 * 60] * 4
+    decision = decide(FLOOR, state(900), seen([*quiet * 60, *jump, *quiet * 30]), now=NOW)
+    assert decision.wanted == 134  # 100 at 75 %, rounded up
+    assert decision.reason == "peak of 100 units/s in the last 15 minutes at 75 %, cautious after 1 jump"
+    # five of them
+    assert decide(FLOOR, state(900), seen([*[*quiet * 60, *jump] * 5, *quiet * 29]), now=NOW).wanted == 211
+
+
+def test_little_lower_stays_and_what_falls_to_the_plan_falls_all_the_way() -> None:
+    assert granted(206, steady(190)) == 206
+    assert granted(207, steady(190)) == 200
+    assert granted(206, steady(190), baseline=200) == 200
+    decision = decide(FLOOR, state(206), steady(190), now=NOW)
+    assert decision.limited_by(LimitCode.TOLERANCE)
+    assert decision.limits[0].sentence == "within 3 % of the current value"
+
+
+def test_plan_is_the_least_and_boosts_come_on_top() -> None:
+    decision = decide(FLOOR, state(100, baseline=300, boosts=50), steady(19), now=NOW)
+    assert decision.granted == 350
+    assert [limit.code for limit in decision.limits if limit.code in (LimitCode.BASELINE, LimitCode.BOOST)] == [
+        LimitCode.BASELINE,
+        LimitCode.BOOST,
+    ]
+
+
+def test_boost_that_ended_is_taken_back() -> None:
+    assert granted(350, steady(285), baseline=10, boosts=50) == 350
+    assert granted(350, steady(285), baseline=10, boosts=0) == 300
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "expected"),
+    [
+        ({"ceiling": 150}, LimitCode.CEILING, 150),
+        ({"quota_units": 170}, LimitCode.QUOTA, 170),
+        ({"ceiling": 160, "boosts": 90}, LimitCode.CEILING, 160),
+    ],
+)
+def test_ceiling_and_quota_are_the_most(more: dict[str, int], code: LimitCode, expected: int) -> None:
+    decision = decide(FLOOR, state(100, **more), steady(190), now=NOW)
+    assert decision.granted == expected
+    assert decision.limited_by(code)
+
+
+def test_hot_key_is_told_and_buys_nothing() -> None:
+    decision = decide(FLOOR, state(200), steady(95, hot_key_events=77), now=NOW)
+    assert decision.has_hot_key
+    assert decision.granted == 100
+
+
+# DIRECT
+
+
+def test_direct_lowers_late_in_a_paid_hour() -> None:
+    early, late = steady(95, 1440, now=NOW), steady(95, 1440, now=LATE)
+    decision = decide(DIRECT, state(400), early, now=NOW)
+    assert decision.granted == 400
+    assert decision.limits[-1].sentence == ("the hour is paid for at its highest value: not lowered before minute 50")
+    assert decide(DIRECT, state(400), late, now=LATE).granted == 100
+
+
+def test_direct_raises_at_any_minute() -> None:
+    assert granted(100, steady(190, 1440), DIRECT) == 200
+
+
+def test_direct_lowers_only_as_the_budget_allows() -> None:
+    spent = DecreaseBudget(4, LATE - timedelta(minutes=10))
+    decision = decide(DIRECT, state(400, budget=spent), steady(95, 1440, now=LATE), now=LATE)
+    assert decision.granted == 400
+    assert decision.limits[-1].sentence == "the day's decreases are used: the next is allowed at 11:42:40 UTC"
+
+
+def test_capacity_above_its_ceiling_is_lowered_at_once_where_the_budget_allows() -> None:
+    assert granted(400, steady(95, 1440), DIRECT, ceiling=300) == 300 - 200
+    spent = DecreaseBudget(4, NOW - timedelta(minutes=10))
+    assert granted(400, steady(95, 1440), DIRECT, ceiling=300, budget=spent) == 400
+
+
+def test_yesterdays_next_minutes_are_provided_for() -> None:
+    # the minute from 10:30 to 10:31 of yesterday
+    day: list[int | None] = [60 * 60] * 1440
+    at = minute_of(NOW.replace(minute=30)) - 1440 - ((int(NOW.timestamp()) - 160) // 60 - 1440)
+    day[at] = 600 * 60
+    decision = decide(DIRECT, state(64), seen(day), now=NOW)
+    assert decision.granted == 500
+    assert decision.reason == "yesterday's next minutes: 600 units/s at 120 %"
+
+
+def test_increase_and_decrease_never_go_in_one_call() -> None:
+    read = TargetState(index=None, dimension=Dimension.READ, current=400, baseline=10, ceiling=9_000)
+    raised = decide(DIRECT, state(100), steady(190, 1440, now=LATE), now=LATE)
+    lowered = decide(DIRECT, read, steady(95, 1440, now=LATE), now=LATE)
+    assert lowered.granted == 100
+    together = in_one_call([lowered, raised])
+    assert wanted_units(together) == {Dimension.WRITE: 200}
+    assert together[0].limits[-1].sentence == (
+        "the other dimension is raised first: an increase and a decrease never go in one call"
+    )
+    assert wanted_units(in_one_call([lowered, replace(raised, granted=90)])) == {
+        Dimension.READ: 100,
+        Dimension.WRITE: 90,
+    }
+
+
+# data that lie
+
+
+def test_without_any_data_nothing_falls_and_the_plan_still_rises() -> None:
+    assert granted(400, Observation.nothing()) == 400
+    assert granted(400, Observation.nothing(), baseline=500) == 500
+    assert granted(400, Observation.nothing(), DIRECT, LATE) == 400
+    decision = decide(FLOOR, state(400), Observation.nothing(), now=NOW)
+    assert decision.limits[0].sentence == "no fresh datapoint: nothing is lowered on missing data"
+
+
+def test_gap_in_the_window_keeps_the_floor_and_rises_still() -> None:
+    consumed: list[int | None] = [95 * 60] * 60
+    consumed[-17] = None
+    decision = decide(FLOOR, state(400), seen(consumed), now=NOW)
+    assert (decision.granted, decision.limits[0].sentence) == (400, "datapoints are missing in the last 30 minutes")
+    assert granted(80, seen(consumed)) == 100
+
+
+def test_newest_datapoints_may_be_late() -> None:
+    assert granted(400, seen([*[95 * 60] * 57, None, None, None])) == 100
+
+
+def test_data_of_last_week_lower_nothing() -> None:
+    old = replace(steady(95), newest=minute_of(NOW) - 7 * 1440)
+    assert granted(400, old) == 400
+
+
+def test_clock_that_is_behind_its_data_lowers_as_ever() -> None:
+    ahead = replace(steady(95), newest=minute_of(NOW) + 5)
+    assert granted(400, ahead) == 100
+
+
+def test_observation_refuses_what_is_none() -> None:
+    with pytest.raises(ValueError, match=r"\A2 minutes consumed and 1 throttled\Z"):
+        Observation(7, (1, 2), (1,))
+    with pytest.raises(ValueError, match=r"\Aunits below zero\Z"):
+        Observation(7, (1, -2), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("target_percent", 19, "target_percent must be from 20 to 200, got 19"),
+        ("late_minute", 60, "late_minute must be from 0 to 59, got 60"),
+        ("hold", timedelta(0), "hold must be from a minute to a day, got 0:00:00"),
+        ("retry_percent", 99, "retry_percent must be from 100 to 2000, got 99"),
+    ],
+)
+def test_settings_out_of_range_are_refused(name: str, value: object, message: str) -> None:
+    changed: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        ScalerSettings(**changed)
+
+
+# laws
+
+amounts = st.one_of(st.none(), st.integers(0, 60_000))
+series = st.lists(st.tuples(amounts, st.integers(0, 40_000)), max_size=80)
+states = st.builds(
+    lambda current, baseline, room, boosts, quota, used, ago: TargetState(
+        index="by_status",
+        dimension=Dimension.READ,
+        current=current,
+        baseline=baseline,
+        ceiling=baseline + room,
+        boosts=boosts,
+        quota_units=quota,
+        budget=DecreaseBudget(used, NOW - timedelta(seconds=ago)) if used else DecreaseBudget(),
+    ),
+    st.integers(1, 3_000),
+    st.integers(1, 900),
+    st.integers(0, 2_000),
+    st.sampled_from([0, 0, 7, 300]),
+    st.integers(500, 4_000),
+    st.integers(0, 6),
+    st.integers(0, 40_000),
+)
+modes = st.sampled_from([FLOOR, DIRECT, replace(FLOOR, retry_percent=250), replace(DIRECT, late_minute=10)])
+nows = st.integers(0, 3_600).map(lambda second: NOW + timedelta(seconds=second))
+
+
+def observation(minutes: Sequence[tuple[int | None, int]], now: datetime) -> Observation:
+    return seen([units for units, _ in minutes], [throttled for _, throttled in minutes], now)
+
+
+@law
+@given(modes, states, series, nows)
+def test_answer_is_within_ceiling_and_quota_and_never_below_the_plan(
+    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+) -> None:
+    decision = decide(scaler, target, observation(minutes, now), now=now)
+    most = min(target.ceiling, target.quota_units)
+    if scaler.mode is Mode.FLOOR:
+        assert min(target.baseline, most) <= decision.granted <= most
+    else:
+        assert decision.granted <= max(most, target.current)
+        assert decision.granted >= min(target.baseline, most)
+
+
+@law
+@given(modes, states, series, nows)
+def test_deciding_again_on_the_answer_changes_nothing(
+    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+) -> None:
+    seen_now = observation(minutes, now)
+    first = decide(scaler, target, seen_now, now=now)
+    budget = target.budget.after(now) if first.granted < target.current else target.budget
+    again = decide(scaler, replace(target, current=first.granted, budget=budget), seen_now, now=now)
+    assert again.granted == first.granted
+
+
+@law
+@given(modes, states, series, nows, st.integers(0, 79), st.integers(1, 30_000))
+def test_more_throttles_never_give_a_lower_answer(
+    scaler: ScalerSettings,
+    target: TargetState,
+    minutes: list[tuple[int | None, int]],
+    now: datetime,
+    at: int,
+    more: int,
+) -> None:
+    if not minutes:
+        return
+    at %= len(minutes)
+    worse = [*minutes]
+    worse[at] = (minutes[at][0], minutes[at][1] + more)
+    before = decide(scaler, target, observation(minutes, now), now=now)
+    after = decide(scaler, target, observation(worse, now), now=now)
+    assert after.granted >= before.granted
+
+
+@law
+@given(modes, states, series, nows)
+def test_nothing_is_lowered_on_missing_data(
+    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+) -> None:
+    silent = [(None, throttled) for _, throttled in minutes]
+    decision = decide(scaler, target, observation(silent, now), now=now)
+    most = min(target.ceiling, target.quota_units)
+    assert decision.granted >= min(target.current - target.boosts, most)
+
+
+@law
+@given(modes, states, series, nows)
+def test_limits_lead_from_what_was_wanted_to_what_was_granted(
+    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+) -> None:
+    decision = decide(scaler, target, observation(minutes, now), now=now)
+    values = [decision.wanted]
+    for limit in decision.limits:
+        assert limit.before == values[-1]
+        assert limit.before != limit.after
+        values.append(limit.after)
+    assert values[-1] == decision.granted
+    assert decision.changes is (decision.granted != decision.current)
+
+
+@law
+@given(states, st.lists(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 500)), min_size=31, max_size=40)))
+def test_direct_never_uses_more_decreases_than_the_day_has(
+    target: TargetState, days: list[list[tuple[int | None, int]]]
+) -> None:
+    now, accepted = NOW, []
+    for minutes in days:
+        decision = decide(DIRECT, target, observation(minutes, now), now=now)
+        if decision.granted < target.current:
+            assert target.budget.allows(now)
+            accepted.append(now)
+            target = replace(target, budget=target.budget.after(now))
+        target = replace(target, current=decision.granted)
+        now += timedelta(minutes=11)
+    by_day = itertools.groupby(accepted, key=datetime.date)
+    for _, decreases in by_day:
+        later = list(decreases)[3:]
+        assert all(second - first >= timedelta(hours=1) for first, second in itertools.pairwise(later))
+
+
+@given(series)
+def test_demand_without_throttles_is_what_was_consumed(minutes: list[tuple[int | None, int]]) -> None:
+    consumed = [units for units, _ in minutes]
+    assert demand_by_minute(seen(consumed), 250) == consumed
+
+
+def test_jumps_from_nothing_to_little_are_none() -> None:
+    busy: list[int | None] = [6_000] * 100
+    assert count_jumps([*busy, *[10] * 20, *[90] * 20], 140, 160, 50) == 0
+    assert count_jumps([*busy, *[10] * 20, *[6_000] * 20], 140, 160, 50) == 1
+    assert count_jumps([600] * 18, 720, 160, 50) == 0
