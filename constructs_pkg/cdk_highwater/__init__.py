@@ -5,6 +5,7 @@ from cdk_highwater.global_index import GlobalIndex
 from cdk_highwater.high_water_table import HighWaterTable
 from cdk_highwater.managed_capacity import ManagedCapacity, manage_capacity
 from cdk_highwater.pre_warm import PreWarm, PreWarmStrategy, WarmUnits
+from cdk_highwater.throttle_aware_scaler import ThrottleAwareScaler
 from highwater.core import Capacity, HighWaterMark, IndexPlan, Window
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "ManagedCapacity",
     "PreWarm",
     "PreWarmStrategy",
+    "ThrottleAwareScaler",
     "WarmUnits",
     "Window",
     "manage_capacity",

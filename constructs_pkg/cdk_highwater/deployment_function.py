@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -12,13 +11,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-import highwater
+from cdk_highwater.function_asset import pack_runtime
 from cdk_highwater.subject import Subject
 
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
-# What the function is made of; client and command line have no business in Lambda
-_PACKED = ("__init__.py", "core", "aws", "handlers")
 
 # an index is updated through its table, and authorized by the table's ARN
 _FLOORS_ACTIONS = ["dynamodb:DescribeTable", "dynamodb:UpdateTable"]
@@ -173,7 +170,7 @@ class DeploymentFunction(Construct):
 
     def _make_function(self) -> lambda_.Function:
         with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
-            pack(Path(folder))
+            pack_runtime(Path(folder))
             # staged, and so copied, while the folder still is
             function = lambda_.Function(
                 self,
@@ -207,15 +204,3 @@ class DeploymentFunction(Construct):
             cdk.Validations.of(scope).acknowledge(
                 *(cdk.Acknowledgment(id=rule, reason=reason) for rule, reason in rules.items())
             )
-
-
-def pack(folder: Path) -> None:
-    """Copy what the function is made of into *folder*: the runtime's core, adapters and handlers as installed."""
-    assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
-    source, target = Path(highwater.__file__).parent, folder / "highwater"
-    target.mkdir()
-    for name in _PACKED:
-        if (source / name).is_dir():
-            shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
-        else:
-            shutil.copyfile(source / name, target / name)

@@ -14,7 +14,7 @@ from cdk_highwater.annotations import annotate
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.global_table import scale_global_table
 from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks
-from cdk_highwater.subject import TableLike, refuse_other_than_tables, subject_of
+from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
 from cdk_highwater.table_findings import EveryIndexIsScaled, fitting_findings
 from highwater.core import (
     Capacity,
@@ -88,6 +88,11 @@ class ManagedCapacity(Construct):
         """The plan, with every index that the template showed."""
         return self._plan
 
+    @property
+    def subject(self) -> Subject:
+        """The table, as other constructs of this library need it."""
+        return self._subject
+
     def _add_targets(self) -> Construct:
         targets = Construct(self, "Targets")
         scopes: dict[str | None, Construct] = {None: targets}
@@ -133,13 +138,14 @@ class ManagedCapacity(Construct):
             properties={
                 "ServiceToken": function.service_token,
                 "TableName": self._subject.name,
-                "Plan": self._plan_text(),
+                "Plan": self.plan_text(),
             },
         )
         floors.node.add_dependency(targets, *function.permissions)
         return floors
 
-    def _plan_text(self) -> str:
+    def plan_text(self) -> str:
+        """The plan as JSON, with what only CloudFormation knows filled in by it."""
         if any(target.capacity.is_deploy_time for target in self._plan.targets()):
             return self._subject.stack.to_json_string(self._plan.to_document())
         return self._plan.to_json()

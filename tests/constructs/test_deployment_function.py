@@ -9,7 +9,7 @@ from pathlib import Path
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, Window, manage_capacity
-from cdk_highwater.deployment_function import pack
+from cdk_highwater.function_asset import pack_runtime
 from tests.constructs.template_view import TemplateView, key, new_stack
 
 
@@ -74,7 +74,7 @@ def test_floors_wait_for_every_target_and_for_the_permissions() -> None:
 
 
 def test_asset_holds_core_adapters_and_handlers_only(tmp_path: Path) -> None:
-    pack(tmp_path)
+    pack_runtime(tmp_path)
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
     folders = {"/".join(file.split("/")[:2]) for file in files}
     assert folders == {"highwater/__init__.py", "highwater/aws", "highwater/core", "highwater/handlers"}
@@ -84,7 +84,7 @@ def test_asset_holds_core_adapters_and_handlers_only(tmp_path: Path) -> None:
 
 def test_asset_runs_with_boto3_alone(tmp_path: Path) -> None:
     """Whatever else the handler imported would be missing in Lambda."""
-    pack(tmp_path)
+    pack_runtime(tmp_path)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.deployment as d; "
         "assert d.__file__.startswith(sys.argv[1]); "

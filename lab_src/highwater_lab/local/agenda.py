@@ -12,6 +12,7 @@ from highwater_lab.local.alarms import Alarms
 from highwater_lab.local.autoscaling.service import AutoScaling
 from highwater_lab.local.autoscaling.tracking import TRACK_SECOND
 from highwater_lab.local.clock import CloudClock
+from highwater_lab.local.schedules import Schedules
 
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
@@ -21,8 +22,16 @@ _SHORTEST_TICK = 0.005
 class Agenda:
     """Runs what falls due for every account and region; *services* may gain members at any time."""
 
-    def __init__(self, clock: CloudClock, services: Mapping[tuple[str, str], AutoScaling], alarms: Alarms) -> None:
+    def __init__(
+        self,
+        clock: CloudClock,
+        services: Mapping[tuple[str, str], AutoScaling],
+        alarms: Alarms,
+        schedules: Schedules,
+    ) -> None:
         self._clock = clock
+        self._schedules = schedules
+        self._scheduled_minute = clock.second() // 60
         self._services = services
         self._alarms = alarms
         self._ran_until = clock.now()
@@ -32,6 +41,9 @@ class Agenda:
         while True:
             await asyncio.sleep(max(_SHORTEST_TICK, 1 / self._clock.speed))
             self._run_until(self._clock.now(), hold=False)
+            if self._clock.second() // 60 > self._scheduled_minute:
+                self._scheduled_minute = self._clock.second() // 60
+                self._schedules.run_due()
 
     async def advance(self, ahead: timedelta) -> None:
         """Move the clock ahead; everything due on the way runs at its own time."""

@@ -41,6 +41,7 @@ class LocalAws:
         from highwater_lab.local.clock import CloudClock, CloudTime
         from highwater_lab.local.metrics import Metrics
         from highwater_lab.local.provisioners import Provisioners
+        from highwater_lab.local.schedules import Schedules
         from highwater_lab.local.tables import Tables
         from highwater_lab.services.timing import Timing
 
@@ -51,13 +52,15 @@ class LocalAws:
         self._make_autoscaling = AutoScaling
         metrics = Metrics(self.clock.second)
         alarms = Alarms(metrics, self.clock.now)
-        self.agenda = Agenda(self.clock, self._autoscaling, alarms)
+        schedules = Schedules(self.clock)
+        self.agenda = Agenda(self.clock, self._autoscaling, alarms, schedules)
         self._tables.install()
         for service in (cloudwatch, dynamodb):
             service.time = CloudTime(self.clock)
         DataPlane(self.clock.second).install()
         metrics.install()
         alarms.install()
+        schedules.install()
         Provisioners(self._tables, self.autoscaling).install()
 
     def autoscaling(self) -> Any:

@@ -1,6 +1,7 @@
 """What a deploy asks for once the tables stand: floors of open windows, and high-water marks.
 
-The function behind the custom resources `Custom::HighwaterFloors` and `Custom::HighwaterMarks`.
+The function behind the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks` and
+`Custom::HighwaterRelease`, which puts floors back where a scaler leaves.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ logger.setLevel(logging.INFO)
 
 FLOORS_TYPE = "Custom::HighwaterFloors"
 MARKS_TYPE = "Custom::HighwaterMarks"
+RELEASE_TYPE = "Custom::HighwaterRelease"
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
@@ -51,6 +53,10 @@ def _serve(event: dict[str, Any], context: Any) -> cloudformation.Outcome | None
         return cloudformation.success(floors.assert_floors(properties["TableName"], properties["Plan"], patience))
     if event["ResourceType"] == MARKS_TYPE:
         return marks.serve(event, patience, _continue_later)
+    if event["ResourceType"] == RELEASE_TYPE:
+        if event["RequestType"] != "Delete":
+            return cloudformation.success("nothing to do before the scaler goes")
+        return cloudformation.success(floors.release(properties["TableName"], properties["Plan"]))
     message = f"unknown resource type {event['ResourceType']!r}; deploy the stack with one version of cdk-highwater"
     raise ValueError(message)
 

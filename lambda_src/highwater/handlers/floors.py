@@ -63,6 +63,22 @@ def assert_floors(table: str, plan_json: str, patience: Patience) -> str:
     raise AssertionError  # the loop above only returns or raises
 
 
+def release(table: str, plan_json: str) -> str:
+    """Put every target that is registered back to the bounds that its plan alone asks for now; says what was done."""
+    plan = Plan.from_document(json.loads(plan_json))
+    targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
+    autoscaling = client()
+    seen = see_targets(autoscaling, targets)
+    done = []
+    for name, target in targets.items():
+        wanted = bounds_at(target, seen.at)
+        # one that is gone is not registered again
+        if seen.of(name) is not None and seen.of(name) != wanted:
+            set_bounds(autoscaling, name, wanted)
+            done.append(f"{target.label} to {wanted.min}..{wanted.max}")
+    return ", ".join(done) if done else "floors and ceilings were as planned"
+
+
 def _see(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.SeenTable:
     while True:
         try:

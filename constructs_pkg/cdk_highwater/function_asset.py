@@ -1,0 +1,63 @@
+"""What functions are made of: the runtime as installed, and Powertools where a handler logs with it."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import highwater
+
+# client and command line have no business in Lambda
+_PACKED = ("__init__.py", "core", "aws", "handlers")
+# Powertools' own parts that only other features need: a seventh of it is left
+_LEFT_OUT = (
+    "__pycache__",
+    "*.pyc",
+    "*.pyi",
+    "auth_alpha",
+    "batch",
+    "circuit_breaker",
+    "data_classes",
+    "data_masking",
+    "event_handler",
+    "feature_flags",
+    "idempotency",
+    "kafka",
+    "parameters",
+    "parser",
+    "streaming",
+    "validation",
+)
+
+
+def pack_runtime(folder: Path) -> None:
+    """Copy core, adapters and handlers, as installed, into *folder*."""
+    assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
+    source, target = Path(highwater.__file__).parent, folder / "highwater"
+    target.mkdir()
+    for name in _PACKED:
+        _copy(source / name, target / name, ("__pycache__", "*.pyc"))
+
+
+def pack_powertools(folder: Path) -> None:
+    """Copy Powertools' logger and metrics, as installed, with what they import, into *folder*: no layer, no network.
+
+    Raises:
+        ModuleNotFoundError: Powertools or what it needs is not installed.
+    """
+    for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            message = f"{name} is not installed; install cdk-highwater with its dependencies"
+            raise ModuleNotFoundError(message)
+        origin = Path(spec.origin)
+        source = origin.parent if origin.name == "__init__.py" else origin
+        _copy(source, folder / source.name, _LEFT_OUT)
+
+
+def _copy(source: Path, target: Path, left_out: tuple[str, ...]) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(*left_out))
+    else:
+        shutil.copyfile(source, target)

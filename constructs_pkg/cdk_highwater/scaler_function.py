@@ -1,0 +1,114 @@
+"""The scaler's Lambda: its asset, its role to the letter, its log group and its dead-letter queue."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from cdk_highwater.function_asset import pack_powertools, pack_runtime
+from highwater.aws.plans import PATH
+
+# a run for 2,500 tables takes less (benchmarks/scaler.py); what does not fit is handed on
+_TIMEOUT = cdk.Duration.minutes(3)
+_MEMORY_MIB = 512
+
+
+class ScalerFunction(Construct):
+    """The function of a `ThrottleAwareScaler`.
+
+    Its role reads plans, metrics, alarms and scalable targets, moves thresholds of its own alarms, and sets floors of
+    just the tables that it was allowed.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, dry_run: bool) -> None:
+        super().__init__(scope, id)
+        self._stack = cdk.Stack.of(self)
+        self.dead_letters = sqs.Queue(
+            self,
+            "DeadLetters",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=cdk.Duration.days(14),
+        )
+        self.log_group = logs.LogGroup(
+            self, "Logs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=cdk.RemovalPolicy.DESTROY
+        )
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description="Highwater: sets floors of scalable targets to what demand and plans ask for",
+        )
+        self.log_group.grant_write(self.role)
+        for statement in self._statements():
+            self.role.add_to_policy(statement)
+        self.function = self._make(dry_run)
+        # not in the role's own policy, which the function depends on
+        iam.Policy(
+            self,
+            "HandOn",
+            roles=[self.role],
+            statements=[iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn])],
+        )
+
+    def allow_table(self, arn: str) -> None:
+        """Let it describe and update that table, which Application Auto Scaling checks of whoever registers."""
+        self.role.add_to_policy(
+            iam.PolicyStatement(actions=["dynamodb:DescribeTable", "dynamodb:UpdateTable"], resources=[arn])
+        )
+
+    def _statements(self) -> list[iam.PolicyStatement]:
+        allow = iam.PolicyStatement
+        return [
+            allow(
+                actions=["ssm:GetParametersByPath"],
+                resources=[self._arn("ssm", f"parameter{PATH.rstrip('/')}"), self._arn("ssm", f"parameter{PATH}*")],
+            ),
+            # these know no resources to be limited to
+            allow(
+                actions=["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
+                resources=["*"],
+            ),
+            allow(
+                actions=["application-autoscaling:RegisterScalableTarget"],
+                resources=[self._arn("application-autoscaling", "scalable-target/*")],
+                conditions={"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+            ),
+            # its own alarms; and Application Auto Scaling checks these of whoever registers, by calls that name none
+            allow(
+                actions=["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+                resources=[self._arn("cloudwatch", "alarm:*")],
+            ),
+        ]
+
+    def _arn(self, service: str, resource: str) -> str:
+        stack = self._stack
+        return f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resource}"
+
+    def _make(self, dry_run: bool) -> lambda_.Function:
+        with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
+            pack_runtime(Path(folder))
+            pack_powertools(Path(folder))
+            # staged, and so copied, while the folder still is
+            return lambda_.Function(
+                self,
+                "Function",
+                description="Highwater: floors that follow demand within minutes",
+                runtime=lambda_.Runtime.PYTHON_3_14,
+                architecture=lambda_.Architecture.ARM_64,
+                handler="highwater.handlers.scaler.handler",
+                code=lambda_.Code.from_asset(folder),
+                role=self.role,
+                timeout=_TIMEOUT,
+                memory_size=_MEMORY_MIB,
+                log_group=self.log_group,
+                dead_letter_queue=self.dead_letters,
+                environment={"HIGHWATER_DRY_RUN": "true" if dry_run else "false", "POWERTOOLS_SERVICE_NAME": "scaler"},
+            )

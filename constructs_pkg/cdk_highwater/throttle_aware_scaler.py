@@ -1,0 +1,214 @@
+"""The optional Lambda that makes capacity follow demand within minutes, with its role, alarms and schedule."""
+
+from __future__ import annotations
+
+import json
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_highwater.annotations import annotate
+from cdk_highwater.deployment_function import DeploymentFunction
+from cdk_highwater.high_water_table import HighWaterTable
+from cdk_highwater.managed_capacity import ManagedCapacity
+from cdk_highwater.scaler_alarms import ScalerAlarms
+from cdk_highwater.scaler_function import ScalerFunction
+from highwater.aws.alarms import PREFIX, alarm_name
+from highwater.aws.autoscaling import TargetName
+from highwater.aws.plans import parameter_name
+from highwater.core import Finding, Mode, Severity, Target
+from highwater.core.scaler_schedule import alarm_threshold
+
+# An SSM parameter holds 4 KB, an advanced one 8 (AWS Systems Manager User Guide, "Managing parameter tiers", 2026-11)
+_STANDARD_BYTES, _ADVANCED_BYTES = 4_096, 8_192
+_TICK = {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
+
+
+class ThrottleAwareScaler(Construct):
+    """Raise floors within minutes of a surge, heal those that a deploy or a hand edit reset, let them fall again.
+
+    One function for all tables that `manage` is called with. It runs every minute, and at once when a target's alarm
+    goes off because consumption came near to capacity. It sets scalable targets' floors; target tracking goes on and
+    scales in. With it a target utilization of 90 % is meant: docs/scaler.md.
+
+    Deleting it leaves each floor as its plan alone asks for.
+
+    Args:
+        scope: Parent construct.
+        id: Unique within *scope*.
+        alarm_topic: Where its own alarms go. By default they only show in CloudWatch.
+        dry_run: Decide and log, and change nothing. By default it changes.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, alarm_topic: sns.ITopic | None = None, dry_run: bool = False
+    ) -> None:
+        super().__init__(scope, id)
+        self._stack = cdk.Stack.of(self)
+        self._function = ScalerFunction(self, "Function", dry_run=dry_run)
+        self._schedule = self._run_every_minute()
+        self._let_alarms_start_it()
+        self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=alarm_topic)
+        self._managed: set[str] = set()
+
+    @property
+    def function(self) -> lambda_.IFunction:
+        """The function."""
+        return self._function.function
+
+    def manage(self, table: HighWaterTable | ManagedCapacity) -> None:
+        """Look after a table and its indexes: those dimensions that are autoscaled.
+
+        Raises:
+            TypeError: If *table* has no managed capacity.
+            ValueError: If the table is looked after already.
+        """
+        capacity = table.capacity if isinstance(table, HighWaterTable) else table
+        if not isinstance(capacity, ManagedCapacity):
+            message = f"table must be a HighWaterTable or what manage_capacity returned, got {type(table).__name__}"
+            raise TypeError(message)
+        if capacity.node.path in self._managed:
+            message = f"{capacity.node.path}: looked after already; call manage once a table"
+            raise ValueError(message)
+        self._managed.add(capacity.node.path)
+        if not annotate(capacity, _findings(capacity)):
+            return
+        here = Construct(self, f"Table{len(self._managed)}")
+        subject, text = capacity.subject, capacity.plan_text()
+        self._store_plan(here, capacity, text)
+        self._function.allow_table(subject.arn)
+        for target in capacity.plan.targets():
+            if target.capacity.is_autoscaled:
+                self._watch(here, subject.name, target)
+        self._release_at_the_end(here, capacity, text)
+
+    def _store_plan(self, scope: Construct, capacity: ManagedCapacity, text: str) -> None:
+        value = f'{{"mode":"{Mode.FLOOR}","plan":{text}}}'
+        size = len(value.encode())
+        cdk.CfnResource(
+            scope,
+            "Plan",
+            type="AWS::SSM::Parameter",
+            properties={
+                "Name": parameter_name(capacity.subject.name),
+                "Type": "String",
+                "Tier": "Standard" if size <= _STANDARD_BYTES else "Advanced",
+                "Description": "Highwater: what is planned for this table, read by its scaler",
+                "Value": value,
+            },
+        )
+
+    def _watch(self, scope: Construct, table: str, target: Target) -> None:
+        """The target's alarm, which the scaler moves with the capacity; a deploy sets it low, which costs a run."""
+        kind = target.dimension.title()
+        where = kind if target.index is None else f"{target.index}-{kind}"
+        dimensions = [cloudwatch.CfnAlarm.DimensionProperty(name="TableName", value=table)]
+        if target.index is not None:
+            dimensions.append(
+                cloudwatch.CfnAlarm.DimensionProperty(name="GlobalSecondaryIndexName", value=target.index)
+            )
+        cloudwatch.CfnAlarm(
+            scope,
+            f"{where}Alarm",
+            alarm_name=alarm_name(TargetName(table, target.index, target.dimension)),
+            alarm_description="Consumption near to capacity: Highwater's scaler looks at it at once",
+            namespace="AWS/DynamoDB",
+            metric_name=f"Consumed{kind}CapacityUnits",
+            dimensions=dimensions,
+            statistic="Sum",
+            period=60,
+            evaluation_periods=1,
+            threshold=alarm_threshold(int(target.capacity.min)),
+            comparison_operator="GreaterThanThreshold",
+            treat_missing_data="ignore",
+            alarm_actions=[self.function.function_arn],
+        )
+
+    def _release_at_the_end(self, scope: Construct, capacity: ManagedCapacity, text: str) -> None:
+        deployment = DeploymentFunction.of(self._stack)
+        deployment.allow_floors(capacity.subject)
+        release = cdk.CfnResource(
+            scope,
+            "Release",
+            type="Custom::HighwaterRelease",
+            properties={
+                "ServiceToken": deployment.service_token,
+                "TableName": capacity.subject.name,
+                "Plan": text,
+            },
+        )
+        release.node.add_dependency(capacity, *deployment.permissions)
+        # what goes first when all goes: nothing must raise a floor after it was put back
+        self._schedule.node.add_dependency(release)
+
+    def _run_every_minute(self) -> scheduler.CfnSchedule:
+        role = iam.Role(
+            self,
+            "ScheduleRole",
+            assumed_by=iam.ServicePrincipal(
+                "scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": self._stack.account}}
+            ),
+            description="Highwater: lets the schedule run the scaler",
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn])
+        )
+        return scheduler.CfnSchedule(
+            self,
+            "Tick",
+            description="Highwater: runs the scaler",
+            schedule_expression="rate(1 minute)",
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=self.function.function_arn,
+                role_arn=role.role_arn,
+                input=json.dumps(_TICK),
+                # the next tick does what this one missed
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
+                    maximum_event_age_in_seconds=60, maximum_retry_attempts=0
+                ),
+            ),
+        )
+
+    def _let_alarms_start_it(self) -> None:
+        lambda_.CfnPermission(
+            self,
+            "FromAlarms",
+            action="lambda:InvokeFunction",
+            function_name=self.function.function_arn,
+            principal="lambda.alarms.cloudwatch.amazonaws.com",
+            source_account=self._stack.account,
+            source_arn=self._stack.format_arn(
+                service="cloudwatch",
+                resource="alarm",
+                resource_name=f"{PREFIX}*",
+                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+            ),
+        )
+
+
+def _findings(capacity: ManagedCapacity) -> list[Finding]:
+    label = "the table"
+    targets = capacity.plan.targets()
+    if capacity.subject.is_global:
+        return [_error("scalerGlobalTable", label, "a global table", "tables of one region", "leave it to windows")]
+    if not any(target.capacity.is_autoscaled for target in targets):
+        fix = "give Capacity.autoscaled(min=, max=)"
+        return [_error("scalerNothingAutoscaled", label, "fixed capacity alone", "an autoscaled dimension", fix)]
+    if any(target.capacity.is_deploy_time for target in targets):
+        got = "bounds known only at deploy time"
+        return [_error("scalerDeployTimeBounds", label, got, "numbers", "write the numbers into the plan")]
+    size = len(capacity.plan.to_json().encode())
+    if size > _ADVANCED_BYTES - 200:
+        got, allowed = f"a plan of {size:,} bytes", f"{_ADVANCED_BYTES - 200:,}, as SSM parameters hold"
+        return [_error("scalerPlanTooLong", label, got, allowed, "use fewer windows or shorter names")]
+    return []
+
+
+def _error(id: str, subject: str, got: str, allowed: str, fix: str) -> Finding:
+    return Finding(id=f"highwater:{id}", severity=Severity.ERROR, subject=subject, got=got, allowed=allowed, fix=fix)
