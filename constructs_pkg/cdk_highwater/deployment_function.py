@@ -11,7 +11,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_highwater.function_asset import pack_runtime
+from cdk_highwater.function_asset import pack_runtime, wait_for_policy_alone
+from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, ROLE_RULES, acknowledge
 from cdk_highwater.subject import Subject
 
 _ID = "HighwaterDeployment"
@@ -23,47 +24,6 @@ _MARKS_ACTIONS = ["dynamodb:ListTagsOfResource", "dynamodb:UntagResource"]
 _DEPLOYS_ONLY = (
     "Runs during deploys only, for CloudFormation, which waits for the answer and repeats what fails: a dead-letter "
     "queue, reserved concurrency, traces or a VPC would guard nothing."
-)
-_FUNCTION_RULES = dict.fromkeys(
-    (
-        "Serverless::Serverless-LambdaDLQ",
-        "Serverless::Serverless-LambdaTracing",
-        "NIST.800.53.R5::NIST.800.53.R5-LambdaConcurrency",
-        "NIST.800.53.R5::NIST.800.53.R5-LambdaDLQ",
-        "NIST.800.53.R5::NIST.800.53.R5-LambdaInsideVPC",
-        "HIPAA.Security::HIPAA.Security-LambdaConcurrency",
-        "HIPAA.Security::HIPAA.Security-LambdaDLQ",
-        "HIPAA.Security::HIPAA.Security-LambdaInsideVPC",
-        "PCI.DSS.321::PCI.DSS.321-LambdaInsideVPC",
-    ),
-    _DEPLOYS_ONLY,
-)
-_LOG_RULES = dict.fromkeys(
-    (
-        "NIST.800.53.R5::NIST.800.53.R5-CloudWatchLogGroupEncrypted",
-        "HIPAA.Security::HIPAA.Security-CloudWatchLogGroupEncrypted",
-        "PCI.DSS.321::PCI.DSS.321-CloudWatchLogGroupEncrypted",
-    ),
-    "CloudWatch Logs encrypts every group with a key of its own; the lines hold names of tables and numbers of units.",
-)
-_ALL_OF = "AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:{}:<AWS::Region>:<AWS::AccountId>:{}]"
-_ROLE_RULES = {
-    "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
-        "application-autoscaling:DescribeScalableTargets knows no resources to be limited to."
-    ),
-    _ALL_OF.format("application-autoscaling", "scalable-target/*"): (
-        "Ids of scalable targets are made at registration; a condition limits the action to DynamoDB's."
-    ),
-    _ALL_OF.format("cloudwatch", "alarm:*"): (
-        "Application Auto Scaling checks these permissions of whoever registers, by calls that name no alarm."
-    ),
-} | dict.fromkeys(
-    (
-        "NIST.800.53.R5::NIST.800.53.R5-IAMNoInlinePolicy",
-        "HIPAA.Security::HIPAA.Security-IAMNoInlinePolicy",
-        "PCI.DSS.321::PCI.DSS.321-IAMNoInlinePolicy",
-    ),
-    "The policy is this one role's and goes with it; it names each table, so no other role could use it.",
 )
 
 
@@ -185,22 +145,12 @@ class DeploymentFunction(Construct):
                 memory_size=256,
                 log_group=self._log_group,
             )
-        template = function.node.default_child
-        assert isinstance(template, cdk.CfnResource)  # noqa: S101 - what a function is made of
-        # aws-cdk-lib has functions wait for their role as well, which the role's ARN says already (cfn-lint W3005)
-        policy = self._role.node.find_child("DefaultPolicy").node.default_child
-        assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - what a policy is made of
-        template.add_override("DependsOn", [policy.logical_id])
+        wait_for_policy_alone(function, self._role)
         return function
 
     def _acknowledge(self) -> None:
         """Answer rule packs for what is otherwise here than they ask; docs/security.md has the same table."""
-        for scope, rules in (
-            (self._function, _FUNCTION_RULES),
-            (self._log_group, _LOG_RULES),
-            # its permissions stand in the role's own policy and in one beside it
-            (self, _ROLE_RULES),
-        ):
-            cdk.Validations.of(scope).acknowledge(
-                *(cdk.Acknowledgment(id=rule, reason=reason) for rule, reason in rules.items())
-            )
+        acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
+        acknowledge(self._log_group, LOG_RULES)
+        # its permissions stand in the role's own policy and in one beside it
+        acknowledge(self, ROLE_RULES)

@@ -12,7 +12,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_highwater.function_asset import pack_powertools, pack_runtime
+from cdk_highwater.function_asset import pack_powertools, pack_runtime, wait_for_policy_alone
+from cdk_highwater.rule_packs import LOG_RULES, QUEUE_RULES, SCALER_FUNCTION_RULES, SCALER_ROLE_RULES, acknowledge
 from highwater.aws.plans import PATH
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); what does not fit is handed on
@@ -58,6 +59,11 @@ class ScalerFunction(Construct):
             statements=[iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn])],
         )
 
+        acknowledge(self.function, SCALER_FUNCTION_RULES)
+        acknowledge(self.log_group, LOG_RULES)
+        acknowledge(self.dead_letters, QUEUE_RULES)
+        acknowledge(self, SCALER_ROLE_RULES)
+
     def allow_table(self, arn: str) -> None:
         """Let it describe and update that table, which Application Auto Scaling checks of whoever registers."""
         self.role.add_to_policy(
@@ -97,7 +103,7 @@ class ScalerFunction(Construct):
             pack_runtime(Path(folder))
             pack_powertools(Path(folder))
             # staged, and so copied, while the folder still is
-            return lambda_.Function(
+            function = lambda_.Function(
                 self,
                 "Function",
                 description="Highwater: floors that follow demand within minutes",
@@ -112,3 +118,5 @@ class ScalerFunction(Construct):
                 dead_letter_queue=self.dead_letters,
                 environment={"HIGHWATER_DRY_RUN": "true" if dry_run else "false", "POWERTOOLS_SERVICE_NAME": "scaler"},
             )
+        wait_for_policy_alone(function, self.role)
+        return function

@@ -16,6 +16,7 @@ from cdk_highwater.annotations import annotate
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.high_water_table import HighWaterTable
 from cdk_highwater.managed_capacity import ManagedCapacity
+from cdk_highwater.rule_packs import ROLE_RULES, acknowledge
 from cdk_highwater.scaler_alarms import ScalerAlarms
 from cdk_highwater.scaler_function import ScalerFunction
 from highwater.aws.alarms import PREFIX, alarm_name
@@ -158,6 +159,7 @@ class ThrottleAwareScaler(Construct):
         role.add_to_policy(
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn])
         )
+        acknowledge(role, ROLE_RULES)
         return scheduler.CfnSchedule(
             self,
             "Tick",

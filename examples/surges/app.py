@@ -1,0 +1,45 @@
+"""Scenario: a click log that a crawler or a sale may surge at any time, beside a nightly load that is known.
+Shows: the throttle-aware scaler over two tables, an index of its own, and alarms that go to a topic.
+"""
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+
+from cdk_highwater import Capacity, GlobalIndex, HighWaterTable, ThrottleAwareScaler, Window
+
+app = cdk.App()
+stack = cdk.Stack(app, "Surges")
+
+
+def text(name: str) -> dynamodb.Attribute:
+    """A key attribute that holds text."""
+    return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
+
+
+# with the scaler, target tracking may run at 90 %: headroom is what the scaler finds necessary
+clicks = HighWaterTable(
+    stack,
+    "Clicks",
+    partition_key=text("click_id"),
+    read=Capacity.autoscaled(min=25, max=2_000, target_utilization_percent=90),
+    write=Capacity.autoscaled(min=40, max=8_000, target_utilization_percent=90),
+    indexes=[GlobalIndex(name="by-page", partition_key=text("page"))],
+)
+visitors = HighWaterTable(
+    stack,
+    "Visitors",
+    partition_key=text("visitor_id"),
+    read=Capacity.autoscaled(min=30, max=3_000, target_utilization_percent=90),
+    write=Capacity.autoscaled(min=10, max=900, target_utilization_percent=90),
+    windows=[Window.daily("nightly-merge", start="02:00", end="03:30", timezone="Europe/Berlin", write_min=700)],
+)
+key = kms.Key(stack, "AlarmKey", enable_key_rotation=True, description="Alarms of the scaler")
+key.grant_encrypt_decrypt(iam.ServicePrincipal("cloudwatch.amazonaws.com"))
+alarms = sns.Topic(stack, "ScalerAlarms", master_key=key, enforce_ssl=True)
+scaler = ThrottleAwareScaler(stack, "Scaler", alarm_topic=alarms)
+for table in (clicks, visitors):
+    scaler.manage(table)
+app.synth()
