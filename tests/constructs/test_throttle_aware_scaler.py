@@ -1,0 +1,236 @@
+"""The scaler's construct: its role to the letter, its asset, schedule and alarms, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_sns as sns
+
+from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
+from cdk_highwater.function_asset import pack_powertools, pack_runtime
+from tests.constructs.template_view import TemplateView, key, messages, new_stack
+
+READ, WRITE = Capacity.autoscaled(min=3, max=30), Capacity.autoscaled(min=41, max=4_000)
+
+
+def _scaled(stack: cdk.Stack, **more: Any) -> HighWaterTable:
+    return HighWaterTable(stack, "Jobs", partition_key=key(), read=READ, write=WRITE, **more)
+
+
+def _view() -> TemplateView:
+    stack = new_stack()
+    table = _scaled(stack)
+    ThrottleAwareScaler(stack, "Scaler", alarm_topic=sns.Topic(stack, "Alarms")).manage(table)
+    return TemplateView(stack)
+
+
+def _arn(service: str, resource: str) -> dict[str, list[object]]:
+    partition, region, account = ({"Ref": f"AWS::{name}"} for name in ("Partition", "Region", "AccountId"))
+    return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
+
+
+def _policies(view: TemplateView, role: str) -> list[dict[str, Any]]:
+    return [
+        statement
+        for policy in view.of_type("AWS::IAM::Policy")
+        if policy["Properties"]["Roles"][0]["Ref"].startswith(role)
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+
+
+def test_role_may_do_exactly_this() -> None:
+    statements = _policies(_view(), "ScalerFunctionRole")
+    resources = [statement["Resource"] for statement in statements]
+    assert statements[0].pop("Resource")["Fn::GetAtt"][0].startswith("ScalerFunctionLogs")
+    assert statements[5].pop("Resource")["Fn::GetAtt"][0].startswith("ScalerFunctionDeadLetters")
+    assert statements[6].pop("Resource")["Fn::GetAtt"][0].startswith("Jobs")
+    assert statements[7].pop("Resource")["Fn::GetAtt"][0].startswith("ScalerFunctionB")
+    assert resources.count("*") == 1
+    assert statements == [
+        {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Effect": "Allow"},
+        {
+            "Action": "ssm:GetParametersByPath",
+            "Effect": "Allow",
+            "Resource": [_arn("ssm", "parameter/highwater/plans"), _arn("ssm", "parameter/highwater/plans/*")],
+        },
+        {
+            "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
+            "Effect": "Allow",
+            "Resource": "*",
+        },
+        {
+            "Action": "application-autoscaling:RegisterScalableTarget",
+            "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+            "Effect": "Allow",
+            "Resource": _arn("application-autoscaling", "scalable-target/*"),
+        },
+        {
+            "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+            "Effect": "Allow",
+            "Resource": _arn("cloudwatch", "alarm:*"),
+        },
+        {"Action": "sqs:SendMessage", "Effect": "Allow"},
+        {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Effect": "Allow"},
+        {"Action": "lambda:InvokeFunction", "Effect": "Allow"},
+    ]
+
+
+def test_schedule_runs_it_every_minute_and_goes_first_when_all_goes() -> None:
+    view = _view()
+    schedule = view.of_type("AWS::Scheduler::Schedule")[0]
+    properties = schedule["Properties"]
+    assert properties["ScheduleExpression"] == "rate(1 minute)"
+    assert json.loads(properties["Target"]["Input"]) == {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
+    assert any("Release" in name for name in schedule["DependsOn"])
+    release = view.of_type("Custom::HighwaterRelease")[0]
+    assert any("ReadTarget" in name for name in release["DependsOn"])
+
+
+def test_each_autoscaled_dimension_has_an_alarm_that_starts_the_function() -> None:
+    alarms = {
+        str(alarm["Properties"]["AlarmName"]["Fn::Join"][1][2]): alarm["Properties"]
+        for alarm in _view().of_type("AWS::CloudWatch::Alarm")
+        if "Consumed" in alarm["Properties"]["MetricName"]
+    }
+    assert set(alarms) == {" read", " write"}
+    write = alarms[" write"]
+    assert write["AlarmName"]["Fn::Join"][1][0] == "Highwater "
+    assert (write["MetricName"], write["Threshold"], write["Period"]) == (
+        "ConsumedWriteCapacityUnits",
+        41 * 60 * 97 // 100,
+        60,
+    )
+    assert write["AlarmActions"][0]["Fn::GetAtt"][0].startswith("ScalerFunction")
+    permission = _view().of_type("AWS::Lambda::Permission")[0]["Properties"]
+    assert permission["Principal"] == "lambda.alarms.cloudwatch.amazonaws.com"
+    assert permission["SourceArn"] == _arn("cloudwatch", "alarm:Highwater *")
+
+
+def test_alarms_on_itself_go_to_the_topic() -> None:
+    own = [
+        alarm["Properties"]
+        for alarm in _view().of_type("AWS::CloudWatch::Alarm")
+        if "Consumed" not in alarm["Properties"]["MetricName"]
+    ]
+    assert {alarm["MetricName"] for alarm in own} == {
+        "Errors",
+        "Invocations",
+        "ApproximateNumberOfMessagesVisible",
+        "TablesFailed",
+        "UnreadablePlans",
+        "MetricsMissing",
+        "AtCeiling",
+        "HotKeys",
+        "DecreaseBudgetExhausted",
+        "Paused",
+    }
+    assert all(alarm["AlarmActions"] for alarm in own)
+    heartbeat = next(alarm for alarm in own if alarm["MetricName"] == "Invocations")
+    assert (heartbeat["TreatMissingData"], heartbeat["EvaluationPeriods"]) == ("breaching", 10)
+
+
+def test_function_queue_and_logs_are_bounded_and_encrypted() -> None:
+    view = _view()
+    function = next(
+        f["Properties"]
+        for f in view.of_type("AWS::Lambda::Function")
+        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler"
+    )
+    assert (function["Architectures"], function["Runtime"]) == (["arm64"], "python3.14")
+    assert (function["MemorySize"], function["Timeout"]) == (512, 180)
+    assert function["Environment"]["Variables"]["HIGHWATER_DRY_RUN"] == "false"
+    queue = view.properties_of("AWS::SQS::Queue")
+    assert (queue["SqsManagedSseEnabled"], queue["MessageRetentionPeriod"]) == (True, 14 * 86_400)
+    assert all(group["Properties"]["RetentionInDays"] == 90 for group in view.of_type("AWS::Logs::LogGroup"))
+
+
+def test_plan_is_stored_for_the_function() -> None:
+    parameter = _view().properties_of("AWS::SSM::Parameter")
+    value = json.loads(parameter["Value"])
+    assert (value["mode"], value["plan"]["write"]) == (
+        "floor",
+        {"min": 41, "max": 4_000, "target_utilization_percent": 70},
+    )
+    assert parameter["Tier"] == "Standard"
+
+
+def test_long_plan_takes_an_advanced_parameter_and_a_longer_one_is_refused() -> None:
+    def windows(count: int) -> list[Window]:
+        return [
+            Window.once(
+                f"sale number {number}",
+                start=f"2031-{1 + number // 28:02}-{1 + number % 28:02}T08:00",
+                end=f"2031-{1 + number // 28:02}-{1 + number % 28:02}T09:00",
+                timezone="Europe/Berlin",
+                write_min=900,
+            )
+            for number in range(count)
+        ]
+
+    stack = new_stack()
+    ThrottleAwareScaler(stack, "Scaler").manage(_scaled(stack, windows=windows(30)))
+    assert TemplateView(stack).properties_of("AWS::SSM::Parameter")["Tier"] == "Advanced"
+    stack = new_stack()
+    ThrottleAwareScaler(stack, "Scaler").manage(_scaled(stack, windows=windows(70)))
+    assert messages(stack, "error") == [
+        "Shop/Jobs/Capacity: the table: got a plan of 9,860 bytes, allowed: 7,992, as SSM parameters hold; use fewer "
+        "windows or shorter names [highwater:scalerPlanTooLong]"
+    ]
+
+
+def test_fixed_capacity_alone_is_refused() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    fixed = manage_capacity(
+        table,
+        read=Capacity.fixed(5),
+        write=Capacity.fixed(6),
+    )
+    ThrottleAwareScaler(stack, "Scaler").manage(fixed)
+    assert messages(stack, "error") == [
+        "Shop/Jobs/Capacity: the table: got fixed capacity alone, allowed: an autoscaled dimension; give "
+        "Capacity.autoscaled(min=, max=) [highwater:scalerNothingAutoscaled]"
+    ]
+
+
+def test_what_has_no_managed_capacity_and_what_comes_twice_are_refused() -> None:
+    stack = new_stack()
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    plain = dynamodb.Table(stack, "Plain", partition_key=key())
+    with pytest.raises(
+        TypeError, match=r"^table must be a HighWaterTable or what manage_capacity returned, got Table$"
+    ):
+        scaler.manage(plain)  # type: ignore[arg-type]
+    table = _scaled(stack)
+    scaler.manage(table)
+    with pytest.raises(ValueError, match=r"Jobs/Capacity: looked after already; call manage once a table$"):
+        scaler.manage(table)
+
+
+def test_asset_runs_with_boto3_and_what_is_packed(tmp_path: Path) -> None:
+    """Whatever else the handler imported would be missing in Lambda."""
+    pack_runtime(tmp_path)
+    pack_powertools(tmp_path)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.scaler as s; "
+        "import aws_lambda_powertools as p; "
+        "assert s.__file__.startswith(sys.argv[1]) and p.__file__.startswith(sys.argv[1]); "
+        "known = set(sys.stdlib_module_names) | {'highwater', 'aws_lambda_powertools', 'boto3', 'botocore', "
+        "'jmespath', 's3transfer', 'urllib3', 'dateutil', 'six', 'typing_extensions'}; "
+        "outside = {m.split('.')[0] for m, v in sys.modules.items() if getattr(v, '__file__', None)} - known; "
+        "outside = {m for m in outside if not m.startswith(('_', 'jsii', 'google', 'mpl'))}; "
+        "assert not outside, outside; print(s.handler.__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "handler\n"), done.stderr
+    size = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+    assert size < 3_000_000
