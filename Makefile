@@ -61,6 +61,14 @@ benchmark-local: setup ## What metering costs the local cloud, beside plain Mini
 benchmark-day: setup ## A day of auto scaling in the local cloud, beside the simulator (offline, free; three minutes)
 	@$(BIN)/python -m benchmarks.local_day
 
+.PHONY: benchmark-jumps
+benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native scaling (offline, free)
+	@$(BIN)/python -m benchmarks.jumps
+
+.PHONY: scaler-cost
+scaler-cost: setup ## What the scaler costs at its defaults, with the arithmetic (offline, free)
+	@$(BIN)/python -m benchmarks.scaler_cost
+
 .PHONY: figures
 figures: setup ## The article's figures beside the simulator's, as pictures in docs/ (offline, free)
 	@$(BIN)/python -m benchmarks.figures

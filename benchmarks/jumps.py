@@ -30,7 +30,9 @@ def jump(factor: int) -> Traffic:
 def meet(traffic: Traffic, policy: str) -> Run:
     """One policy over it, on a table with room to the quota."""
     write = TargetSetup(units=1, min=1, max=_QUOTA)
-    table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=_QUOTA)
+    table = ResourceSetup(
+        index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=_QUOTA
+    )
     return run_policy(policy, TableSetup(name="jump", resources=(table,)), traffic)
 
 

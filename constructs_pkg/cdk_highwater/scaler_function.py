@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_highwater.function_asset import pack_powertools, pack_runtime, wait_for_policy_alone
 from cdk_highwater.rule_packs import LOG_RULES, QUEUE_RULES, SCALER_FUNCTION_RULES, SCALER_ROLE_RULES, acknowledge
-from highwater.aws.plans import PATH
+from highwater.core.target_names import PLANS_PATH
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); what does not fit is handed on
 _TIMEOUT = cdk.Duration.minutes(3)
@@ -72,11 +72,9 @@ class ScalerFunction(Construct):
 
     def _statements(self) -> list[iam.PolicyStatement]:
         allow = iam.PolicyStatement
+        plans = self._arn("ssm", f"parameter{PLANS_PATH}")
         return [
-            allow(
-                actions=["ssm:GetParametersByPath"],
-                resources=[self._arn("ssm", f"parameter{PATH.rstrip('/')}"), self._arn("ssm", f"parameter{PATH}*")],
-            ),
+            allow(actions=["ssm:GetParametersByPath"], resources=[plans.removesuffix("/"), f"{plans}*"]),
             # these know no resources to be limited to
             allow(
                 actions=["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],

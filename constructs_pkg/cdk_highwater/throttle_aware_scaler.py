@@ -19,11 +19,9 @@ from cdk_highwater.managed_capacity import ManagedCapacity
 from cdk_highwater.rule_packs import ROLE_RULES, acknowledge
 from cdk_highwater.scaler_alarms import ScalerAlarms
 from cdk_highwater.scaler_function import ScalerFunction
-from highwater.aws.alarms import PREFIX, alarm_name
-from highwater.aws.autoscaling import TargetName
-from highwater.aws.plans import parameter_name
 from highwater.core import Finding, Mode, Severity, Target
 from highwater.core.scaler_schedule import alarm_threshold
+from highwater.core.target_names import ALARM_PREFIX, TargetName, plan_parameter
 
 # An SSM parameter holds 4 KB, an advanced one 8 (AWS Systems Manager User Guide, "Managing parameter tiers", 2026-11)
 _STANDARD_BYTES, _ADVANCED_BYTES = 4_096, 8_192
@@ -96,7 +94,7 @@ class ThrottleAwareScaler(Construct):
             "Plan",
             type="AWS::SSM::Parameter",
             properties={
-                "Name": parameter_name(capacity.subject.name),
+                "Name": plan_parameter(capacity.subject.name),
                 "Type": "String",
                 "Tier": "Standard" if size <= _STANDARD_BYTES else "Advanced",
                 "Description": "Highwater: what is planned for this table, read by its scaler",
@@ -116,7 +114,7 @@ class ThrottleAwareScaler(Construct):
         cloudwatch.CfnAlarm(
             scope,
             f"{where}Alarm",
-            alarm_name=alarm_name(TargetName(table, target.index, target.dimension)),
+            alarm_name=TargetName(table, target.index, target.dimension).alarm,
             alarm_description="Consumption near to capacity: Highwater's scaler looks at it at once",
             namespace="AWS/DynamoDB",
             metric_name=f"Consumed{kind}CapacityUnits",
@@ -188,7 +186,7 @@ class ThrottleAwareScaler(Construct):
             source_arn=self._stack.format_arn(
                 service="cloudwatch",
                 resource="alarm",
-                resource_name=f"{PREFIX}*",
+                resource_name=f"{ALARM_PREFIX}*",
                 arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
             ),
         )

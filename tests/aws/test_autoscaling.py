@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from highwater.aws import autoscaling
-from highwater.aws.autoscaling import TargetName, see_targets, service_time, set_bounds
+from highwater.aws.autoscaling import see_targets, service_time, set_bounds
 from highwater.core import Bounds
 from highwater.core.capacity import Dimension
+from highwater.core.target_names import TargetName
 from tests.handlers.bench import Bench, Call, Fault, Wire, at, refusal, rewritten
 
 pytestmark = pytest.mark.usefixtures("bench")

@@ -2,125 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
-import boto3
 import pytest
 
-from highwater.aws.alarms import alarm_name
-from highwater.aws.autoscaling import TargetName
-from highwater.core import Capacity, Dimension, Plan, Window
+from highwater.core import Dimension, Plan, Window
 from highwater.core.scaler_schedule import is_full_tick
+from highwater.core.target_names import TargetName
 from highwater.handlers import scaler
 from highwater_lab.local import LocalCloud
+from tests.handlers.stage import MINUTE, PLAN, Context, Stage
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
-_numbers = itertools.count(1)
-MINUTE = timedelta(minutes=1)
-# 98 write units
-_ITEM = "x" * 99_900
-_PLAN = Plan(read=Capacity.autoscaled(min=7, max=900), write=Capacity.autoscaled(min=12, max=400))
-
-
-@dataclass
-class Context:
-    """What Lambda gives a function."""
-
-    seconds: float = 300.0
-
-    def get_remaining_time_in_millis(self) -> int:
-        return int(self.seconds * 1000)
-
-
-@dataclass
-class Stage:
-    """A cloud with tables that the scaler looks after."""
-
-    cloud: LocalCloud
-    handed_on: list[dict[str, Any]]
-    clients: dict[str, Any] = field(default_factory=dict)
-    made: list[str] = field(default_factory=list)
-
-    def client(self, service: str) -> Any:
-        if service not in self.clients:
-            make: Any = boto3.client
-            self.clients[service] = make(service, **self.cloud.client_arguments())
-        return self.clients[service]
-
-    def table(self, plan: Plan = _PLAN, mode: str = "floor", units: tuple[int, int] = (7, 12)) -> str:
-        """A provisioned table with its plan stored, its targets registered in FLOOR mode, its alarms put."""
-        # metrics outlive their tables: no name comes twice
-        name = f"orders-{next(_numbers)}"
-        self.made.append(name)
-        self.client("dynamodb").create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            ProvisionedThroughput={"ReadCapacityUnits": units[0], "WriteCapacityUnits": units[1]},
-        )
-        self.store(name, json.dumps({"mode": mode, "plan": plan.to_document()}))
-        for target in plan.targets():
-            target_name = TargetName(name, target.index, target.dimension)
-            if mode == "floor":
-                self.register(target_name, int(target.capacity.min), int(target.capacity.max))
-            self.client("cloudwatch").put_metric_alarm(
-                AlarmName=alarm_name(target_name),
-                Namespace="AWS/DynamoDB",
-                MetricName=f"Consumed{target.dimension.title()}CapacityUnits",
-                Dimensions=[{"Name": "TableName", "Value": name}],
-                Statistic="Sum",
-                Period=60,
-                EvaluationPeriods=1,
-                Threshold=3.0,
-                ComparisonOperator="GreaterThanThreshold",
-                AlarmActions=["arn:aws:sns:us-east-1:000000000000:nobody"],
-                TreatMissingData="ignore",
-            )
-        return name
-
-    def store(self, table: str, value: str) -> None:
-        self.client("ssm").put_parameter(Name=f"/highwater/plans/{table}", Type="String", Value=value, Overwrite=True)
-
-    def register(self, name: TargetName, low: int, high: int, **more: Any) -> None:
-        self.client("application-autoscaling").register_scalable_target(
-            ServiceNamespace="dynamodb",
-            ResourceId=name.resource_id,
-            ScalableDimension=name.scalable_dimension,
-            MinCapacity=low,
-            MaxCapacity=high,
-            **more,
-        )
-
-    def bounds(self, table: str, dimension: Dimension = Dimension.WRITE) -> tuple[int, int]:
-        name = TargetName(table, None, dimension)
-        found = self.client("application-autoscaling").describe_scalable_targets(
-            ServiceNamespace="dynamodb", ResourceIds=[name.resource_id], ScalableDimension=name.scalable_dimension
-        )["ScalableTargets"][0]
-        return found["MinCapacity"], found["MaxCapacity"]
-
-    def capacity(self, table: str) -> tuple[int, int]:
-        throughput = self.client("dynamodb").describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
-        return throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]
-
-    def write(self, table: str, items: int) -> None:
-        """Write so many items of 98 units in one minute of the cloud, which begins now."""
-        now = self.cloud.status().now
-        self.cloud.advance(now.replace(second=1, microsecond=0) + MINUTE - now)
-        for number in range(items):
-            self.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": str(number)}, "x": {"S": _ITEM}})
-
-    def now(self) -> datetime:
-        return self.cloud.status().now
-
-    def run(self, *tables: str, context: Context | None = None, **more: Any) -> dict[str, Any]:
-        """Run the function for these tables at the cloud's time."""
-        event = {"highwater": "tables", "tables": list(tables), "time": self.now().isoformat()} | more
-        return scaler.handler(event, context or Context())
 
 
 @pytest.fixture(scope="module")
@@ -139,23 +33,7 @@ def stage(running: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stag
     monkeypatch.setattr(scaler, "_hand_on", handed_on.append)
     made = Stage(running, handed_on)
     yield made
-    for name in made.made:
-        made.client("ssm").delete_parameter(Name=f"/highwater/plans/{name}")
-        for dimension in Dimension:
-            target = TargetName(name, None, dimension)
-            if made.client("application-autoscaling").describe_scalable_targets(
-                ServiceNamespace="dynamodb",
-                ResourceIds=[target.resource_id],
-                ScalableDimension=target.scalable_dimension,
-            )["ScalableTargets"]:
-                made.client("application-autoscaling").deregister_scalable_target(
-                    ServiceNamespace="dynamodb",
-                    ResourceId=target.resource_id,
-                    ScalableDimension=target.scalable_dimension,
-                )
-        made.client("dynamodb").delete_table(TableName=name)
-    for one in made.clients.values():
-        one.close()
+    made.forget()
 
 
 def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Stage) -> None:
@@ -203,7 +81,7 @@ def test_open_window_is_the_baseline(stage: Stage) -> None:
         timezone="UTC",
         write_min=333,
     )
-    plan = Plan(read=_PLAN.read, write=_PLAN.write, windows=(window,))
+    plan = Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
     table = stage.table(plan)
     stage.run(table)
     assert stage.bounds(table) == (333, 400)
@@ -232,7 +110,7 @@ def test_alarm_follows_the_capacity_and_keeps_all_else(stage: Stage) -> None:
 
 
 def _alarm(stage: Stage, table: str) -> dict[str, Any]:
-    name = alarm_name(TargetName(table, None, Dimension.WRITE))
+    name = TargetName(table, None, Dimension.WRITE).alarm
     found = stage.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
     return dict(found[0])
 
@@ -269,7 +147,7 @@ def test_tick_looks_at_targets_in_their_minute_and_at_those_in_alarm(stage: Stag
     stage.register(name, 2, 400)
     scaler.handler({"highwater": "tick", "time": minute.isoformat()}, Context())
     assert stage.bounds(table) == (2, 400), "it is not its minute"
-    stage.client("cloudwatch").set_alarm_state(AlarmName=alarm_name(name), StateValue="ALARM", StateReason="a test")
+    stage.client("cloudwatch").set_alarm_state(AlarmName=name.alarm, StateValue="ALARM", StateReason="a test")
     scaler.handler({"highwater": "tick", "time": minute.isoformat()}, Context())
     assert stage.bounds(table) == (12, 400)
 

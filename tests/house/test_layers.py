@@ -15,8 +15,15 @@ RUNTIME = ROOT / "lambda_src" / "highwater"
 ALLOWED = {
     RUNTIME / "core": {"highwater.core"},
     RUNTIME / "aws": {"highwater.core", "highwater.aws", "boto3", "botocore", "mypy_boto3_*"},
-    RUNTIME / "handlers": {"highwater.core", "highwater.aws", "highwater.handlers", "boto3", "mypy_boto3_*"},
-    RUNTIME / "cli": {"highwater.core", "highwater.aws", "highwater.cli", "boto3", "click", "rich"},
+    RUNTIME / "handlers": {
+        "highwater.core",
+        "highwater.aws",
+        "highwater.handlers",
+        "aws_lambda_powertools",
+        "boto3",
+        "mypy_boto3_*",
+    },
+    RUNTIME / "cli": {"highwater.core", "highwater.aws", "highwater.cli", "boto3", "botocore", "click", "rich"},
     ROOT / "constructs_pkg" / "cdk_highwater": {
         "highwater",
         "highwater.core",

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from highwater.aws.autoscaling import TargetName
 from highwater.core.capacity import Dimension
+from highwater.core.target_names import ALARM_PREFIX, TargetName
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
-# What names of the scaler's alarms begin with; a table's name has no blank
-PREFIX = "Highwater "
 _KINDS = {f"Consumed{dimension.title()}CapacityUnits": dimension for dimension in Dimension}
 # What PutMetricAlarm takes of what DescribeAlarms gives
 _KEPT = (
@@ -36,12 +34,6 @@ _KEPT = (
 )
 
 
-def alarm_name(name: TargetName) -> str:
-    """`Highwater orders write`, `Highwater orders/by_status read`."""
-    resource = name.table if name.index is None else f"{name.table}/{name.index}"
-    return f"{PREFIX}{resource} {name.dimension}"
-
-
 @dataclass(frozen=True, slots=True)
 class SeenAlarm:
     """One alarm as CloudWatch has it."""
@@ -53,7 +45,9 @@ class SeenAlarm:
 
 def see_alarms(cloudwatch: CloudWatchClient) -> dict[TargetName, SeenAlarm]:
     """Every alarm of the scaler, by its target."""
-    pages = cloudwatch.get_paginator("describe_alarms").paginate(AlarmNamePrefix=PREFIX, AlarmTypes=["MetricAlarm"])
+    pages = cloudwatch.get_paginator("describe_alarms").paginate(
+        AlarmNamePrefix=ALARM_PREFIX, AlarmTypes=["MetricAlarm"]
+    )
     return dict(_read(pages))
 
 
@@ -75,7 +69,7 @@ def _read(pages: Any) -> Iterator[tuple[TargetName, SeenAlarm]]:
         for alarm in page["MetricAlarms"]:
             dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", [])}
             name = _target(alarm.get("MetricName"), dimensions)
-            if name is not None and alarm["AlarmName"] == alarm_name(name):
+            if name is not None and alarm["AlarmName"] == name.alarm:
                 yield name, SeenAlarm(alarm["StateValue"] == "ALARM", int(alarm["Threshold"]), alarm)
 
 

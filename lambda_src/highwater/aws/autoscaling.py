@@ -13,36 +13,19 @@ from botocore.config import Config
 
 from highwater.core.capacity import Dimension
 from highwater.core.floors import Bounds
+from highwater.core.target_names import TargetName
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
 
 # DescribeScalableTargets takes up to 50 resource ids (Application Auto Scaling API Reference, read 2026-11)
 _RESOURCES_PER_CALL = 50
+_SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
 
 def client() -> ApplicationAutoScalingClient:
     """A client that waits out rate limits, which mass deployments run into."""
     return boto3.client("application-autoscaling", config=Config(retries={"mode": "standard", "total_max_attempts": 8}))
-
-
-@dataclass(frozen=True, slots=True)
-class TargetName:
-    """How Application Auto Scaling names a target of DynamoDB."""
-
-    table: str
-    index: str | None
-    dimension: Dimension
-
-    @property
-    def resource_id(self) -> str:
-        """`table/T` or `table/T/index/I`."""
-        return f"table/{self.table}" + (f"/index/{self.index}" if self.index else "")
-
-    @property
-    def scalable_dimension(self) -> str:
-        """`dynamodb:table:WriteCapacityUnits` and its three kin."""
-        return f"dynamodb:{'index' if self.index else 'table'}:{self.dimension.title()}CapacityUnits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +43,18 @@ class SeenTargets:
     def of(self, name: TargetName) -> Bounds | None:
         """The target's bounds, `None` where it is not registered."""
         return self.bounds.get((name.resource_id, name.scalable_dimension))
+
+
+def find_targets(autoscaling: ApplicationAutoScalingClient, table: str) -> list[TargetName]:
+    """The registered targets of a table and its indexes, the table's first."""
+    found = []
+    for page in autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb"):
+        for target in page["ScalableTargets"]:
+            _, name, *index = target["ResourceId"].split("/")
+            if name == table:
+                dimension = Dimension.READ if "Read" in target["ScalableDimension"] else Dimension.WRITE
+                found.append(TargetName(name, index[1] if index else None, dimension))
+    return sorted(found, key=lambda name: (name.index or "", name.dimension))
 
 
 def see_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[TargetName]) -> SeenTargets:
@@ -93,6 +88,16 @@ def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, boun
         ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
         MinCapacity=bounds.min,
         MaxCapacity=bounds.max,
+    )
+
+
+def suspend(autoscaling: ApplicationAutoScalingClient, name: TargetName, *, suspended: bool) -> None:
+    """Suspend all scaling of a registered target, or let it go on; its bounds and capacity stay as they are."""
+    autoscaling.register_scalable_target(
+        ServiceNamespace="dynamodb",
+        ResourceId=name.resource_id,
+        ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
+        SuspendedState=dict.fromkeys(_SUSPENDABLE, suspended),  # type: ignore[arg-type] # the three members
     )
 
 

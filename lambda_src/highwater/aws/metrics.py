@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
-from highwater.aws.autoscaling import TargetName
 from highwater.core.observations import Observation
+from highwater.core.target_names import TargetName
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

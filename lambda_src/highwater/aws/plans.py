@@ -11,11 +11,10 @@ from botocore.config import Config
 
 from highwater.core.plan import Plan
 from highwater.core.scaler_settings import Mode
+from highwater.core.target_names import PLANS_PATH
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
-
-PATH = "/highwater/plans/"
 
 
 def client() -> SSMClient:
@@ -40,21 +39,16 @@ class StoredPlans:
     unreadable: tuple[str, ...]
 
 
-def parameter_name(table: str) -> str:
-    """Where a table's plan is kept."""
-    return f"{PATH}{table}"
-
-
 def see_plans(ssm: SSMClient) -> StoredPlans:
     """Read all plans; one that cannot be read never hides the others."""
     plans, unreadable = [], []
-    for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=PATH):
+    for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=PLANS_PATH):
         for parameter in page["Parameters"]:
             name = parameter["Name"]
             try:
                 document = json.loads(parameter["Value"])
                 mode = Mode(document["mode"])
-                plans.append(StoredPlan(name.removeprefix(PATH), mode, Plan.from_document(document["plan"])))
+                plans.append(StoredPlan(name.removeprefix(PLANS_PATH), mode, Plan.from_document(document["plan"])))
             except (ValueError, KeyError, TypeError) as error:
                 unreadable.append(f"{name}: {type(error).__name__}: {error}")
     return StoredPlans(tuple(plans), tuple(unreadable))

@@ -47,7 +47,8 @@ def _run() -> int | str:
     def highwater() -> None:
         """Provisioned capacity for DynamoDB, declared and kept.
 
-        Commands come with the installed distributions; highwater-lab brings `rehearse`, `recommend` and `local`.
+        `explain`, `status`, `pause` and `resume` are for live tables; highwater-lab brings `rehearse`, `recommend` and
+        `local`.
         """
 
     for entry_point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda entry: entry.name):

@@ -75,6 +75,11 @@ class ScalerSettings:
         """The defaults for tables that nothing else scales."""
         return cls(mode=Mode.DIRECT, target_percent=95, forecast_target_percent=120)
 
+    @classmethod
+    def of(cls, mode: Mode) -> ScalerSettings:
+        """The defaults of a mode."""
+        return cls.floor() if mode is Mode.FLOOR else cls.direct()
+
     @property
     def history(self) -> timedelta:
         """How much of the past a decision looks at."""

@@ -15,10 +15,11 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from highwater.aws import tables
-from highwater.aws.autoscaling import TargetName, client, see_targets, set_bounds
+from highwater.aws.autoscaling import client, see_targets, set_bounds
 from highwater.core.capacity import Dimension
 from highwater.core.floors import Bounds, bounds_at
 from highwater.core.plan import Plan, Target
+from highwater.core.target_names import TargetName
 from highwater.handlers.patience import Patience, TimeIsUpError
 
 if TYPE_CHECKING:

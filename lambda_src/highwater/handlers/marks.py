@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from highwater.aws import autoscaling, tables
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError, TableNotFoundError, Units
 from highwater.core.capacity import Dimension
+from highwater.core.target_names import TargetName
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.patience import Patience, TimeIsUpError
 
@@ -175,15 +176,15 @@ class _Job:
 
     def still_above(self, seen: tables.SeenTable, home: dict[str | None, Units]) -> dict[str | None, Units]:
         """What is above where it came from, and the units to go down to: never below a floor that rose meanwhile."""
-        names = [autoscaling.TargetName(self.table, index, dimension) for index in home for dimension in Dimension]
+        names = [TargetName(self.table, index, dimension) for index in home for dimension in Dimension]
         floors = self.patiently(partial(_see_floors, self.targets, names))
         above = {}
         for index, units in home.items():
             live = seen.capacities.get(index)
             if live is None or live == Units(0, 0):  # gone, or on demand by now
                 continue
-            read = floors.of(autoscaling.TargetName(self.table, index, Dimension.READ))
-            write = floors.of(autoscaling.TargetName(self.table, index, Dimension.WRITE))
+            read = floors.of(TargetName(self.table, index, Dimension.READ))
+            write = floors.of(TargetName(self.table, index, Dimension.WRITE))
             goal = units.at_most(live).at_least(Units(read.min if read else 0, write.min if write else 0))
             if goal != live:
                 above[index] = goal
@@ -256,7 +257,7 @@ def _hand_on(job: _Job, event: dict[str, Any], continue_later: Callable[[dict[st
     return success(f"{_raised(progress)}; capacity goes back down as soon as DynamoDB lets it")
 
 
-def _see_floors(client: ApplicationAutoScalingClient, names: list[autoscaling.TargetName]) -> autoscaling.SeenTargets:
+def _see_floors(client: ApplicationAutoScalingClient, names: list[TargetName]) -> autoscaling.SeenTargets:
     return tables.translating(lambda: autoscaling.see_targets(client, names))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from highwater.aws import alarms, autoscaling, metrics, plans, tables
 from highwater.aws.alarms import SeenAlarm
-from highwater.aws.autoscaling import SeenTargets, TargetName
+from highwater.aws.autoscaling import SeenTargets
 from highwater.aws.plans import StoredPlan
 from highwater.core.decide import TargetState, decide
 from highwater.core.decisions import Decision, LimitCode
@@ -21,6 +21,7 @@ from highwater.core.observations import Observation
 from highwater.core.plan import Target
 from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold, is_full_tick
 from highwater.core.scaler_settings import Mode, ScalerSettings
+from highwater.core.target_names import TargetName
 from highwater.handlers.scaler_event import TICK, ScalerEvent
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _THREADS = 8
 _MINUTE = timedelta(minutes=1)
-_SETTINGS = {Mode.FLOOR: ScalerSettings.floor(), Mode.DIRECT: ScalerSettings.direct()}
+_SETTINGS = {mode: ScalerSettings.of(mode) for mode in Mode}
 
 
 @dataclass(slots=True)

@@ -1,0 +1,153 @@
+"""`highwater explain` and `highwater status`: why capacity is what it is, without changing it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+
+import click
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
+from highwater.cli.situation import Situation, find_plans, see
+from highwater.core.limits import FREE_DECREASES_PER_DAY
+from highwater.core.scaler_settings import Mode
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+_WATCH = click.option("--watch", is_flag=True, help="Show it anew every ten seconds, until interrupted.")
+_EVERY_SECONDS = 10
+
+
+@click.command(short_help="Why a table has the capacity it has.")
+@click.argument("table")
+@_WATCH
+@_JSON
+def explain(table: str, watch: bool, as_json: bool) -> None:
+    """Say why the capacity of TABLE is what it is now: plan, open windows, relief, decreases used, what comes next.
+
+    Reads what a ThrottleAwareScaler reads and decides as it would, but changes nothing.
+    """
+    _show(lambda: _situations(table, decides=True), _explained, watch=watch, as_json=as_json)
+
+
+@click.command(short_help="All managed tables in a line for each target.")
+@_WATCH
+@_JSON
+def status(watch: bool, as_json: bool) -> None:
+    """List every target that a scaler looks after: capacity, floor, relief, pauses, decreases used, next change."""
+    _show(lambda: _situations(None, decides=False), _listed, watch=watch, as_json=as_json)
+
+
+def _show(
+    look: Callable[[], list[Situation]],
+    render: Callable[[Sequence[Situation]], RenderableType],
+    *,
+    watch: bool,
+    as_json: bool,
+) -> None:
+    if as_json:
+        click.echo(json.dumps([situation.document() for situation in _asked(look)], indent=1))
+        return
+    console = Console()
+    if not watch or not console.is_terminal:
+        console.print(render(_asked(look)))
+        return
+    with Live(render(_asked(look)), console=console, auto_refresh=False) as live:
+        while True:
+            time.sleep(_EVERY_SECONDS)
+            live.update(render(_asked(look)), refresh=True)
+
+
+def _asked(look: Callable[[], list[Situation]]) -> list[Situation]:
+    try:
+        return look()
+    except TableNotFoundError as gone:
+        raise click.ClickException(f"a planned table is not there: {gone}") from gone
+    except (TableBusyError, TableRefusedError, ClientError, BotoCoreError) as refused:
+        raise click.ClickException(f"AWS could not be asked: {refused}") from refused
+
+
+def _situations(table: str | None, *, decides: bool) -> list[Situation]:
+    found, unreadable = find_plans(table)
+    for line in unreadable:
+        click.echo(f"highwater: plan left out: {line}", err=True)
+    if table is not None and not found:
+        raise click.ClickException(
+            f"no scaler looks after a table {table!r} here; see them with: highwater status, or set AWS_REGION"
+        )
+    return [situation for stored in found for situation in see(stored, decides=decides)]
+
+
+def _listed(situations: Sequence[Situation]) -> RenderableType:
+    view = Table(title="Managed targets", title_justify="left")
+    for name in ("table", "target"):
+        view.add_column(name)
+    for name in ("provisioned", "floor", "relief", "ceiling", "decreases today"):
+        view.add_column(name, justify="right")
+    view.add_column("next change, UTC")
+    for situation in situations:
+        bounds = situation.registered or situation.planned
+        view.add_row(
+            situation.table,
+            situation.target.label + (" (paused)" if situation.is_paused else ""),
+            f"{situation.provisioned:,}",
+            f"{bounds.min:,}",
+            f"{situation.relief:,}" if situation.relief else "",
+            f"{bounds.max:,}",
+            str(situation.decreases_used),
+            _next(situation),
+        )
+    if not situations:
+        return Text("no table is looked after by a scaler here")
+    return view
+
+
+def _explained(situations: Sequence[Situation]) -> RenderableType:
+    parts: list[RenderableType] = []
+    for situation in situations:
+        parts.append(Text(f"{situation.table}, {situation.target.label}", style="bold"))
+        parts.extend(Text(f"  {line}") for line in _lines(situation))
+    return Group(*parts)
+
+
+def _lines(situation: Situation) -> list[str]:
+    planned, registered, decision = situation.planned, situation.registered, situation.decision
+    windows = f", by window {', '.join(situation.open_windows)}" if situation.open_windows else ""
+    lines = [
+        f"provisioned: {situation.provisioned:,} units/s at {situation.at:%Y-%m-%d %H:%M:%S} UTC",
+        f"the plan asks for a floor of {planned.min:,} and a ceiling of {planned.max:,}{windows}",
+    ]
+    if situation.mode is Mode.FLOOR:
+        if registered is None:
+            lines.append("no scalable target is registered: deploy again")
+        else:
+            relief = f", {situation.relief:,} of it relief" if situation.relief else ""
+            lines.append(f"the live floor is {registered.min:,}{relief}; the live ceiling {registered.max:,}")
+    if situation.is_paused:
+        lines.append("paused: scaling is suspended; go on with: highwater resume " + situation.table)
+    if decision is not None:
+        lines.append(f"demand asks for {decision.wanted:,}: {decision.reason}")
+        lines.extend(f"  {limit.before:,} becomes {limit.after:,}: {limit.sentence}" for limit in decision.limits)
+        lines.append(
+            f"the next run leaves it at {decision.granted:,}"
+            if not decision.changes
+            else f"the next run sets {decision.granted:,} in place of {decision.current:,}"
+        )
+        if decision.has_hot_key:
+            lines.append("a single key throttles: no capacity helps, spread the key or cache it")
+    left = max(0, FREE_DECREASES_PER_DAY - situation.decreases_used)
+    lines.append(f"decreases today: {situation.decreases_used}, {left} left at any time, then one an hour")
+    lines.append(f"next change by the plan: {_next(situation) or 'none within eight days'}")
+    return lines
+
+
+def _next(situation: Situation) -> str:
+    if situation.next_change is None:
+        return ""
+    at, bounds = situation.next_change
+    return f"{at:%a %d %b %H:%M}: {bounds.min:,} to {bounds.max:,}"

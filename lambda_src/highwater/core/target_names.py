@@ -1,0 +1,43 @@
+"""How targets are named: by Application Auto Scaling, in the scaler's alarms, and where plans are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from highwater.core.capacity import Dimension
+
+# What names of the scaler's alarms begin with; a table's name has no blank
+ALARM_PREFIX: Final = "Highwater "
+# The SSM parameters that hold plans, one a table
+PLANS_PATH: Final = "/highwater/plans/"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetName:
+    """How Application Auto Scaling names a target of DynamoDB."""
+
+    table: str
+    index: str | None
+    dimension: Dimension
+
+    @property
+    def resource_id(self) -> str:
+        """`table/T` or `table/T/index/I`."""
+        return f"table/{self.table}" + (f"/index/{self.index}" if self.index else "")
+
+    @property
+    def scalable_dimension(self) -> str:
+        """`dynamodb:table:WriteCapacityUnits` and its three kin."""
+        return f"dynamodb:{'index' if self.index else 'table'}:{self.dimension.title()}CapacityUnits"
+
+    @property
+    def alarm(self) -> str:
+        """The scaler's alarm: `Highwater orders write`, `Highwater orders/by_status read`."""
+        resource = self.table if self.index is None else f"{self.table}/{self.index}"
+        return f"{ALARM_PREFIX}{resource} {self.dimension}"
+
+
+def plan_parameter(table: str) -> str:
+    """The name of the SSM parameter that holds a table's plan."""
+    return f"{PLANS_PATH}{table}"

@@ -1,0 +1,152 @@
+"""`highwater explain`, `status`, `pause` and `resume` against the local cloud, run as commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from highwater.core import Dimension, Plan, Window
+from highwater.core.target_names import TargetName
+from highwater_lab.local import LocalCloud
+from tests.handlers.stage import MINUTE, PLAN, Stage
+
+pytestmark = pytest.mark.xdist_group("cloud-scaler")
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[LocalCloud]:
+    with LocalCloud(has_instant_updates=True) as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def stage(running: LocalCloud) -> Iterator[Stage]:
+    made = Stage(running, [])
+    yield made
+    made.forget()
+
+
+@pytest.fixture
+def highwater(running: LocalCloud) -> Run:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(Path(sys.executable).parent / "highwater"), *arguments],
+            env=os.environ | running.environment() | {"COLUMNS": "140", "TERM": "dumb"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, highwater: Run) -> None:
+    window = Window.daily("nightly", start="03:10", end="04:00", timezone="UTC", write_min=333)
+    table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=(window,)))
+    now = stage.now()
+    noon = now.replace(hour=12, minute=0, second=0)
+    stage.cloud.advance(noon - now if noon > now else noon + 1440 * MINUTE - now)
+    stage.write(table, 30)
+    stage.cloud.advance(4 * MINUTE)
+    stage.register(TargetName(table, None, Dimension.WRITE), 88, 400)
+    done = highwater("explain", table)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = _lines(done.stdout)
+    write = lines[lines.index(f"{table}, table write") :]
+    assert write[1].startswith("  provisioned: 88 units/s at ")
+    assert write[2:4] == [
+        "  the plan asks for a floor of 12 and a ceiling of 400",
+        "  the live floor is 88, 76 of it relief; the live ceiling 400",
+    ]
+    assert write[4] == "  demand asks for 49: peak of 49 units/s in the last 30 minutes at 100 %"
+    assert "  the next run sets 49 in place of 88" in write
+    assert write[-2] == "  decreases today: 0, 4 left at any time, then one an hour"
+    assert write[-1].startswith("  next change by the plan: ")
+    assert write[-1].endswith(" 03:05: 333 to 400")
+    assert stage.bounds(table) == (88, 400), "it changes nothing"
+
+
+def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwater: Run) -> None:
+    one, other = sorted([stage.table(), stage.table()])
+    stage.register(TargetName(other, None, Dimension.READ), 25, 900)
+    done = highwater("status")
+    assert done.returncode == 0, done.stderr
+    rows = [
+        [cell.strip() for cell in line.split("\u2502")[1:-1]] for line in done.stdout.splitlines() if "orders-" in line
+    ]
+    assert [row[:6] for row in rows] == [
+        [one, "table read", "7", "7", "", "900"],
+        [one, "table write", "12", "12", "", "400"],
+        [other, "table read", "25", "25", "18", "900"],
+        [other, "table write", "12", "12", "", "400"],
+    ]
+    told = json.loads(highwater("status", "--json").stdout)
+    assert [(each["table"], each["target"], each["relief"]) for each in told][2] == (other, "table read", 18)
+
+
+def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Run) -> None:
+    table = stage.table()
+    done = highwater("pause", table)
+    assert (done.returncode, done.stdout) == (0, f"{table}: 2 targets paused\n")
+    assert f"  paused: scaling is suspended; go on with: highwater resume {table}" in _lines(
+        highwater("explain", table).stdout
+    )
+    assert "table write (paused)" in highwater("status").stdout
+    done = highwater("resume", table, "--json")
+    assert json.loads(done.stdout) == {
+        "table": table,
+        "paused": False,
+        "targets": [f"table/{table} read", f"table/{table} write"],
+    }
+    assert "paused" not in highwater("explain", table).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("explain", "nowhere"),
+            "highwater: no scaler looks after a table 'nowhere' here; see them with: highwater status, or set "
+            "AWS_REGION\n",
+        ),
+        (
+            ("pause", "nowhere"),
+            "highwater: no scalable target of a table 'nowhere' here; deploy it first, or set AWS_REGION to where it "
+            "is\n",
+        ),
+        (("resume",), "highwater resume: Missing argument 'TABLE'.\n"),
+    ],
+)
+def test_misuse_is_one_line(highwater: Run, arguments: tuple[str, ...], message: str) -> None:
+    done = highwater(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_region_that_is_not_set_is_one_line() -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "highwater"), "pause", "orders"],
+        env=clean | {"AWS_CONFIG_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "highwater: Application Auto Scaling could not be asked: You must specify a region.\n",
+    )
+
+
+def test_status_without_any_plan_says_so(highwater: Run) -> None:
+    assert highwater("status").stdout == "no table is looked after by a scaler here\n"

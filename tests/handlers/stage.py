@@ -1,0 +1,138 @@
+"""A cloud with tables that a scaler looks after, and what it takes to see them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import boto3
+
+from highwater.core import Capacity, Dimension, Plan
+from highwater.core.target_names import TargetName
+from highwater.handlers import scaler
+from highwater_lab.local import LocalCloud
+
+_numbers = itertools.count(1)
+MINUTE = timedelta(minutes=1)
+# 98 write units
+_ITEM = "x" * 99_900
+PLAN = Plan(read=Capacity.autoscaled(min=7, max=900), write=Capacity.autoscaled(min=12, max=400))
+
+
+@dataclass
+class Context:
+    """What Lambda gives a function."""
+
+    seconds: float = 300.0
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
+@dataclass
+class Stage:
+    """A cloud with tables that the scaler looks after."""
+
+    cloud: LocalCloud
+    handed_on: list[dict[str, Any]]
+    clients: dict[str, Any] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
+
+    def client(self, service: str) -> Any:
+        if service not in self.clients:
+            make: Any = boto3.client
+            self.clients[service] = make(service, **self.cloud.client_arguments())
+        return self.clients[service]
+
+    def table(self, plan: Plan = PLAN, mode: str = "floor", units: tuple[int, int] = (7, 12)) -> str:
+        """A provisioned table with its plan stored, its targets registered in FLOOR mode, its alarms put."""
+        # metrics outlive their tables: no name comes twice
+        name = f"orders-{next(_numbers)}"
+        self.made.append(name)
+        self.client("dynamodb").create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            ProvisionedThroughput={"ReadCapacityUnits": units[0], "WriteCapacityUnits": units[1]},
+        )
+        self.store(name, json.dumps({"mode": mode, "plan": plan.to_document()}))
+        for target in plan.targets():
+            target_name = TargetName(name, target.index, target.dimension)
+            if mode == "floor":
+                self.register(target_name, int(target.capacity.min), int(target.capacity.max))
+            self.client("cloudwatch").put_metric_alarm(
+                AlarmName=target_name.alarm,
+                Namespace="AWS/DynamoDB",
+                MetricName=f"Consumed{target.dimension.title()}CapacityUnits",
+                Dimensions=[{"Name": "TableName", "Value": name}],
+                Statistic="Sum",
+                Period=60,
+                EvaluationPeriods=1,
+                Threshold=3.0,
+                ComparisonOperator="GreaterThanThreshold",
+                AlarmActions=["arn:aws:sns:us-east-1:000000000000:nobody"],
+                TreatMissingData="ignore",
+            )
+        return name
+
+    def store(self, table: str, value: str) -> None:
+        self.client("ssm").put_parameter(Name=f"/highwater/plans/{table}", Type="String", Value=value, Overwrite=True)
+
+    def register(self, name: TargetName, low: int, high: int, **more: Any) -> None:
+        self.client("application-autoscaling").register_scalable_target(
+            ServiceNamespace="dynamodb",
+            ResourceId=name.resource_id,
+            ScalableDimension=name.scalable_dimension,
+            MinCapacity=low,
+            MaxCapacity=high,
+            **more,
+        )
+
+    def bounds(self, table: str, dimension: Dimension = Dimension.WRITE) -> tuple[int, int]:
+        name = TargetName(table, None, dimension)
+        found = self.client("application-autoscaling").describe_scalable_targets(
+            ServiceNamespace="dynamodb", ResourceIds=[name.resource_id], ScalableDimension=name.scalable_dimension
+        )["ScalableTargets"][0]
+        return found["MinCapacity"], found["MaxCapacity"]
+
+    def capacity(self, table: str) -> tuple[int, int]:
+        throughput = self.client("dynamodb").describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
+        return throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]
+
+    def write(self, table: str, items: int) -> None:
+        """Write so many items of 98 units in one minute of the cloud, which begins now."""
+        now = self.cloud.status().now
+        self.cloud.advance(now.replace(second=1, microsecond=0) + MINUTE - now)
+        for number in range(items):
+            self.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": str(number)}, "x": {"S": _ITEM}})
+
+    def now(self) -> datetime:
+        return self.cloud.status().now
+
+    def run(self, *tables: str, context: Context | None = None, **more: Any) -> dict[str, Any]:
+        """Run the function for these tables at the cloud's time."""
+        event = {"highwater": "tables", "tables": list(tables), "time": self.now().isoformat()} | more
+        return scaler.handler(event, context or Context())
+
+    def forget(self) -> None:
+        """Delete what was made, and close the clients."""
+        for name in self.made:
+            self.client("ssm").delete_parameter(Name=f"/highwater/plans/{name}")
+            for dimension in Dimension:
+                target = TargetName(name, None, dimension)
+                if self.client("application-autoscaling").describe_scalable_targets(
+                    ServiceNamespace="dynamodb",
+                    ResourceIds=[target.resource_id],
+                    ScalableDimension=target.scalable_dimension,
+                )["ScalableTargets"]:
+                    self.client("application-autoscaling").deregister_scalable_target(
+                        ServiceNamespace="dynamodb",
+                        ResourceId=target.resource_id,
+                        ScalableDimension=target.scalable_dimension,
+                    )
+            self.client("dynamodb").delete_table(TableName=name)
+        for one in self.clients.values():
+            one.close()

@@ -1,0 +1,60 @@
+"""The scaler's two modes in the simulator: the core's own decision, at the times at which the Lambda would run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+
+from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.simulation.events import EventKind
+from tests.simulation.tables import WRITE, table, tracked, writes
+
+NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
+QUIET, SURGE = [95] * 60, [380] * 20
+
+
+def test_floor_mode_sets_the_floor_when_the_first_datapoint_is_there() -> None:
+    run = run_policy("highwater-floor", table(tracked(low=10, target=70)), writes(*QUIET, *SURGE))
+    surge = 60 * 60
+    floors = [(at - surge, floor) for at, floor, _ in run.target(WRITE).bounds if at >= surge]
+    # minute 60 is over after 60 s, known after 150 more, and its alarm judged after 10
+    assert floors[0][0] == 220
+    assert floors[0][1] >= 380
+    raised = [(at - surge, units) for at, units in run.target(WRITE).capacity if at >= surge]
+    assert raised[0][0] == 220 + 35
+
+
+def test_floor_mode_never_leaves_its_bounds() -> None:
+    run = run_policy("highwater-floor", table(tracked(low=40, high=300, target=70)), writes(*QUIET, *SURGE, *QUIET))
+    assert all(40 <= floor <= 300 for _, floor, _ in run.target(WRITE).bounds)
+    assert run.target(WRITE).bounds[-1][1] < 300, "it falls again when the surge is half an hour old"
+
+
+def test_direct_mode_raises_two_seconds_after_it_sees_and_lowers_late_in_the_hour() -> None:
+    traffic = writes(*QUIET, *SURGE, *([95] * 120))
+    run = run_policy("highwater-direct", table(tracked(low=10, target=70)), traffic)
+    surge = 60 * 60
+    raised = [at - surge for (_, before), (at, after) in pairwise(run.target(WRITE).capacity) if after > before]
+    lowered = [
+        (traffic.start.minute + at // 60) % 60
+        for (_, before), (at, after) in pairwise(run.target(WRITE).capacity)
+        if after < before
+    ]
+    assert raised[0] == 220 + 2
+    assert lowered
+    assert all(minute >= 50 for minute in lowered)
+
+
+def test_direct_mode_stays_within_the_days_decreases() -> None:
+    run = run_policy("highwater-direct", table(tracked(low=10, target=70)), writes(*([90, 400] * 700)))
+    assert not [event for event in run.events if event.kind is EventKind.REFUSED]
+
+
+@pytest.mark.parametrize("policy", ["highwater-floor", "highwater-direct"])
+def test_bill_has_the_scalers_own_alarms_and_metrics(policy: str) -> None:
+    run = run_policy(policy, table(tracked(low=10, target=70)), writes(*QUIET))
+    # of each target twelve looks in an hour, and the first
+    assert run.bill.metrics > 0
+    assert run.bill.alarms > 0
