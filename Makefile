@@ -61,6 +61,10 @@ benchmark-local: setup ## What metering costs the local cloud, beside plain Mini
 benchmark-day: setup ## A day of auto scaling in the local cloud, beside the simulator (offline, free; three minutes)
 	@$(BIN)/python -m benchmarks.local_day
 
+.PHONY: faults
+faults: setup ## Ten thousand runs of the scaler while AWS answers badly at random (offline, free; a quarter of an hour)
+	@HIGHWATER_FAULT_RUNS=10000 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/handlers/test_scaler_faults.py
+
 .PHONY: benchmark-jumps
 benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native scaling (offline, free)
 	@$(BIN)/python -m benchmarks.jumps

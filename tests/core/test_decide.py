@@ -229,6 +229,11 @@ def test_gap_in_the_window_keeps_the_floor_and_rises_still() -> None:
     assert granted(80, seen(consumed)) == 100
 
 
+def test_throttles_that_are_not_known_keep_the_floor() -> None:
+    decision = decide(FLOOR, state(400), steady(95, lacks_throttles=True), now=NOW)
+    assert (decision.granted, decision.limits[0].sentence) == (400, "throttles are likely and not known")
+
+
 def test_newest_datapoints_may_be_late() -> None:
     assert granted(400, seen([*[95 * 60] * 57, None, None, None])) == 100
 

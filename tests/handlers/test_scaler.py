@@ -11,6 +11,7 @@ from highwater.core import Dimension, Plan, Window
 from highwater.core.scaler_schedule import is_full_tick
 from highwater.core.target_names import TargetName
 from highwater.handlers import scaler
+from highwater.handlers.plan_cache import PlanCache
 from highwater_lab.local import LocalCloud
 from tests.handlers.stage import MINUTE, PLAN, Context, Stage
 
@@ -31,6 +32,7 @@ def stage(running: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stag
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
     handed_on: list[dict[str, Any]] = []
     monkeypatch.setattr(scaler, "_hand_on", handed_on.append)
+    monkeypatch.setattr(scaler, "_PLANS", PlanCache())
     made = Stage(running, handed_on)
     yield made
     made.forget()
@@ -233,3 +235,22 @@ def test_event_that_is_none_is_refused(event: dict[str, Any], message: str) -> N
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
         scaler.handler(event, Context())
     assert str(refused.value) == message
+
+
+def test_many_plans_are_kept_for_five_minutes_and_few_never(stage: Stage) -> None:
+    ssm = stage.client("ssm")
+    cache, now = PlanCache(most_read_always=0), stage.now()
+    first = stage.table()
+    assert [plan.table for plan in cache.see(ssm, now).plans] == [first]
+    second = stage.table()
+    assert len(cache.see(ssm, now + 4 * MINUTE).plans) == 1
+    assert {plan.table for plan in cache.see(ssm, now + 5 * MINUTE).plans} == {first, second}
+    third = stage.table()
+    assert len(cache.see(ssm, now).plans) == 3, "an event from before"
+    fourth = stage.table()
+    assert {plan.table for plan in cache.see(ssm, None).plans} == {first, second, third, fourth}
+    assert len(PlanCache().see(ssm, now).plans) == 4
+    always = PlanCache()
+    always.see(ssm, now)
+    stage.table()
+    assert len(always.see(ssm, now).plans) == 5

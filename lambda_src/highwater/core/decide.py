@@ -156,6 +156,8 @@ def _be_cautious(answer: _Answer, settings: ScalerSettings, seen: Observation, h
     window = list(seen.consumed_units)[-hold:]
     if seen.age(now) > settings.patience:
         answer.become(held, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
+    elif seen.lacks_throttles:
+        answer.become(held, LimitCode.MISSING_DATA, "throttles are likely and not known")
     elif len(window) < hold or any(units is None for units in window[: -(settings.patience // _MINUTE) or None]):
         answer.become(held, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
 

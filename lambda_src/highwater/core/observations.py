@@ -20,12 +20,14 @@ class Observation:
         throttled_units: Units that were throttled for want of provisioned capacity in each minute, as far as their
             events tell; 0 where it has no datapoint, as it publishes none without throttles.
         hot_key_events: Throttle events of the cause KEY_RANGE in those minutes: no capacity helps against them.
+        lacks_throttles: Whether throttles are likely and CloudWatch did not tell them.
     """
 
     newest: int
     consumed_units: Sequence[int | None]
     throttled_units: Sequence[int]
     hot_key_events: int = 0
+    lacks_throttles: bool = False
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for series of two lengths, and for amounts below zero."""

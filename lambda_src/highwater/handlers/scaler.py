@@ -14,6 +14,7 @@ import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from highwater.handlers.plan_cache import PlanCache
 from highwater.handlers.scaler_event import ScalerEvent
 from highwater.handlers.scaler_run import Outcome, ScalerRun
 
@@ -22,6 +23,7 @@ _NAMESPACE = "Highwater"
 # What a run keeps for handing on and reporting
 _MARGIN_SECONDS = 15
 _MOST_ATTEMPTS = 2
+_PLANS = PlanCache()
 
 
 class TargetsFailedError(Exception):
@@ -41,6 +43,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     run = ScalerRun(
         asked,
         remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS,
+        plan_cache=_PLANS,
         dry_run=os.environ.get("HIGHWATER_DRY_RUN") == "true",
     )
     outcome = run.run()

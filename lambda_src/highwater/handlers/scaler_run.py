@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from highwater.core.plan import Target
 from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold, is_full_tick
 from highwater.core.scaler_settings import Mode, ScalerSettings
 from highwater.core.target_names import TargetName
+from highwater.handlers.plan_cache import PlanCache
 from highwater.handlers.scaler_event import TICK, ScalerEvent
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class ScalerRun:
     remaining_seconds: Callable[[], float]
     dry_run: bool = False
     outcome: Outcome = field(default_factory=Outcome)
+    plan_cache: PlanCache = field(default_factory=PlanCache)
     dynamodb: DynamoDBClient = field(default_factory=tables.client)
     autoscaling: ApplicationAutoScalingClient = field(default_factory=autoscaling.client)
     cloudwatch: CloudWatchClient = field(default_factory=metrics.client)
@@ -88,17 +90,19 @@ class ScalerRun:
 
     def run(self) -> Outcome:
         """Do it all; one table's failure never touches another's."""
-        stored = plans.see_plans(self.ssm)
+        # a run by hand or after a failure sees what is there now
+        cache = self.plan_cache if self.event.kind == TICK else PlanCache()
+        stored = cache.see(self.ssm, self.event.now)
         for line in stored.unreadable:
             self.outcome.notes.append(f"plan left out: {line}")
             self.outcome.count("UnreadablePlans")
         chosen = [plan for plan in stored.plans if not self.event.tables or plan.table in self.event.tables]
         names = {name: plan for plan in chosen for name in _names(plan)}
-        seen_alarms = alarms.see_alarms(self.cloudwatch)
+        seen_alarms = self._see_alarms()
         due = [name for name in names if self._is_due(name, seen_alarms)]
         if not due:
             return self._counted(len(chosen), 0)
-        seen_targets = autoscaling.see_targets(self.autoscaling, names)
+        seen_targets = autoscaling.see_targets(self.autoscaling, due)
         now = self.event.now or seen_targets.at
         observations = self._observe(due, names, now)
         world = _World(now, seen_targets, seen_alarms, observations)
@@ -112,6 +116,14 @@ class ScalerRun:
                 elif error is not None:
                     self.outcome.failed[table] = f"{type(error).__name__}: {error}"
         return self._counted(len(chosen), len(due))
+
+    def _see_alarms(self) -> dict[TargetName, SeenAlarm]:
+        """The targets' alarms; without them, ticks look at each target in its minute, and thresholds stay."""
+        try:
+            return alarms.see_alarms(self.cloudwatch)
+        except Exception as error:
+            self.outcome.notes.append(f"no alarms: {type(error).__name__}: {error}")
+            return {}
 
     def _counted(self, chosen: int, due: int) -> Outcome:
         counts = {"Tables": chosen, "TargetsDue": due, "TablesFailed": len(self.outcome.failed)}
@@ -212,7 +224,8 @@ class ScalerRun:
             return metrics.with_throttles(self.cloudwatch, {name: seen}, THROTTLE_MINUTES, world.now)[name]
         except Exception as error:
             self.outcome.notes.append(f"{name.resource_id} {name.dimension}: no throttles known: {error}")
-            return seen
+            self.outcome.count("MetricsMissing")
+            return replace(seen, lacks_throttles=True)
 
     def _apply_floors(self, stored: StoredPlan, decisions: list[Decision], world: _World) -> None:
         for decision in decisions:
