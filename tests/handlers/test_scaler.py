@@ -144,7 +144,7 @@ def test_tick_looks_at_targets_in_their_minute_and_at_those_in_alarm(stage: Stag
     minute = next(
         at
         for at in (stage.now() + number * MINUTE for number in range(10))
-        if not is_full_tick(f"{name.resource_id} {name.dimension}", int(at.timestamp()) // 60)
+        if not is_full_tick(table, int(at.timestamp()) // 60)
     )
     stage.register(name, 2, 400)
     scaler.handler({"highwater": "tick", "time": minute.isoformat()}, Context())

@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.utils import parse_timestamp
 
 from highwater.core.observations import Observation
 from highwater.core.target_names import TargetName
@@ -22,9 +24,23 @@ _MINUTE = timedelta(minutes=1)
 
 
 def client() -> CloudWatchClient:
-    """A client that sends again what CloudWatch turned away; a late metric is worth little, so not for long."""
+    """A client that sends again what CloudWatch turned away; a late metric is worth little, so not for long.
+
+    Its answers have times as seconds since 1970: making datetimes of a million timestamps takes botocore a minute.
+    """
     config = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=10)
-    return boto3.client("cloudwatch", config=config)
+    session = botocore.session.get_session()
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_seconds)
+    return boto3.session.Session(botocore_session=session).client("cloudwatch", config=config)
+
+
+def _seconds(told: Any) -> float:
+    """Seconds since 1970 of a timestamp as any protocol writes it."""
+    if isinstance(told, int | float):
+        return float(told)
+    if isinstance(told, datetime):
+        return told.timestamp()
+    return float(parse_timestamp(told).timestamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +77,8 @@ def see_consumed(
     wanted = list(names)
     found = _ask(cloudwatch, [_Query(name, *_CONSUMED) for name in wanted], minutes, now)
     newest = _newest(now)
-    return {
-        name: Observation(newest, _series(found[_Query(name, *_CONSUMED)], newest, minutes), (0,) * minutes)
-        for name in wanted
-    }
+    none = (0,) * minutes
+    return {name: Observation(newest, found[_Query(name, *_CONSUMED)], none) for name in wanted}
 
 
 def with_throttles(
@@ -76,9 +90,8 @@ def with_throttles(
     told = {}
     for name, observation in seen.items():
         newest = observation.newest
-        events = _series(found[_Query(name, *_THROTTLED)], newest, minutes)
-        requests = _series(found[_Query(name, *_REQUESTS)], newest, minutes)
-        hot = _series(found[_Query(name, *_HOT_KEY)], newest, minutes)
+        events, requests = found[_Query(name, *_THROTTLED)], found[_Query(name, *_REQUESTS)]
+        hot = found[_Query(name, *_HOT_KEY)]
         recent = observation.consumed_units[-minutes:]
         throttled = [
             (count or 0) * _per_request(units, number)
@@ -110,21 +123,26 @@ def _series(points: Mapping[int, float], newest: int, minutes: int) -> tuple[int
 
 def _ask(
     cloudwatch: CloudWatchClient, queries: Sequence[_Query], minutes: int, now: datetime
-) -> dict[_Query, dict[int, float]]:
-    """Datapoints by minute since 1970; a query that CloudWatch could not answer has none."""
-    found: dict[_Query, dict[int, float]] = {query: {} for query in queries}
-    end = datetime.fromtimestamp((_newest(now) + 1) * 60, UTC)
+) -> dict[_Query, tuple[int | None, ...]]:
+    """The last whole minutes before *now*, oldest first; a query that CloudWatch could not answer has none."""
+    series: dict[_Query, tuple[int | None, ...]] = {}
+    newest = _newest(now)
+    end = datetime.fromtimestamp((newest + 1) * 60, UTC)
     for start in range(0, len(queries), _QUERIES_PER_CALL):
         batch = queries[start : start + _QUERIES_PER_CALL]
         documents: Any = [query.document(number) for number, query in enumerate(batch)]
         pages = cloudwatch.get_paginator("get_metric_data").paginate(
             MetricDataQueries=documents, StartTime=end - minutes * _MINUTE, EndTime=end, ScanBy="TimestampAscending"
         )
+        points: list[dict[int, float]] = [{} for _ in batch]
         for page in pages:
             for result in page["MetricDataResults"]:
-                points = found[batch[int(result["Id"][1:])]]
-                for at, value in zip(result["Timestamps"], result["Values"], strict=False):
+                of_query = points[int(result["Id"][1:])]
+                seconds: Any = result["Timestamps"]
+                for at, value in zip(seconds, result["Values"], strict=False):
                     # NaN is not
                     if value >= 0:
-                        points[int(at.timestamp()) // 60] = value
-    return found
+                        of_query[int(at) // 60] = value
+        for query, found in zip(batch, points, strict=True):
+            series[query] = _series(found, newest, minutes)
+    return series

@@ -18,6 +18,6 @@ def alarm_threshold(capacity_units: int) -> int:
     return capacity_units * 60 * _ALARM_PERCENT // 100
 
 
-def is_full_tick(name: str, minute: int) -> bool:
-    """Whether all metrics of the target of that name are due in that minute since 1970; names spread over minutes."""
-    return (minute + sum(name.encode())) % FULL_TICK_MINUTES == 0
+def is_full_tick(table: str, minute: int) -> bool:
+    """Whether a table's targets are due in that minute since 1970; tables spread over the minutes by their names."""
+    return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0

@@ -106,9 +106,11 @@ class ScalerRun:
         now = self.event.now or seen_targets.at
         observations = self._observe(due, names, now)
         world = _World(now, seen_targets, seen_alarms, observations)
-        by_table = {plan.table: plan for plan in chosen if any(name.table == plan.table for name in due)}
+        frozen = frozenset(due)
+        due_tables = {name.table for name in due}
+        by_table = {plan.table: plan for plan in chosen if plan.table in due_tables}
         with ThreadPoolExecutor(_THREADS) as pool:
-            work = {table: pool.submit(self._scale, plan, due, world) for table, plan in by_table.items()}
+            work = {table: pool.submit(self._scale, plan, frozen, world) for table, plan in by_table.items()}
             for table, done in work.items():
                 error = done.exception()
                 if isinstance(error, _OutOfTimeError):
@@ -136,7 +138,8 @@ class ScalerRun:
         alarm = seen.get(name)
         if alarm is not None and alarm.is_in_alarm:
             return True
-        return is_full_tick(f"{name.resource_id} {name.dimension}", int(self.event.now.timestamp()) // 60)
+        # all targets of a table in one minute, as one call describes them all
+        return is_full_tick(name.table, int(self.event.now.timestamp()) // 60)
 
     def _observe(
         self, due: Iterable[TargetName], names: dict[TargetName, StoredPlan], now: datetime
@@ -157,7 +160,7 @@ class ScalerRun:
                 found |= dict.fromkeys(wanted, Observation.nothing())
         return found
 
-    def _scale(self, stored: StoredPlan, due: list[TargetName], world: _World) -> None:
+    def _scale(self, stored: StoredPlan, due: frozenset[TargetName], world: _World) -> None:
         if self.remaining_seconds() <= 0:
             raise _OutOfTimeError
         live = tables.see_table(self.dynamodb, stored.table)
