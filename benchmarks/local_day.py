@@ -85,7 +85,8 @@ def run_day(speed: int, hours: int) -> Day:
             time.sleep(0.05 / speed)
         counts = {Stream(None, WRITE): [rate * 60 for rate in curve(hours * _HOUR)]}
         traffic = Traffic.from_counts("a day", counts, bin_seconds=60, start=midnight)
-        report = Load(cloud.control, "orders", traffic).run()
+        # few and large requests, as a busy machine sends them too
+        report = Load(cloud.control, "orders", traffic, requests_per_second=80).run()
         pages = autoscaling.get_paginator("describe_scaling_activities").paginate(ServiceNamespace="dynamodb")
         activities = [activity for page in pages for activity in page["ScalingActivities"]]
         autoscaling.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -19,7 +20,21 @@ from cdk_highwater.managed_capacity import ManagedCapacity
 from cdk_highwater.rule_packs import ROLE_RULES, acknowledge
 from cdk_highwater.scaler_alarms import ScalerAlarms
 from cdk_highwater.scaler_function import ScalerFunction
-from highwater.core import Finding, Mode, Severity, Target
+from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
+from cdk_highwater.table_findings import fitting_findings
+from highwater.core import (
+    Capacity,
+    Finding,
+    HighWaterMark,
+    IndexPlan,
+    Mode,
+    Plan,
+    Severity,
+    Target,
+    Window,
+    check,
+)
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler_schedule import alarm_threshold
 from highwater.core.target_names import ALARM_PREFIX, TargetName, plan_parameter
 
@@ -75,26 +90,80 @@ class ThrottleAwareScaler(Construct):
             message = f"{capacity.node.path}: looked after already; call manage once a table"
             raise ValueError(message)
         self._managed.add(capacity.node.path)
-        if not annotate(capacity, _findings(capacity)):
+        if not annotate(capacity, _findings(capacity.plan, capacity.subject)):
             return
+        here = self._look_after(capacity.subject, capacity.plan, Mode.FLOOR)
+        self._release_at_the_end(here, capacity, capacity.plan_text())
+
+    def manage_direct(
+        self,
+        table: TableLike,
+        *,
+        read: Capacity,
+        write: Capacity,
+        windows: Sequence[Window] = (),
+        indexes: Sequence[IndexPlan] = (),
+        table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
+    ) -> None:
+        """Size a table that Application Auto Scaling does not manage, by UpdateTable alone.
+
+        It is left alone as soon as it has a scalable target. Windows are held by the scaler itself, within a minute.
+        Removing the construct leaves capacity as it is.
+
+        Args:
+            table: A provisioned `dynamodb.Table`, `CfnTable`, or one imported by name or ARN.
+            read: The table's read capacity, autoscaled; its target utilization is not looked at.
+            write: The table's write capacity, likewise.
+            windows: Windows of higher capacity. By default none.
+            indexes: What indexes have of their own; those of the template follow the table. Of an imported table, list
+                every index that shall be scaled.
+            table_quota_units: The account's quota for a table or index. By default 40,000, AWS's own.
+
+        Raises:
+            TypeError: If *table* is no table.
+            ValueError: If the table is looked after already.
+        """
+        refuse_other_than_tables(table)
+        subject = subject_of(table)
+        path = subject.construct.node.path
+        if path in self._managed or subject.construct.node.try_find_child("Capacity") is not None:
+            message = f"{path}: looked after or scaled already; DIRECT mode is for tables that nothing else scales"
+            raise ValueError(message)
+        self._managed.add(path)
+        plan = Plan(
+            read=read,
+            write=write,
+            windows=tuple(windows),
+            indexes=tuple(indexes),
+            mark=HighWaterMark.none(),
+            table_quota_units=table_quota_units,
+        )
+        listed = {index.name for index in plan.indexes}
+        for name in subject.index_names():
+            if name not in listed:
+                plan = plan.with_index(IndexPlan(name=name))
+        findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan)]
+        if annotate(self, findings) and annotate(self, _findings(plan, subject)):
+            self._look_after(subject, plan, Mode.DIRECT)
+
+    def _look_after(self, subject: Subject, plan: Plan, mode: Mode) -> Construct:
         here = Construct(self, f"Table{len(self._managed)}")
-        subject, text = capacity.subject, capacity.plan_text()
-        self._store_plan(here, capacity, text)
+        self._store_plan(here, subject, plan, mode)
         self._function.allow_table(subject.arn)
-        for target in capacity.plan.targets():
+        for target in plan.targets():
             if target.capacity.is_autoscaled:
                 self._watch(here, subject.name, target)
-        self._release_at_the_end(here, capacity, text)
+        return here
 
-    def _store_plan(self, scope: Construct, capacity: ManagedCapacity, text: str) -> None:
-        value = f'{{"mode":"{Mode.FLOOR}","plan":{text}}}'
+    def _store_plan(self, scope: Construct, subject: Subject, plan: Plan, mode: Mode) -> None:
+        value = f'{{"mode":"{mode}","plan":{plan.to_json()}}}'
         size = len(value.encode())
         cdk.CfnResource(
             scope,
             "Plan",
             type="AWS::SSM::Parameter",
             properties={
-                "Name": plan_parameter(capacity.subject.name),
+                "Name": plan_parameter(subject.name),
                 "Type": "String",
                 "Tier": "Standard" if size <= _STANDARD_BYTES else "Advanced",
                 "Description": "Highwater: what is planned for this table, read by its scaler",
@@ -192,10 +261,10 @@ class ThrottleAwareScaler(Construct):
         )
 
 
-def _findings(capacity: ManagedCapacity) -> list[Finding]:
+def _findings(plan: Plan, subject: Subject) -> list[Finding]:
     label = "the table"
-    targets = capacity.plan.targets()
-    if capacity.subject.is_global:
+    targets = plan.targets()
+    if subject.is_global:
         return [_error("scalerGlobalTable", label, "a global table", "tables of one region", "leave it to windows")]
     if not any(target.capacity.is_autoscaled for target in targets):
         fix = "give Capacity.autoscaled(min=, max=)"
@@ -203,7 +272,7 @@ def _findings(capacity: ManagedCapacity) -> list[Finding]:
     if any(target.capacity.is_deploy_time for target in targets):
         got = "bounds known only at deploy time"
         return [_error("scalerDeployTimeBounds", label, got, "numbers", "write the numbers into the plan")]
-    size = len(capacity.plan.to_json().encode())
+    size = len(plan.to_json().encode())
     if size > _ADVANCED_BYTES - 200:
         got, allowed = f"a plan of {size:,} bytes", f"{_ADVANCED_BYTES - 200:,}, as SSM parameters hold"
         return [_error("scalerPlanTooLong", label, got, allowed, "use fewer windows or shorter names")]

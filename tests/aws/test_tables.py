@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -121,10 +123,17 @@ def test_set_mark_when_of_the_table_raises_that_only(bench: Bench) -> None:
     assert bench.marks(name) == {None: Units(400, 90), "by_status": Units(3, 4)}
 
 
-def test_see_table_when_it_stands_tells_capacities_and_marks_by_index(bench: Bench) -> None:
-    name = bench.make_table(HOME, by_status=(3, 4))
+def test_see_table_when_it_stands_tells_capacities_marks_and_decreases_by_index(bench: Bench) -> None:
+    name = bench.make_table(HOME, by_status=(4, 5))
     tables.set_mark(bench.dynamodb, name, "by_status", Units(60, 80))
-    assert tables.see_table(bench.wire.client, name) == SeenTable(
+    tables.set_capacity(bench.dynamodb, name, "by_status", Units(3, 4))
+    lowered = bench.cloud.status().now
+    seen = tables.see_table(bench.wire.client, name)
+    used = seen.budgets["by_status"]
+    assert used.used_on(lowered) == 1
+    assert used.last is not None
+    assert abs(used.last - lowered) < timedelta(seconds=5)
+    assert replace(seen, budgets={}) == SeenTable(
         arn=f"arn:aws:dynamodb:us-east-1:000000000000:table/{name}",
         is_active=True,
         capacities={None: HOME, "by_status": Units(3, 4)},

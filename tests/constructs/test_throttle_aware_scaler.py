@@ -234,3 +234,46 @@ def test_asset_runs_with_boto3_and_what_is_packed(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "handler\n"), done.stderr
     size = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     assert size < 3_000_000
+
+
+def _direct(stack: cdk.Stack, **more: Any) -> dynamodb.Table:
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=3, write_capacity=41)
+    table.add_global_secondary_index(index_name="by-day", partition_key=key("day"), read_capacity=3, write_capacity=41)
+    ThrottleAwareScaler(stack, "Scaler").manage_direct(table, read=READ, write=WRITE, **more)
+    return table
+
+
+def test_direct_mode_stores_the_plan_and_makes_no_target() -> None:
+    stack = new_stack()
+    window = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
+    _direct(stack, windows=[window])
+    view = TemplateView(stack)
+    value = json.loads(view.properties_of("AWS::SSM::Parameter")["Value"])
+    assert value["mode"] == "direct"
+    assert [index["name"] for index in value["plan"]["indexes"]] == ["by-day"]
+    assert value["plan"]["windows"][0]["write_min"] == 900
+    assert view.targets == {}
+    assert view.of_type("Custom::HighwaterRelease") == []
+    alarms = [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in a["Properties"]["MetricName"]]
+    assert len(alarms) == 4
+
+
+def test_direct_mode_refuses_a_table_that_something_scales_or_that_comes_twice() -> None:
+    stack = new_stack()
+    table = _scaled(stack)
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    message = r"Jobs: looked after or scaled already; DIRECT mode is for tables that nothing else scales$"
+    with pytest.raises(ValueError, match=message):
+        scaler.manage_direct(table, read=READ, write=WRITE)
+    with pytest.raises(TypeError, match=r"^table must be a dynamodb.Table, TableV2, CfnTable or an imported table"):
+        scaler.manage_direct("jobs", read=READ, write=WRITE)  # type: ignore[arg-type]
+
+
+def test_direct_mode_tells_all_that_is_wrong_with_the_plan() -> None:
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST)
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler.manage_direct(table, read=Capacity.autoscaled(min=9, max=8), write=WRITE)
+    told = messages(stack, "error")
+    assert [text.split("[")[1] for text in told] == ["highwater:provisionedOnDemand]", "highwater:maxBelowMin]"]
+    assert TemplateView(stack).of_type("AWS::SSM::Parameter") == []

@@ -19,7 +19,7 @@ from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic import Stream, Traffic
 
 # Requests a real second that a machine of two cores sends and serves with room to spare
-_MOST_REQUESTS_PER_SECOND = 250
+MOST_REQUESTS_PER_SECOND = 250
 # An item of 400 KB, a batch of a hundred keys
 _MOST_UNITS_PER_REQUEST = {Dimension.READ: 100, Dimension.WRITE: 390}
 _KEYS = 4_096
@@ -81,15 +81,17 @@ class LoadReport:
         return statistics.quantiles(self.latencies_ms, n=100)[percent - 1]
 
 
-def units_per_request(traffic: Traffic, dimension: Dimension, speed: int) -> int:
+def units_per_request(
+    traffic: Traffic, dimension: Dimension, speed: int, requests_per_second: int = MOST_REQUESTS_PER_SECOND
+) -> int:
     """How large requests must be, in units, for this machine to send them in time; raises `LoadError` if too large."""
     rates = traffic.rates.get(Stream(None, dimension))
     if rates is None or not any(rates):
         return 1
     peak = max(rates) / QUANTA_PER_UNIT * speed
-    units = max(1, math.ceil(peak / _MOST_REQUESTS_PER_SECOND))
+    units = max(1, math.ceil(peak / requests_per_second))
     if units > _MOST_UNITS_PER_REQUEST[dimension]:
-        most = _MOST_UNITS_PER_REQUEST[dimension] * _MOST_REQUESTS_PER_SECOND // speed
+        most = _MOST_UNITS_PER_REQUEST[dimension] * requests_per_second // speed
         raise LoadError(
             f"traffic {traffic.name} asks for {max(rates) // QUANTA_PER_UNIT:,} {dimension} units/s at its peak; at "
             f"speed {speed} at most {most:,} can be sent: scale it down"
@@ -98,7 +100,10 @@ def units_per_request(traffic: Traffic, dimension: Dimension, speed: int) -> int
 
 
 class Load:
-    """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table make them."""
+    """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table make them.
+
+    At its peak it sends *requests_per_second* of real time; with fewer, requests are larger.
+    """
 
     def __init__(
         self,
@@ -108,6 +113,7 @@ class Load:
         *,
         retries: int = 0,
         threads: int = 8,
+        requests_per_second: int = MOST_REQUESTS_PER_SECOND,
         tell: Callable[[LoadReport, int], None] | None = None,
     ) -> None:
         self._control = control
@@ -115,6 +121,7 @@ class Load:
         self._traffic = traffic
         self._tell = tell
         self._threads = threads
+        self._requests_per_second = requests_per_second
         self._attempts = retries + 1
         self._lock = threading.Lock()
         self._sums: dict[Dimension, list[int]] = {}
@@ -127,7 +134,8 @@ class Load:
         dimensions = [d for d in Dimension if Stream(None, d) in self._traffic.rates]
         if not dimensions:
             raise LoadError(f"traffic {self._traffic.name} asks nothing of the table itself")
-        sizes = {d: units_per_request(self._traffic, d, status.speed) for d in dimensions}
+        rate = self._requests_per_second
+        sizes = {d: units_per_request(self._traffic, d, status.speed, rate) for d in dimensions}
         key = self._key_of_table()
         minutes = {d: [LoadMinute() for _ in range(self._traffic.minutes + 1)] for d in dimensions}
         self._report = LoadReport(self._control.status().now, status.speed, sizes, minutes)
