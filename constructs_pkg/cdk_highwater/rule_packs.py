@@ -32,7 +32,8 @@ LOG_RULES: Final = dict.fromkeys(
 _ALL_OF = "AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:{}:<AWS::Region>:<AWS::AccountId>:{}]"
 ROLE_RULES: Final = {
     "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
-        "application-autoscaling:DescribeScalableTargets and cloudwatch:GetMetricData know no resources."
+        "application-autoscaling:DescribeScalableTargets, cloudwatch:GetMetricData and tag:GetResources know no "
+        "resources."
     ),
     _ALL_OF.format("application-autoscaling", "scalable-target/*"): (
         "Ids of scalable targets are made at registration; a condition limits the action to DynamoDB's."
@@ -49,7 +50,10 @@ ROLE_RULES: Final = {
     "The policy is this one role's and goes with it; it names each table, so no other role could use it.",
 )
 SCALER_ROLE_RULES: Final = ROLE_RULES | {
-    _ALL_OF.format("ssm", "parameter/highwater/plans/*"): "The plans of all tables, which stacks add to, and no others."
+    _ALL_OF.format(
+        "ssm", "parameter/highwater/plans/*"
+    ): "The plans of all tables, which stacks add to, and no others.",
+    _ALL_OF.format("dynamodb", "table/*"): "Tables that carry the tag highwater:managed, by a condition.",
 }
 SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,

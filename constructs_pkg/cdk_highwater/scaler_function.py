@@ -14,6 +14,8 @@ from constructs import Construct
 
 from cdk_highwater.function_asset import pack_powertools, pack_runtime, wait_for_policy_alone
 from cdk_highwater.rule_packs import LOG_RULES, QUEUE_RULES, SCALER_FUNCTION_RULES, SCALER_ROLE_RULES, acknowledge
+from highwater.core import Mode
+from highwater.core.tagged_plans import MANAGED_TAG
 from highwater.core.target_names import PLANS_PATH
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); what does not fit is handed on
@@ -28,7 +30,7 @@ class ScalerFunction(Construct):
     just the tables that it was allowed.
     """
 
-    def __init__(self, scope: Construct, id: str, *, dry_run: bool) -> None:
+    def __init__(self, scope: Construct, id: str, *, dry_run: bool, sees_tags: bool) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
         self.dead_letters = sqs.Queue(
@@ -50,7 +52,9 @@ class ScalerFunction(Construct):
         self.log_group.grant_write(self.role)
         for statement in self._statements():
             self.role.add_to_policy(statement)
-        self.function = self._make(dry_run)
+        if sees_tags:
+            self._allow_tagged_tables()
+        self.function = self._make(dry_run, sees_tags)
         # not in the role's own policy, which the function depends on
         iam.Policy(
             self,
@@ -68,6 +72,17 @@ class ScalerFunction(Construct):
         """Let it describe and update that table, which Application Auto Scaling checks of whoever registers."""
         self.role.add_to_policy(
             iam.PolicyStatement(actions=["dynamodb:DescribeTable", "dynamodb:UpdateTable"], resources=[arn])
+        )
+
+    def _allow_tagged_tables(self) -> None:
+        """Tables that carry the tag, and no others, whoever puts it on."""
+        self.role.add_to_policy(iam.PolicyStatement(actions=["tag:GetResources"], resources=["*"]))
+        self.role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
+                resources=[self._arn("dynamodb", "table/*")],
+                conditions={"StringEquals": {f"aws:ResourceTag/{MANAGED_TAG}": [str(mode) for mode in Mode]}},
+            )
         )
 
     def _statements(self) -> list[iam.PolicyStatement]:
@@ -96,7 +111,7 @@ class ScalerFunction(Construct):
         stack = self._stack
         return f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resource}"
 
-    def _make(self, dry_run: bool) -> lambda_.Function:
+    def _make(self, dry_run: bool, sees_tags: bool) -> lambda_.Function:
         with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
             pack_runtime(Path(folder))
             pack_powertools(Path(folder))
@@ -114,7 +129,11 @@ class ScalerFunction(Construct):
                 memory_size=_MEMORY_MIB,
                 log_group=self.log_group,
                 dead_letter_queue=self.dead_letters,
-                environment={"HIGHWATER_DRY_RUN": "true" if dry_run else "false", "POWERTOOLS_SERVICE_NAME": "scaler"},
+                environment={
+                    "HIGHWATER_DRY_RUN": "true" if dry_run else "false",
+                    "HIGHWATER_SEES_TAGS": "true" if sees_tags else "false",
+                    "POWERTOOLS_SERVICE_NAME": "scaler",
+                },
             )
         wait_for_policy_alone(function, self.role)
         return function

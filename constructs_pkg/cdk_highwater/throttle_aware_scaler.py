@@ -56,15 +56,23 @@ class ThrottleAwareScaler(Construct):
         scope: Parent construct.
         id: Unique within *scope*.
         alarm_topic: Where its own alarms go. By default they only show in CloudWatch.
+        sees_tags: Also look after tables of the account and region that carry the tag `highwater:managed`. By default
+            only those that `manage` and `manage_direct` name.
         dry_run: Decide and log, and change nothing. By default it changes.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, alarm_topic: sns.ITopic | None = None, dry_run: bool = False
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        alarm_topic: sns.ITopic | None = None,
+        sees_tags: bool = False,
+        dry_run: bool = False,
     ) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
-        self._function = ScalerFunction(self, "Function", dry_run=dry_run)
+        self._function = ScalerFunction(self, "Function", dry_run=dry_run, sees_tags=sees_tags)
         self._schedule = self._run_every_minute()
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=alarm_topic)

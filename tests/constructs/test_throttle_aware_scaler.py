@@ -277,3 +277,16 @@ def test_direct_mode_tells_all_that_is_wrong_with_the_plan() -> None:
     told = messages(stack, "error")
     assert [text.split("[")[1] for text in told] == ["highwater:provisionedOnDemand]", "highwater:maxBelowMin]"]
     assert TemplateView(stack).of_type("AWS::SSM::Parameter") == []
+
+
+def test_tags_are_seen_only_where_that_is_asked_for_and_then_only_tagged_tables() -> None:
+    stack = new_stack()
+    ThrottleAwareScaler(stack, "Scaler", sees_tags=True)
+    statements = _policies(TemplateView(stack), "ScalerFunctionRole")
+    assert {"Action": "tag:GetResources", "Effect": "Allow", "Resource": "*"} in statements
+    assert {
+        "Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
+        "Condition": {"StringEquals": {"aws:ResourceTag/highwater:managed": ["floor", "direct"]}},
+        "Effect": "Allow",
+        "Resource": _arn("dynamodb", "table/*"),
+    } in statements

@@ -47,8 +47,8 @@ class Stage:
             self.clients[service] = make(service, **self.cloud.client_arguments())
         return self.clients[service]
 
-    def table(self, plan: Plan = PLAN, mode: str = "floor", units: tuple[int, int] = (7, 12)) -> str:
-        """A provisioned table with its plan stored, its targets registered in FLOOR mode, its alarms put."""
+    def table(self, plan: Plan | None = PLAN, mode: str = "floor", units: tuple[int, int] = (7, 12)) -> str:
+        """A provisioned table; with a plan that is stored, its targets registered in FLOOR mode, its alarms put."""
         # metrics outlive their tables: no name comes twice
         name = f"orders-{next(_numbers)}"
         self.made.append(name)
@@ -58,6 +58,8 @@ class Stage:
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
             ProvisionedThroughput={"ReadCapacityUnits": units[0], "WriteCapacityUnits": units[1]},
         )
+        if plan is None:
+            return name
         self.store(name, json.dumps({"mode": mode, "plan": plan.to_document()}))
         for target in plan.targets():
             target_name = TargetName(name, target.index, target.dimension)
@@ -91,8 +93,8 @@ class Stage:
             **more,
         )
 
-    def bounds(self, table: str, dimension: Dimension = Dimension.WRITE) -> tuple[int, int]:
-        name = TargetName(table, None, dimension)
+    def bounds(self, table: str, dimension: Dimension = Dimension.WRITE, index: str | None = None) -> tuple[int, int]:
+        name = TargetName(table, index, dimension)
         found = self.client("application-autoscaling").describe_scalable_targets(
             ServiceNamespace="dynamodb", ResourceIds=[name.resource_id], ScalableDimension=name.scalable_dimension
         )["ScalableTargets"][0]
@@ -119,20 +121,14 @@ class Stage:
 
     def forget(self) -> None:
         """Delete what was made, and close the clients."""
+        autoscaling = self.client("application-autoscaling")
+        for target in autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]:
+            named = {key: target[key] for key in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
+            autoscaling.deregister_scalable_target(**named)
+        stored = [f"/highwater/plans/{name}" for name in self.made]
+        for start in range(0, len(stored), 10):
+            self.client("ssm").delete_parameters(Names=stored[start : start + 10])
         for name in self.made:
-            self.client("ssm").delete_parameter(Name=f"/highwater/plans/{name}")
-            for dimension in Dimension:
-                target = TargetName(name, None, dimension)
-                if self.client("application-autoscaling").describe_scalable_targets(
-                    ServiceNamespace="dynamodb",
-                    ResourceIds=[target.resource_id],
-                    ScalableDimension=target.scalable_dimension,
-                )["ScalableTargets"]:
-                    self.client("application-autoscaling").deregister_scalable_target(
-                        ServiceNamespace="dynamodb",
-                        ResourceId=target.resource_id,
-                        ScalableDimension=target.scalable_dimension,
-                    )
             self.client("dynamodb").delete_table(TableName=name)
         for one in self.clients.values():
             one.close()

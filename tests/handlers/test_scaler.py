@@ -254,3 +254,42 @@ def test_many_plans_are_kept_for_five_minutes_and_few_never(stage: Stage) -> Non
     always.see(ssm, now)
     stage.table()
     assert len(always.see(ssm, now).plans) == 5
+
+
+def _tag(stage: Stage, table: str, **tags: str) -> None:
+    arn = stage.client("dynamodb").describe_table(TableName=table)["Table"]["TableArn"]
+    pairs = [{"Key": f"highwater:{key.replace('_', '-')}", "Value": value} for key, value in tags.items()]
+    stage.client("dynamodb").tag_resource(ResourceArn=arn, Tags=pairs)
+
+
+def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIGHWATER_SEES_TAGS", "true")
+    tagged, plain, wrong = (stage.table(plan=None) for _ in range(3))
+    for table in (tagged, plain, wrong):
+        stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
+    bounds = {"read_min": "7", "read_max": "900", "write_min": "21", "write_max": "500"}
+    _tag(stage, tagged, managed="floor", **bounds)
+    _tag(stage, wrong, managed="floor", **(bounds | {"write_max": "20"}))
+    stage.client("dynamodb").update_table(
+        TableName=tagged,
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "day", "AttributeType": "S"},
+        ],
+        GlobalSecondaryIndexUpdates=[
+            {
+                "Create": {
+                    "IndexName": "by-day",
+                    "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "ALL"},
+                    "ProvisionedThroughput": {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4},
+                }
+            }
+        ],
+    )
+    stage.register(TargetName(tagged, "by-day", Dimension.WRITE), 4, 400)
+    answer = stage.run(tagged, plain, wrong)
+    assert stage.bounds(tagged) == (21, 500)
+    assert stage.bounds(tagged, index="by-day") == (21, 500)
+    assert (stage.bounds(plain), stage.bounds(wrong)) == ((2, 400), (2, 400))
+    assert answer["counts"]["UnreadablePlans"] == 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
 
-from highwater.core.plan import Plan
+from highwater.core.plan import IndexPlan, Plan
 from highwater.core.scaler_settings import Mode
 from highwater.core.target_names import PLANS_PATH
 
@@ -24,11 +25,19 @@ def client() -> SSMClient:
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """What is to be scaled: a table's plan, and what is moved."""
+    """What is to be scaled: a table's plan, and what is moved; *is_tagged* plans know no indexes of their own."""
 
     table: str
     mode: Mode
     plan: Plan
+    is_tagged: bool = False
+
+    def with_indexes(self, names: Iterable[str]) -> StoredPlan:
+        """The same with indexes that follow the table."""
+        plan = self.plan
+        for name in names:
+            plan = plan.with_index(IndexPlan(name=name))
+        return replace(self, plan=plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,12 @@ class StoredPlans:
 
     plans: tuple[StoredPlan, ...]
     unreadable: tuple[str, ...]
+
+    def and_others(self, others: StoredPlans) -> StoredPlans:
+        """With the plans of *others* for tables that have none here."""
+        known = {plan.table for plan in self.plans}
+        more = tuple(plan for plan in others.plans if plan.table not in known)
+        return StoredPlans((*self.plans, *more), (*self.unreadable, *others.unreadable))
 
 
 def see_plans(ssm: SSMClient) -> StoredPlans:

@@ -45,6 +45,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         remaining_seconds=lambda: context.get_remaining_time_in_millis() / 1000 - _MARGIN_SECONDS,
         plan_cache=_PLANS,
         dry_run=os.environ.get("HIGHWATER_DRY_RUN") == "true",
+        sees_tags=os.environ.get("HIGHWATER_SEES_TAGS") == "true",
     )
     outcome = run.run()
     _report(outcome)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from highwater.aws import alarms, autoscaling, metrics, plans, tables
+from highwater.aws import alarms, autoscaling, metrics, plans, tables, tagged
 from highwater.aws.alarms import SeenAlarm
 from highwater.aws.autoscaling import SeenTargets
 from highwater.aws.plans import StoredPlan
@@ -76,11 +76,12 @@ class _World:
 
 @dataclass(slots=True)
 class ScalerRun:
-    """One run; *remaining_seconds* says how much time is left for it."""
+    """One run; *remaining_seconds* says how much time is left for it, *sees_tags* whether tags choose tables too."""
 
     event: ScalerEvent
     remaining_seconds: Callable[[], float]
     dry_run: bool = False
+    sees_tags: bool = False
     outcome: Outcome = field(default_factory=Outcome)
     plan_cache: PlanCache = field(default_factory=PlanCache)
     dynamodb: DynamoDBClient = field(default_factory=tables.client)
@@ -93,10 +94,13 @@ class ScalerRun:
         # a run by hand or after a failure sees what is there now
         cache = self.plan_cache if self.event.kind == TICK else PlanCache()
         stored = cache.see(self.ssm, self.event.now)
+        if self.sees_tags:
+            stored = stored.and_others(tagged.see_tagged(tagged.client()))
         for line in stored.unreadable:
             self.outcome.notes.append(f"plan left out: {line}")
             self.outcome.count("UnreadablePlans")
         chosen = [plan for plan in stored.plans if not self.event.tables or plan.table in self.event.tables]
+        chosen = [self._with_live_indexes(plan) if plan.is_tagged else plan for plan in chosen]
         names = {name: plan for plan in chosen for name in _names(plan)}
         seen_alarms = self._see_alarms()
         due = [name for name in names if self._is_due(name, seen_alarms)]
@@ -119,6 +123,19 @@ class ScalerRun:
                     self.outcome.failed[table] = f"{type(error).__name__}: {error}"
         return self._counted(len(chosen), len(due))
 
+    def _with_live_indexes(self, stored: StoredPlan) -> StoredPlan:
+        """A plan told by tags, with the indexes that its table has; it fails later, alone, where the table does not."""
+        if self.event.kind == TICK and self.event.now is not None and not self._is_full_tick(stored.table):
+            return stored
+        try:
+            live = tables.see_table(self.dynamodb, stored.table)
+        except (tables.TableNotFoundError, tables.TableBusyError, tables.TableRefusedError):
+            return stored
+        return stored.with_indexes(index for index in live.capacities if index is not None)
+
+    def _is_full_tick(self, table: str) -> bool:
+        return self.event.now is not None and is_full_tick(table, int(self.event.now.timestamp()) // 60)
+
     def _see_alarms(self) -> dict[TargetName, SeenAlarm]:
         """The targets' alarms; without them, ticks look at each target in its minute, and thresholds stay."""
         try:
@@ -139,7 +156,7 @@ class ScalerRun:
         if alarm is not None and alarm.is_in_alarm:
             return True
         # all targets of a table in one minute, as one call describes them all
-        return is_full_tick(name.table, int(self.event.now.timestamp()) // 60)
+        return self._is_full_tick(name.table)
 
     def _observe(
         self, due: Iterable[TargetName], names: dict[TargetName, StoredPlan], now: datetime

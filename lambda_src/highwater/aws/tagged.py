@@ -1,0 +1,40 @@
+"""Tables that were chosen by a tag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+from highwater.aws.plans import StoredPlan, StoredPlans
+from highwater.core.tagged_plans import MANAGED_TAG, plan_of_tags
+
+if TYPE_CHECKING:
+    from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
+
+
+def client() -> ResourceGroupsTaggingAPIClient:
+    """A client that waits out rate limits."""
+    return boto3.client(
+        "resourcegroupstaggingapi", config=Config(retries={"mode": "standard", "total_max_attempts": 8})
+    )
+
+
+def see_tagged(tagging: ResourceGroupsTaggingAPIClient) -> StoredPlans:
+    """The plans of all tables with the tag; one whose tags are wrong never hides the others."""
+    found, unreadable = [], []
+    pages = tagging.get_paginator("get_resources").paginate(
+        TagFilters=[{"Key": MANAGED_TAG}], ResourceTypeFilters=["dynamodb:table"]
+    )
+    for page in pages:
+        for resource in page["ResourceTagMappingList"]:
+            table = resource["ResourceARN"].rsplit("/", 1)[-1]
+            tags = {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
+            try:
+                mode, plan = plan_of_tags(tags)
+            except ValueError as error:
+                unreadable.append(f"table {table}: {error}")
+            else:
+                found.append(StoredPlan(table, mode, plan, is_tagged=True))
+    return StoredPlans(tuple(found), tuple(unreadable))

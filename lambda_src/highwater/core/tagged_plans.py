@@ -1,0 +1,51 @@
+"""Plans of tables that no construct made: told by tags on the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from highwater.core.capacity import Capacity, Dimension
+from highwater.core.checks import check as check_plan
+from highwater.core.checks import errors_of
+from highwater.core.marks import HighWaterMark
+from highwater.core.plan import Plan
+from highwater.core.scaler_settings import Mode
+
+# Its value is what is moved: `floor` or `direct`
+MANAGED_TAG: Final = "highwater:managed"
+_BOUND_TAGS: Final = {
+    (dimension, bound): f"highwater:{dimension}-{bound}" for dimension in Dimension for bound in ("min", "max")
+}
+
+
+def plan_of_tags(tags: Mapping[str, str]) -> tuple[Mode, Plan]:
+    """What a table's tags ask for; indexes follow the table.
+
+    `highwater:managed` is `floor` or `direct`; `highwater:read-min`, `-read-max`, `-write-min` and `-write-max` are
+    units per second. All five are needed.
+
+    Raises:
+        ValueError: A tag is missing or is none of these; the message names it, what it has and what it may have.
+    """
+    managed = tags.get(MANAGED_TAG)
+    if managed not in set(Mode):
+        message = f"tag {MANAGED_TAG} must be {' or '.join(Mode)}, got {managed!r}"
+        raise ValueError(message)
+    bounds = {which: _units(tag, tags.get(tag)) for which, tag in _BOUND_TAGS.items()}
+    read, write = (
+        Capacity.autoscaled(min=bounds[dimension, "min"], max=bounds[dimension, "max"])
+        for dimension in (Dimension.READ, Dimension.WRITE)
+    )
+    plan = Plan(read=read, write=write, mark=HighWaterMark.none())
+    errors = errors_of(check_plan(plan))
+    if errors:
+        raise ValueError("; ".join(f"{error.subject} {error.got}, allowed {error.allowed}" for error in errors))
+    return Mode(managed), plan
+
+
+def _units(tag: str, text: str | None) -> int:
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 9:
+        message = f"tag {tag} must be units per second such as 40, got {text!r}"
+        raise ValueError(message)
+    return int(text)

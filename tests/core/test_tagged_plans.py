@@ -1,0 +1,47 @@
+"""Plans told by tags."""
+
+from __future__ import annotations
+
+import pytest
+
+from highwater.core import Mode
+from highwater.core.tagged_plans import plan_of_tags
+
+TAGS = {
+    "highwater:managed": "direct",
+    "highwater:read-min": "7",
+    "highwater:read-max": "900",
+    "highwater:write-min": "21",
+    "highwater:write-max": "500",
+    "owner": "orders",
+}
+
+
+def test_tags_are_a_plan() -> None:
+    mode, plan = plan_of_tags(TAGS)
+    assert mode is Mode.DIRECT
+    assert [(t.label, t.capacity.min, t.capacity.max) for t in plan.targets()] == [
+        ("table read", 7, 900),
+        ("table write", 21, 500),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "message"),
+    [
+        ("managed", "yes", "tag highwater:managed must be floor or direct, got 'yes'"),
+        ("managed", None, "tag highwater:managed must be floor or direct, got None"),
+        ("read-max", None, "tag highwater:read-max must be units per second such as 40, got None"),
+        ("write-min", "12.5", "tag highwater:write-min must be units per second such as 40, got '12.5'"),
+        ("write-min", "-3", "tag highwater:write-min must be units per second such as 40, got '-3'"),
+        ("write-max", "20", "table write max 20, allowed 21 (min) or more"),
+        ("read-min", "0", "table read min 0, allowed whole units per second, 1 or more"),
+    ],
+)
+def test_tags_that_are_none_are_refused(tag: str, value: str | None, message: str) -> None:
+    tags = {key: told for key, told in TAGS.items() if key != f"highwater:{tag}"}
+    if value is not None:
+        tags[f"highwater:{tag}"] = value
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
+        plan_of_tags(tags)
+    assert str(refused.value) == message
