@@ -166,7 +166,8 @@ def main() -> int:
     stub = Stub()
     kept = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     run = ScalerRun(ScalerEvent("tables" if given.all else "tick", NOW), lambda: 600.0)
-    for client in (run.dynamodb, run.autoscaling, run.cloudwatch, run.ssm):
+    clients = run.clients
+    for client in (clients.dynamodb, clients.autoscaling, clients.cloudwatch, clients.ssm):
         stub.serve(client)
     began, cpu = time.monotonic(), time.process_time()
     outcome = run.run()

@@ -16,8 +16,9 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from highwater.core import Dimension
 from highwater.core.target_names import TargetName
+from highwater.handlers.scaled_table import Outcome
 from highwater.handlers.scaler_event import ScalerEvent
-from highwater.handlers.scaler_run import Outcome, ScalerRun
+from highwater.handlers.scaler_run import ScalerRun
 from highwater_lab.local import LocalCloud
 from tests.handlers.bench import Call, Wire, answer, refusal
 from tests.handlers.stage import MINUTE, Stage
@@ -76,7 +77,7 @@ def test_no_fault_raises_a_floor_above_its_ceiling_or_lowers_one_without_data(
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
     event = ScalerEvent("tables", stage.now(), tuple(tables))
     run = ScalerRun(event, lambda: 60.0)
-    wires = [Wire(client) for client in (run.dynamodb, run.autoscaling, run.cloudwatch, run.ssm)]
+    wires = [Wire(client) for client in _clients_of(run)]
     faulted: set[str] = set()
 
     def at_random(call: Call) -> Any:
@@ -136,3 +137,8 @@ def _floors(stage: Stage, tables: list[str]) -> dict[TargetName, tuple[int, int]
         for table in tables
         for dimension in Dimension
     }
+
+
+def _clients_of(run: ScalerRun) -> tuple[Any, ...]:
+    clients = run.clients
+    return clients.dynamodb, clients.autoscaling, clients.cloudwatch, clients.ssm

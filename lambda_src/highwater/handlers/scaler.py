@@ -15,8 +15,9 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from highwater.handlers.plan_cache import PlanCache
+from highwater.handlers.scaled_table import Outcome
 from highwater.handlers.scaler_event import ScalerEvent
-from highwater.handlers.scaler_run import Outcome, ScalerRun
+from highwater.handlers.scaler_run import ScalerRun
 
 logger = Logger(service="highwater-scaler", log_uncaught_exceptions=False)
 _NAMESPACE = "Highwater"

@@ -1,0 +1,232 @@
+"""One table in one run of the scaler: decide for each of its targets, apply, and say what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from highwater.aws import alarms, autoscaling, metrics, plans, tables
+from highwater.aws.alarms import SeenAlarm
+from highwater.aws.autoscaling import SeenTargets
+from highwater.aws.plans import StoredPlan
+from highwater.core.decide import TargetState, decide
+from highwater.core.decisions import Decision, LimitCode
+from highwater.core.direct import in_one_call, wanted_units
+from highwater.core.floors import Bounds, bounds_at
+from highwater.core.observations import Observation
+from highwater.core.plan import Target
+from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold
+from highwater.core.scaler_settings import Mode, ScalerSettings
+from highwater.core.target_names import TargetName
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ssm import SSMClient
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """What a run talks to AWS with; boto3's clients may be used by several threads."""
+
+    dynamodb: DynamoDBClient = field(default_factory=tables.client)
+    autoscaling: ApplicationAutoScalingClient = field(default_factory=autoscaling.client)
+    cloudwatch: CloudWatchClient = field(default_factory=metrics.client)
+    ssm: SSMClient = field(default_factory=plans.client)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did.
+
+    Attributes:
+        decisions: Every decision that changes something or was limited, as documents for the log.
+        failed: Tables that failed, and why.
+        left: Tables that there was no time for.
+        notes: What somebody should know.
+        counts: Figures for CloudWatch.
+    """
+
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What a caller by hand is answered."""
+        return {"counts": self.counts, "failed": self.failed, "left": self.left, "decisions": self.decisions}
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to a figure."""
+        self.counts[name] = self.counts.get(name, 0) + by
+
+    def add(self, other: Outcome) -> None:
+        """Take up what was done for one table."""
+        self.decisions += other.decisions
+        self.notes += other.notes
+        for name, value in other.counts.items():
+            self.count(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is the same for all tables of a run; *due* are the targets that it looks at."""
+
+    now: datetime
+    due: frozenset[TargetName]
+    targets: SeenTargets
+    alarms: dict[TargetName, SeenAlarm]
+    observations: dict[TargetName, Observation]
+
+
+@dataclass(slots=True)
+class ScaledTable:
+    """A table as it stands, its plan, and what is done for it: an outcome of its own, as tables are done in threads."""
+
+    stored: StoredPlan
+    live: tables.SeenTable
+    world: World
+    clients: Clients
+    dry_run: bool
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def scale(self) -> Outcome:
+        """Bring every target that is due to where it should be."""
+        by_index: dict[str | None, list[Decision]] = {}
+        for target in self.stored.plan.targets():
+            name = TargetName(self.stored.table, target.index, target.dimension)
+            if name not in self.world.due or target.index not in self.live.capacities:
+                continue
+            decision = self._decide(target, name)
+            if decision is not None:
+                by_index.setdefault(target.index, []).append(decision)
+        for index, decided in by_index.items():
+            decisions: Sequence[Decision] = decided
+            if self.stored.mode is Mode.DIRECT:
+                decisions = in_one_call(decided)
+                self._apply_direct(index, decisions)
+            else:
+                self._apply_floors(decisions)
+            for decision in decisions:
+                self._tell(decision)
+                self._arm(decision)
+        return self.outcome
+
+    def _decide(self, target: Target, name: TargetName) -> Decision | None:
+        world, mode = self.world, self.stored.mode
+        bounds = bounds_at(target, world.now)
+        provisioned = self.live.capacities[target.index].of(target.dimension)
+        registered = world.targets.of(name)
+        if mode is Mode.DIRECT:
+            if registered is not None:
+                self.outcome.notes.append(f"{name.resource_id} {name.dimension}: left to Application Auto Scaling")
+                return None
+            current = provisioned
+        else:
+            if registered is None:
+                self.outcome.notes.append(f"{name.resource_id} {name.dimension}: no scalable target is registered")
+                return None
+            if world.targets.is_suspended(name):
+                self.outcome.count("Paused")
+                return None
+            current = registered.min
+        if provisioned == 0:
+            self.outcome.notes.append(f"{name.resource_id} {name.dimension}: on demand by now, nothing to scale")
+            return None
+        seen = self._with_throttles(name, provisioned)
+        state = TargetState(
+            index=target.index,
+            dimension=target.dimension,
+            current=current,
+            baseline=min(bounds.min, bounds.max),
+            ceiling=bounds.max,
+            quota_units=self.stored.plan.table_quota_units,
+            budget=self.live.budgets[target.index],
+        )
+        return decide(ScalerSettings.of(mode), state, seen, now=world.now)
+
+    def _with_throttles(self, name: TargetName, provisioned: int) -> Observation:
+        """Throttles cost more metrics: asked for only where consumption came near to capacity lately."""
+        seen = self.world.observations[name]
+        near = alarm_threshold(provisioned)
+        is_near = any(units is not None and units > near for units in list(seen.consumed_units)[-THROTTLE_MINUTES:])
+        if not is_near:
+            return seen
+        try:
+            return metrics.with_throttles(self.clients.cloudwatch, {name: seen}, THROTTLE_MINUTES, self.world.now)[name]
+        except Exception as error:
+            self.outcome.notes.append(f"{name.resource_id} {name.dimension}: no throttles known: {error}")
+            self.outcome.count("MetricsMissing")
+            return replace(seen, lacks_throttles=True)
+
+    def _apply_floors(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            name = self._name(decision)
+            target = next(
+                target
+                for target in self.stored.plan.targets()
+                if (target.index, target.dimension) == (decision.index, decision.dimension)
+            )
+            wanted = Bounds(decision.granted, bounds_at(target, self.world.now).max)
+            if wanted != self.world.targets.of(name) and not self.dry_run:
+                tables.translating(partial(autoscaling.set_bounds, self.clients.autoscaling, name, wanted))
+                self.outcome.count("FloorsSet")
+
+    def _apply_direct(self, index: str | None, decisions: Sequence[Decision]) -> None:
+        wanted = wanted_units(decisions)
+        if not wanted or self.dry_run or not self.live.is_active:
+            return
+        units = self.live.capacities[index].with_units(wanted)
+        try:
+            tables.set_capacity(self.clients.dynamodb, self.stored.table, index, units)
+            self.outcome.count("CapacitiesSet")
+        except (tables.DecreaseRefusedError, tables.TableBusyError, tables.OvertakenError) as refused:
+            # the next run looks again
+            self.outcome.notes.append(f"{self.stored.table}: {refused}")
+
+    def _arm(self, decision: Decision) -> None:
+        """Move the alarm's threshold with the capacity; without an alarm, ticks alone look after the target."""
+        alarm = self.world.alarms.get(self._name(decision))
+        provisioned = self.live.capacities[decision.index].of(decision.dimension)
+        threshold = alarm_threshold(max(decision.granted, provisioned))
+        if alarm is not None and alarm.threshold != threshold and not self.dry_run:
+            alarms.move_threshold(self.clients.cloudwatch, alarm, threshold)
+            self.outcome.count("AlarmsMoved")
+
+    def _name(self, decision: Decision) -> TargetName:
+        return TargetName(self.stored.table, decision.index, decision.dimension)
+
+    def _tell(self, decision: Decision) -> None:
+        if decision.has_hot_key:
+            self.outcome.count("HotKeys")
+        if decision.limited_by(LimitCode.CEILING):
+            self.outcome.count("AtCeiling")
+        if decision.limited_by(LimitCode.DECREASE_BUDGET):
+            self.outcome.count("DecreaseBudgetExhausted")
+        # the plan's own floor holds idle targets all day: nothing to tell
+        held_back = any(limit.code is not LimitCode.BASELINE for limit in decision.limits)
+        if not decision.changes and not held_back and not decision.has_hot_key:
+            return
+        self.outcome.decisions.append(
+            {
+                "table": self.stored.table,
+                "target": decision.label,
+                "mode": str(self.stored.mode),
+                "current": decision.current,
+                "wanted": decision.wanted,
+                "granted": decision.granted,
+                "reason": decision.reason,
+                "limits": [
+                    {"code": str(limit.code), "before": limit.before, "after": limit.after, "sentence": limit.sentence}
+                    for limit in decision.limits
+                ],
+                "hot_key": decision.has_hot_key,
+                "dry_run": self.dry_run,
+            }
+        )
