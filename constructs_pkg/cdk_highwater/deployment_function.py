@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_highwater.function_asset import pack_runtime, wait_for_policy_alone
+from cdk_highwater.function_asset import make_function, pack_runtime
 from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, ROLE_RULES, acknowledge
 from cdk_highwater.subject import Subject
 
@@ -129,24 +126,16 @@ class DeploymentFunction(Construct):
         return f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resource}"
 
     def _make_function(self) -> lambda_.Function:
-        with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
-            pack_runtime(Path(folder))
-            # staged, and so copied, while the folder still is
-            function = lambda_.Function(
-                self,
-                "Function",
-                description="Highwater: floors of open windows and high-water marks, during deploys only",
-                runtime=lambda_.Runtime.PYTHON_3_14,
-                architecture=lambda_.Architecture.ARM_64,
-                handler="highwater.handlers.deployment.handler",
-                code=lambda_.Code.from_asset(folder),
-                role=self._role,
-                timeout=_TIMEOUT,
-                memory_size=256,
-                log_group=self._log_group,
-            )
-        wait_for_policy_alone(function, self._role)
-        return function
+        return make_function(
+            self,
+            handler="deployment",
+            packs=[pack_runtime],
+            role=self._role,
+            description="Highwater: floors of open windows and high-water marks, during deploys only",
+            timeout=_TIMEOUT,
+            memory_size=256,
+            log_group=self._log_group,
+        )
 
     def _acknowledge(self) -> None:
         """Answer rule packs for what is otherwise here than they ask; docs/security.md has the same table."""

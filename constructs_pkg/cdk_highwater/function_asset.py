@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
 
 import highwater
 
@@ -60,7 +64,29 @@ def pack_powertools(folder: Path) -> None:
         _copy(source, folder / source.name, _LEFT_OUT)
 
 
-def wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
+def make_function(
+    scope: Construct, *, handler: str, packs: Iterable[Callable[[Path], None]], role: iam.Role, **more: Any
+) -> lambda_.Function:
+    """A function below *scope* with what *packs* put into its asset; *more* are its other properties."""
+    with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
+        for pack in packs:
+            pack(Path(folder))
+        # staged, and so copied, while the folder still is
+        function = lambda_.Function(
+            scope,
+            "Function",
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            architecture=lambda_.Architecture.ARM_64,
+            handler=f"highwater.handlers.{handler}.handler",
+            code=lambda_.Code.from_asset(folder),
+            role=role,
+            **more,
+        )
+    _wait_for_policy_alone(function, role)
+    return function
+
+
+def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
     """Have *function* wait for its role's policy: aws-cdk-lib adds the role, which its ARN says (cfn-lint W3005)."""
     template = function.node.default_child
     assert isinstance(template, cdk.CfnResource)  # noqa: S101 - what a function is made of

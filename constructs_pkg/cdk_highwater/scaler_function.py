@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -12,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_highwater.function_asset import pack_powertools, pack_runtime, wait_for_policy_alone
+from cdk_highwater.function_asset import make_function, pack_powertools, pack_runtime
 from cdk_highwater.rule_packs import LOG_RULES, QUEUE_RULES, SCALER_FUNCTION_RULES, SCALER_ROLE_RULES, acknowledge
 from highwater.core import Mode
 from highwater.core.tagged_plans import MANAGED_TAG
@@ -112,28 +109,19 @@ class ScalerFunction(Construct):
         return f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resource}"
 
     def _make(self, dry_run: bool, sees_tags: bool) -> lambda_.Function:
-        with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
-            pack_runtime(Path(folder))
-            pack_powertools(Path(folder))
-            # staged, and so copied, while the folder still is
-            function = lambda_.Function(
-                self,
-                "Function",
-                description="Highwater: floors that follow demand within minutes",
-                runtime=lambda_.Runtime.PYTHON_3_14,
-                architecture=lambda_.Architecture.ARM_64,
-                handler="highwater.handlers.scaler.handler",
-                code=lambda_.Code.from_asset(folder),
-                role=self.role,
-                timeout=_TIMEOUT,
-                memory_size=_MEMORY_MIB,
-                log_group=self.log_group,
-                dead_letter_queue=self.dead_letters,
-                environment={
-                    "HIGHWATER_DRY_RUN": "true" if dry_run else "false",
-                    "HIGHWATER_SEES_TAGS": "true" if sees_tags else "false",
-                    "POWERTOOLS_SERVICE_NAME": "scaler",
-                },
-            )
-        wait_for_policy_alone(function, self.role)
-        return function
+        return make_function(
+            self,
+            handler="scaler",
+            packs=[pack_runtime, pack_powertools],
+            role=self.role,
+            description="Highwater: floors that follow demand within minutes",
+            timeout=_TIMEOUT,
+            memory_size=_MEMORY_MIB,
+            log_group=self.log_group,
+            dead_letter_queue=self.dead_letters,
+            environment={
+                "HIGHWATER_DRY_RUN": "true" if dry_run else "false",
+                "HIGHWATER_SEES_TAGS": "true" if sees_tags else "false",
+                "POWERTOOLS_SERVICE_NAME": "scaler",
+            },
+        )

@@ -13,8 +13,10 @@ import pytest
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, steady
+from highwater_lab.policies.catalogue import run_policy
 from tests.cdk_cli import CdkCli
 from tests.local.world import WRITE
+from tests.simulation.tables import table, tracked, writes
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-scaled")]
 APP = """
@@ -56,7 +58,7 @@ def _until(cloud: LocalCloud, what: Callable[[], bool], minutes: int) -> bool:
     while cloud.status().now < end:
         if what():
             return True
-        time.sleep(5 / _SPEED)
+        time.sleep(0.1)
     return False
 
 
@@ -65,6 +67,12 @@ def _floor(autoscaling: Any) -> int:
         ServiceNamespace="dynamodb", ResourceIds=["table/scaled-orders"], ScalableDimension=WRITE
     )["ScalableTargets"]
     return int(found[0]["MinCapacity"])
+
+
+def _simulated_rise() -> int:
+    """Seconds from the surge to the first rise of the floor, in the simulator."""
+    run = run_policy("highwater-floor", table(tracked(low=12, high=300, target=90)), writes(*[0] * 40, *[60] * 6))
+    return next(at for at, floor, _ in run.target(Dimension.WRITE).bounds if floor > 12) - 40 * 60
 
 
 def test_surge_moves_the_floor_a_hand_edit_and_a_deploy_are_healed_and_removal_leaves_the_plan(
@@ -86,6 +94,15 @@ def test_surge_moves_the_floor_a_hand_edit_and_a_deploy_are_healed_and_removal_l
     raised = _floor(autoscaling)
     # cautious after the jump: at 65 %
     assert 60 <= raised <= 110
+
+    # the simulator, given the same surge, sets the floor within a metric period of that
+    activities = autoscaling.describe_scaling_activities(ServiceNamespace="dynamodb")["ScalingActivities"]
+    set_at = [
+        (activity["StartTime"] - start).total_seconds()
+        for activity in reversed(activities)
+        if activity["Cause"].startswith("minimum capacity was set to") and activity["StartTime"] > start
+    ]
+    assert abs(set_at[0] - _simulated_rise()) <= 60
 
     # a hand edit below the plan
     autoscaling.register_scalable_target(
