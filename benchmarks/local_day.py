@@ -76,8 +76,8 @@ def curve(minutes: int) -> list[float]:
 def run_day(speed: int, hours: int) -> Day:
     """Send so many hours from midnight UTC on to a table in a cloud of its own, then give the simulator what it saw."""
     with LocalCloud(speed=speed) as cloud:
-        dynamodb, autoscaling = cloud.client("dynamodb"), cloud.client("application-autoscaling")
-        _make(dynamodb, autoscaling)
+        make_tracked_table(cloud, floor=FLOOR, ceiling=CEILING, units=UNITS, reads=READS)
+        autoscaling = cloud.client("application-autoscaling")
         midnight = cloud.status().now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
         # a little before it, so that the clients start on time
         cloud.advance(midnight - timedelta(seconds=speed / 2) - cloud.status().now)
@@ -90,25 +90,26 @@ def run_day(speed: int, hours: int) -> Day:
         pages = autoscaling.get_paginator("describe_scaling_activities").paginate(ServiceNamespace="dynamodb")
         activities = [activity for page in pages for activity in page["ScalingActivities"]]
         autoscaling.close()
-        dynamodb.close()
     local = _local(report, activities[::-1], midnight, hours)
     return Day(local, _simulated(report, midnight, hours, local.changes[0][1]), report.most_behind_seconds)
 
 
-def _make(dynamodb: Any, autoscaling: Any) -> None:
+def make_tracked_table(cloud: LocalCloud, *, floor: int, ceiling: int, units: int, reads: int) -> None:
+    """A table `orders` whose writes auto scaling tracks at 70 %, warmed up to its ceiling."""
+    dynamodb, autoscaling = cloud.client("dynamodb"), cloud.client("application-autoscaling")
     dynamodb.create_table(
         TableName="orders",
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        ProvisionedThroughput={"ReadCapacityUnits": READS, "WriteCapacityUnits": UNITS},
-        WarmThroughput={"ReadUnitsPerSecond": READS, "WriteUnitsPerSecond": CEILING},
+        ProvisionedThroughput={"ReadCapacityUnits": reads, "WriteCapacityUnits": units},
+        WarmThroughput={"ReadUnitsPerSecond": reads, "WriteUnitsPerSecond": ceiling},
     )
     target = {
         "ServiceNamespace": "dynamodb",
         "ResourceId": "table/orders",
         "ScalableDimension": "dynamodb:table:WriteCapacityUnits",
     }
-    autoscaling.register_scalable_target(**target, MinCapacity=FLOOR, MaxCapacity=CEILING)
+    autoscaling.register_scalable_target(**target, MinCapacity=floor, MaxCapacity=ceiling)
     metric = {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"}
     autoscaling.put_scaling_policy(
         **target,
@@ -116,6 +117,8 @@ def _make(dynamodb: Any, autoscaling: Any) -> None:
         PolicyType="TargetTrackingScaling",
         TargetTrackingScalingPolicyConfiguration={"TargetValue": 70.0, "PredefinedMetricSpecification": metric},
     )
+    dynamodb.close()
+    autoscaling.close()
 
 
 def _local(report: LoadReport, activities: list[dict[str, Any]], midnight: datetime, hours: int) -> Seen:

@@ -18,7 +18,7 @@ import highwater
 
 # client and command line have no business in Lambda
 _PACKED = ("__init__.py", "core", "aws", "handlers")
-# Powertools' own parts that only other features need: a seventh of it is left
+# Powertools' own parts that only other features need: most of it
 _LEFT_OUT = (
     "__pycache__",
     "*.pyc",

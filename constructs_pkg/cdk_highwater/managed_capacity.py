@@ -66,7 +66,7 @@ class ManagedCapacity(Construct):
         super().__init__(scope, id)
         self._subject = subject_of(table)
         index_names = self._subject.index_names()
-        self._plan = _with_all_indexes(plan, index_names)
+        self._plan = plan.with_indexes(index_names)
         node = self.node
         self._as_of = _as_of(node)
         findings = [*fitting_findings(self._plan, self._subject, index_names), *check(self._plan, self._as_of)]
@@ -201,14 +201,6 @@ def manage_capacity(
         )
         raise ValueError(message)
     return ManagedCapacity(parent, _ID, table=table, plan=plan, pre_warm_strategy=pre_warm_strategy)
-
-
-def _with_all_indexes(plan: Plan, index_names: tuple[str, ...]) -> Plan:
-    listed = {index.name for index in plan.indexes}
-    for name in index_names:
-        if name not in listed:
-            plan = plan.with_index(IndexPlan(name=name))
-    return plan
 
 
 def _as_of(node: Node) -> datetime:

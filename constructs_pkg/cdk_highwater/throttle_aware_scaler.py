@@ -146,10 +146,7 @@ class ThrottleAwareScaler(Construct):
             mark=HighWaterMark.none(),
             table_quota_units=table_quota_units,
         )
-        listed = {index.name for index in plan.indexes}
-        for name in subject.index_names():
-            if name not in listed:
-                plan = plan.with_index(IndexPlan(name=name))
+        plan = plan.with_indexes(subject.index_names())
         findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan)]
         if annotate(self, findings) and annotate(self, _findings(plan, subject)):
             self._look_after(subject, plan, Mode.DIRECT)

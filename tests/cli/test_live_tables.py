@@ -77,6 +77,23 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
     assert stage.bounds(table) == (88, 400), "it changes nothing"
 
 
+def test_explain_names_the_windows_that_are_open_and_no_others_of_the_same_floor(stage: Stage, highwater: Run) -> None:
+    begun = stage.now() - 20 * MINUTE
+    windows = tuple(
+        Window.once(
+            name,
+            start=f"{at:%Y-%m-%dT%H:%M}",
+            end=f"{at + 60 * MINUTE:%Y-%m-%dT%H:%M}",
+            timezone="UTC",
+            write_min=floor,
+        )
+        for name, at, floor in (("load", begun, 333), ("sale", begun, 50), ("later", begun + 2880 * MINUTE, 333))
+    )
+    table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=windows))
+    line = "  the plan asks for a floor of 333 and a ceiling of 400, by window load, sale"
+    assert line in _lines(highwater("explain", table).stdout)
+
+
 def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwater: Run) -> None:
     one, other = sorted([stage.table(), stage.table()])
     stage.register(TargetName(other, None, Dimension.READ), 25, 900)

@@ -19,6 +19,12 @@ def key(name: str = "pk") -> dynamodb.Attribute:
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
 
+def arn(service: str, resource: str) -> dict[str, list[object]]:
+    """An ARN of the stack's own partition, region and account, as CloudFormation puts it together."""
+    partition, region, account = ({"Ref": f"AWS::{name}"} for name in ("Partition", "Region", "AccountId"))
+    return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
+
+
 def new_stack(name: str = "Shop") -> cdk.Stack:
     """A stack in an app of its own, with synth's time pinned."""
     return cdk.Stack(cdk.App(context={"highwater:asOf": AS_OF}), name)

@@ -10,7 +10,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, Window, manage_capacity
 from cdk_highwater.function_asset import pack_runtime
-from tests.constructs.template_view import TemplateView, key, new_stack
+from tests.constructs.template_view import TemplateView, arn, key, new_stack
 
 
 def _view() -> TemplateView:
@@ -23,11 +23,6 @@ def _view() -> TemplateView:
         windows=[Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)],
     )
     return TemplateView(stack)
-
-
-def _arn(service: str, resource: str) -> dict[str, list[object]]:
-    partition, region, account = ({"Ref": f"AWS::{name}"} for name in ("Partition", "Region", "AccountId"))
-    return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
 
 
 def test_role_may_do_exactly_this() -> None:
@@ -43,12 +38,12 @@ def test_role_may_do_exactly_this() -> None:
             "Action": "application-autoscaling:RegisterScalableTarget",
             "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
             "Effect": "Allow",
-            "Resource": _arn("application-autoscaling", "scalable-target/*"),
+            "Resource": arn("application-autoscaling", "scalable-target/*"),
         },
         {
             "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
             "Effect": "Allow",
-            "Resource": _arn("cloudwatch", "alarm:*"),
+            "Resource": arn("cloudwatch", "alarm:*"),
         },
         {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Effect": "Allow"},
         {"Action": ["dynamodb:ListTagsOfResource", "dynamodb:UntagResource"], "Effect": "Allow"},

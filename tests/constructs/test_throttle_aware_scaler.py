@@ -17,7 +17,7 @@ from aws_cdk import aws_sns as sns
 
 from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.function_asset import pack_powertools, pack_runtime
-from tests.constructs.template_view import TemplateView, key, messages, new_stack
+from tests.constructs.template_view import TemplateView, arn, key, messages, new_stack
 
 READ, WRITE = Capacity.autoscaled(min=3, max=30), Capacity.autoscaled(min=41, max=4_000)
 
@@ -32,11 +32,6 @@ def _view() -> TemplateView:
     table = _scaled(stack)
     ThrottleAwareScaler(stack, "Scaler", alarm_topic=sns.Topic(stack, "Alarms")).manage(table)
     return TemplateView(stack)
-
-
-def _arn(service: str, resource: str) -> dict[str, list[object]]:
-    partition, region, account = ({"Ref": f"AWS::{name}"} for name in ("Partition", "Region", "AccountId"))
-    return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
 
 
 def _policies(view: TemplateView, role: str) -> list[dict[str, Any]]:
@@ -61,7 +56,7 @@ def test_role_may_do_exactly_this() -> None:
         {
             "Action": "ssm:GetParametersByPath",
             "Effect": "Allow",
-            "Resource": [_arn("ssm", "parameter/highwater/plans"), _arn("ssm", "parameter/highwater/plans/*")],
+            "Resource": [arn("ssm", "parameter/highwater/plans"), arn("ssm", "parameter/highwater/plans/*")],
         },
         {
             "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
@@ -72,12 +67,12 @@ def test_role_may_do_exactly_this() -> None:
             "Action": "application-autoscaling:RegisterScalableTarget",
             "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
             "Effect": "Allow",
-            "Resource": _arn("application-autoscaling", "scalable-target/*"),
+            "Resource": arn("application-autoscaling", "scalable-target/*"),
         },
         {
             "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
             "Effect": "Allow",
-            "Resource": _arn("cloudwatch", "alarm:*"),
+            "Resource": arn("cloudwatch", "alarm:*"),
         },
         {"Action": "sqs:SendMessage", "Effect": "Allow"},
         {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Effect": "Allow"},
@@ -113,7 +108,7 @@ def test_each_autoscaled_dimension_has_an_alarm_that_starts_the_function() -> No
     assert write["AlarmActions"][0]["Fn::GetAtt"][0].startswith("ScalerFunction")
     permission = _view().of_type("AWS::Lambda::Permission")[0]["Properties"]
     assert permission["Principal"] == "lambda.alarms.cloudwatch.amazonaws.com"
-    assert permission["SourceArn"] == _arn("cloudwatch", "alarm:Highwater *")
+    assert permission["SourceArn"] == arn("cloudwatch", "alarm:Highwater *")
 
 
 def test_alarms_on_itself_go_to_the_topic() -> None:
@@ -291,5 +286,5 @@ def test_tags_are_seen_only_where_that_is_asked_for_and_then_only_tagged_tables(
         "Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
         "Condition": {"StringEquals": {"aws:ResourceTag/highwater:managed": ["floor", "direct"]}},
         "Effect": "Allow",
-        "Resource": _arn("dynamodb", "table/*"),
+        "Resource": arn("dynamodb", "table/*"),
     } in statements

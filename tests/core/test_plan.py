@@ -194,7 +194,8 @@ def test_target_is_managed_when_a_policy_or_a_window_moves_it() -> None:
 
 def test_with_index_adds_one_and_leaves_the_plan_alone() -> None:
     plan = Plan(read=READ, write=WRITE, indexes=(IndexPlan(name="a"),))
-    assert [index.name for index in plan.with_index(IndexPlan(name="b")).indexes] == ["a", "b"]
+    assert [index.name for index in plan.with_indexes(["b"]).indexes] == ["a", "b"]
+    assert plan.with_indexes(["b", "a"]).indexes == (*plan.indexes, IndexPlan(name="b"))
     assert [index.name for index in plan.indexes] == ["a"]
 
 

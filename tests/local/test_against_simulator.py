@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.local_day import run_day
+from benchmarks.local_day import make_tracked_table, run_day
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport
@@ -16,7 +16,6 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
-from tests.local.world import WRITE as WRITE_DIMENSION
 
 pytestmark = pytest.mark.xdist_group("cloud-speed")
 WRITE = Dimension.WRITE
@@ -26,35 +25,9 @@ _TRIES = 3
 RATES = [45] * 3 + [180] * 10
 
 
-def _scaled_table(cloud: LocalCloud) -> None:
-    dynamodb, autoscaling = cloud.client("dynamodb"), cloud.client("application-autoscaling")
-    dynamodb.create_table(
-        TableName="orders",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": UNITS},
-        WarmThroughput={"ReadUnitsPerSecond": 5, "WriteUnitsPerSecond": CEILING},
-    )
-    target = {
-        "ServiceNamespace": "dynamodb",
-        "ResourceId": "table/orders",
-        "ScalableDimension": WRITE_DIMENSION,
-    }
-    autoscaling.register_scalable_target(**target, MinCapacity=FLOOR, MaxCapacity=CEILING)
-    metric = {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"}
-    autoscaling.put_scaling_policy(
-        **target,
-        PolicyName="tracking",
-        PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration={"TargetValue": 70.0, "PredefinedMetricSpecification": metric},
-    )
-    dynamodb.close()
-    autoscaling.close()
-
-
 def _sent(speed: int) -> tuple[LoadReport, Traffic, list[dict[str, Any]]]:
     with LocalCloud(speed=speed) as cloud:
-        _scaled_table(cloud)
+        make_tracked_table(cloud, floor=FLOOR, ceiling=CEILING, units=UNITS, reads=5)
         # alarms look at minutes of the clock: the load begins with one
         start = cloud.status().now.replace(second=0, microsecond=0) + timedelta(minutes=1)
         while cloud.status().now < start:

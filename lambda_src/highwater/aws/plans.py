@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
-from highwater.core.plan import IndexPlan, Plan
+from highwater.core.plan import Plan
 from highwater.core.scaler_settings import Mode
 from highwater.core.target_names import PLANS_PATH
 
@@ -34,10 +34,7 @@ class StoredPlan:
 
     def with_indexes(self, names: Iterable[str]) -> StoredPlan:
         """The same with indexes that follow the table."""
-        plan = self.plan
-        for name in names:
-            plan = plan.with_index(IndexPlan(name=name))
-        return replace(self, plan=plan)
+        return replace(self, plan=self.plan.with_indexes(names))
 
 
 @dataclass(frozen=True, slots=True)

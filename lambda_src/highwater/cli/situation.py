@@ -13,6 +13,7 @@ from highwater.core import Bounds, Decision, Target, TargetState, bounds_at, dec
 from highwater.core.scaler_schedule import THROTTLE_MINUTES
 from highwater.core.scaler_settings import Mode, ScalerSettings
 from highwater.core.target_names import TargetName
+from highwater.core.windows import is_open
 
 _MINUTE = timedelta(minutes=1)
 _AHEAD = timedelta(days=8)
@@ -122,7 +123,7 @@ def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
             is_paused=seen.is_suspended(name),
             decreases_used=live.budgets[target.index].used_on(seen.at),
             next_change=changes[1] if len(changes) > 1 else None,
-            open_windows=_open(target, planned),
+            open_windows=tuple(each.window.name for each in target.windows if is_open(each.window, seen.at)),
             decision=_decision(stored, target, name, planned, seen, live, provisioned) if decides else None,
         )
 
@@ -153,16 +154,6 @@ def _decision(
         budget=live.budgets[target.index],
     )
     return decide(settings, state, observed[name], now=seen.at)
-
-
-def _open(target: Target, planned: Bounds) -> tuple[str, ...]:
-    """The windows that give the floor or ceiling of now."""
-    return tuple(
-        window.window.name
-        for window in target.windows
-        if (window.min == planned.min and planned.min > target.capacity.min)
-        or (window.max == planned.max and planned.max > target.capacity.max)
-    )
 
 
 def _bounds(bounds: Bounds | None) -> dict[str, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -154,9 +155,11 @@ class Plan:
         """`to_document` as text, the same for the same plan."""
         return json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"))
 
-    def with_index(self, index: IndexPlan) -> Plan:
-        """The plan with one index more."""
-        return replace(self, indexes=(*self.indexes, index))
+    def with_indexes(self, names: Iterable[str]) -> Plan:
+        """The plan with every index of those names; one that it does not list yet follows the table."""
+        listed = {index.name for index in self.indexes}
+        more = (IndexPlan(name=name) for name in names if name not in listed)
+        return replace(self, indexes=(*self.indexes, *more))
 
 
 def _target(index: str | None, dimension: Dimension, capacity: Capacity, windows: tuple[Window, ...]) -> Target:
