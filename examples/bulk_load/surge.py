@@ -115,7 +115,8 @@ class Surge:
         granted = [minute.granted / 60 for minute in minutes]
         axes.fill_between(at, granted, step="post", color="#1f77b4", alpha=0.35, label="consumed")
         axes.bar(at, [m.throttled / 60 for m in minutes], width=1, align="edge", color="#e67e22", label="throttled")
-        provisioned = [*self._provisioned, *[self._provisioned[-1]] * run.minutes][: run.minutes]
+        # seen at the end of each minute, as the simulated ones are; the first was before it all
+        provisioned = [*self._provisioned[1:], *[self._provisioned[-1]] * run.minutes][: run.minutes]
         axes.step(at, provisioned, where="post", color="#c0392b", label="provisioned")
         axes.step(at, simulated, where="post", color="#c0392b", linestyle="--", label="provisioned, simulated")
         lost = [sum(run.target(WRITE).throttled.get(minute, {}).values()) / 3600 for minute in at]
