@@ -27,8 +27,8 @@ tools:
 setup: tools $(PYTHON_READY) $(NODE_READY) ## Virtual environment, packages, CDK CLI
 
 .PHONY: demo
-demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday and a surge go by (offline, free)
-	@$(BIN)/python examples/bulk_load/demo.py
+demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with and without the scaler (offline, free)
+	@$(BIN)/python examples/demo/demo.py
 
 .PHONY: test
 test: setup check ## Every check and test (offline, free)

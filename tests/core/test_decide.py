@@ -238,6 +238,14 @@ def test_newest_datapoints_may_be_late() -> None:
     assert granted(400, seen([*[95 * 60] * 57, None, None, None])) == 100
 
 
+def test_caution_is_about_the_last_minutes_that_are_known() -> None:
+    short = replace(FLOOR, cautious_hold=timedelta(minutes=3))
+    after_a_jump = seen([*[100 * 60] * 60, *[300 * 60] * 2, None, None, None])
+    assert decide(short, state(100), after_a_jump, now=NOW).reason == (
+        "peak of 300 units/s in the last 3 minutes at 75 %, cautious after 1 jump"
+    )
+
+
 def test_data_of_last_week_lower_nothing() -> None:
     old = replace(steady(95), newest=minute_of(NOW) - 7 * 1440)
     assert granted(400, old) == 400
@@ -356,6 +364,18 @@ def test_nothing_is_lowered_on_missing_data(
     decision = decide(scaler, target, observation(silent, now), now=now)
     most = min(target.ceiling, target.quota_units)
     assert decision.granted >= min(target.current - target.boosts, most)
+
+
+@law
+@given(modes, states, series, nows, st.integers(1, 5))
+def test_minutes_whose_datapoints_are_still_to_come_change_nothing(
+    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime, late: int
+) -> None:
+    known = observation(minutes, now)
+    waiting = Observation(
+        known.newest + late, (*known.consumed_units, *[None] * late), (*known.throttled_units, *[0] * late)
+    )
+    assert decide(scaler, target, waiting, now=now) == decide(scaler, target, known, now=now)
 
 
 @law

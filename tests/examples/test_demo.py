@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("demo")]
 
 @pytest.fixture(scope="module")
 def demo() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "bulk_load" / "demo.py")
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo" / "demo.py")
     assert spec is not None
     assert spec.loader is not None
     # run as a script, it finds its neighbours
-    sys.path.append(str(ROOT / "examples" / "bulk_load"))
+    sys.path.append(str(ROOT / "examples" / "demo"))
     module = importlib.util.module_from_spec(spec)
     sys.modules["demo"] = module
     spec.loader.exec_module(module)
@@ -48,18 +48,22 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
         "table write: floor over the next seven days (units/s, log scale)",
         "Monday, New York time",
         "Scaling activities",
-        "A surge from 90 to 360 writes/s, the clock 40 times faster",
+        "A surge from 28 to 280 writes/s, twice at once, the clock 20 times faster",
         "everything seen is as planned",
     ):
         assert title in text
     assert demo.PICTURE.exists()
     assert demo.SURGE_PICTURE.exists()
-    told = re.search(r"throttled ([\d,]+) units of ([\d,]+); the simulator says ([\d,]+)", text)
-    assert told is not None
-    throttled, asked, simulated = (int(figure.replace(",", "")) for figure in told.groups())
-    assert asked == pytest.approx(6 * 90 * 60 + 10 * 360 * 60, rel=0.02)
-    assert throttled > 0
-    assert throttled == pytest.approx(simulated, rel=0.25), "a machine that is busy otherwise sends late"
+    report = demo.REPORT.read_text()
+    assert "<option value='0'>native:70</option><option value='1'>highwater-floor</option>" in report
+    throttled = {}
+    for title in ("target tracking alone", "with the scaler"):
+        told = re.search(title + r": throttled ([\d,]+) units of ([\d,]+); the simulator says ([\d,]+)", text)
+        assert told is not None
+        throttled[title], asked, simulated = (int(figure.replace(",", "")) for figure in told.groups())
+        assert asked == pytest.approx(4 * 28 * 60 + 14 * 280 * 60, rel=0.02)
+        assert throttled[title] == pytest.approx(simulated, rel=0.25), "a machine that is busy otherwise sends late"
+    assert 0 < throttled["with the scaler"] < throttled["target tracking alone"] / 2
 
 
 def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType) -> None:
@@ -68,7 +72,7 @@ def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType
 
         def _find(self, out: Any) -> Any:
             deployed = super()._find(out)
-            self._autoscaling.delete_scheduled_action(
+            self._cloud.client("application-autoscaling").delete_scheduled_action(
                 ServiceNamespace="dynamodb",
                 ResourceId=f"table/{deployed.table}",
                 ScalableDimension="dynamodb:table:WriteCapacityUnits",
@@ -76,7 +80,7 @@ def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType
             )
             return deployed
 
-        def _send_surge(self, deployed: Any) -> None:
+        def _send_surge(self, folder: Any) -> None:
             """Not needed here."""
 
     output = io.StringIO()
@@ -93,7 +97,7 @@ def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType
 
 
 def test_demo_that_is_interrupted_says_so_in_one_line_and_leaves_no_cloud() -> None:
-    command = [sys.executable, str(ROOT / "examples" / "bulk_load" / "demo.py")]
+    command = [sys.executable, str(ROOT / "examples" / "demo" / "demo.py")]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as process:

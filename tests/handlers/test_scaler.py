@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,10 +45,11 @@ def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Sta
     stage.write(table, 30)
     stage.cloud.advance(4 * MINUTE)
     answer = stage.run(table)
-    assert stage.bounds(table) == (49, 400), "30 x 98 units in a minute"
-    assert stage.capacity(table) == (7, 49)
-    assert [(d["target"], d["current"], d["granted"]) for d in answer["decisions"]] == [("table write", 12, 49)]
-    assert answer["decisions"][0]["reason"] == "peak of 49 units/s in the last 30 minutes at 100 %"
+    assert stage.bounds(table) == (76, 400), "30 x 98 units in a minute at 65 %"
+    assert stage.capacity(table) == (7, 76)
+    assert [(d["target"], d["current"], d["granted"]) for d in answer["decisions"]] == [("table write", 12, 76)]
+    reason = "peak of 49 units/s in the last 3 minutes at 65 %, cautious after 1 jump"
+    assert answer["decisions"][0]["reason"] == reason
     stage.cloud.advance(20 * MINUTE)
     stage.run(table)
     assert stage.bounds(table) == (49, 400)
@@ -65,6 +67,21 @@ def test_run_again_changes_nothing(stage: Stage) -> None:
     assert first["counts"]["FloorsSet"] == 1
     assert "FloorsSet" not in second["counts"]
     assert [told for told in second["decisions"] if told["current"] != told["granted"]] == []
+
+
+def test_throttles_from_before_a_raise_count_on(stage: Stage) -> None:
+    table = stage.table()
+    stage.cloud.advance(40 * MINUTE)
+    # a bucket of 300 s of 12 units holds 36 of them
+    with contextlib.suppress(stage.client("dynamodb").exceptions.ProvisionedThroughputExceededException):
+        stage.write(table, 60)
+    stage.cloud.advance(4 * MINUTE)
+    stage.run(table)
+    raised = stage.bounds(table)
+    assert raised[0] > 76, "more than was consumed at 65 %"
+    # consumption is far below the new capacity, and still the throttles are known
+    assert stage.run(table)["counts"].get("FloorsSet", 0) == 0
+    assert stage.bounds(table) == raised
 
 
 def test_floor_and_ceiling_that_somebody_changed_by_hand_are_healed(stage: Stage) -> None:

@@ -16,7 +16,12 @@ from highwater.core import (
     in_one_call,
     wanted_units,
 )
-from highwater.core.scaler_schedule import FULL_TICK_MINUTES, THROTTLE_MINUTES, alarm_threshold
+from highwater.core.scaler_schedule import (
+    FULL_TICK_MINUTES,
+    THROTTLE_MINUTES,
+    alarm_threshold,
+    may_have_throttled,
+)
 from highwater_lab.physics import Cause
 from highwater_lab.policies.policy import Policy, Poller
 from highwater_lab.services.target_tracking import TargetTracking
@@ -57,22 +62,28 @@ class _Scaler:
         """What the core says of the target now."""
         minutes = self._settings.history // _MINUTE
         consumed = tuple(-(-quanta // 60) for quanta in target.consumed_quanta(minutes))
-        throttled = tuple(-(-quanta // 60) for quanta in target.throttled_by(Cause.PROVISIONED, minutes))
-        # what was consumed; where that was near capacity, also requests and throttles by cause
-        near = alarm_threshold(target.units)
-        self.metrics_requested += 4 if any(units > near for units in consumed[-THROTTLE_MINUTES:]) else 1
-        used = resource.decreases_today(seen.now)
-        last = resource.last_decrease
+        now = datetime.fromtimestamp(seen.now, UTC)
+        throttled = [0] * len(consumed)
+        self.metrics_requested += 1
+        if may_have_throttled(consumed, target.units, _instant(resource.last_increase), now):
+            # requests, and throttles by cause
+            self.metrics_requested += 3
+            recent = target.throttled_by(Cause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
+            throttled[len(consumed) - len(recent) :] = [-(-quanta // 60) for quanta in recent]
         state = TargetState(
             index=resource.index,
             dimension=target.dimension,
             current=current,
             baseline=lowest,
             ceiling=target.ceiling,
-            budget=DecreaseBudget(used, None if last is None else datetime.fromtimestamp(last, UTC)),
+            budget=DecreaseBudget(resource.decreases_today(seen.now), _instant(resource.last_decrease)),
         )
         observation = Observation(seen.minute_of(target.newest), consumed, throttled)
-        return decide(self._settings, state, observation, now=datetime.fromtimestamp(seen.now, UTC))
+        return decide(self._settings, state, observation, now=now)
+
+
+def _instant(seconds: int | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 class HighwaterFloor(Policy):

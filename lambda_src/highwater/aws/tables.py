@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
@@ -98,13 +98,14 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class SeenTable:
-    """A table's capacities, marks and decreases used, by index name; `None` is the table itself."""
+    """A table's capacities, marks, decreases used and last increases, by index name; `None` is the table itself."""
 
     arn: str
     is_active: bool
     capacities: dict[str | None, Units]
     marks: dict[str | None, Units] = field(default_factory=dict)
     budgets: dict[str | None, DecreaseBudget] = field(default_factory=dict)
+    increased: dict[str | None, datetime | None] = field(default_factory=dict)
 
 
 def see_table(dynamodb: DynamoDBClient, name: str) -> SeenTable:
@@ -119,6 +120,7 @@ def see_table(dynamodb: DynamoDBClient, name: str) -> SeenTable:
         capacities={key: _capacity(resource) for key, resource in resources.items()},
         marks={key: _mark(resource) for key, resource in resources.items()},
         budgets={key: _budget(resource) for key, resource in resources.items()},
+        increased={key: _last_increase(resource) for key, resource in resources.items()},
     )
 
 
@@ -237,3 +239,8 @@ def _budget(resource: Any) -> DecreaseBudget:
     if last is None:
         return DecreaseBudget()
     return DecreaseBudget(int(throughput.get("NumberOfDecreasesToday", 0)), last.astimezone(UTC))
+
+
+def _last_increase(resource: Any) -> datetime | None:
+    at: datetime | None = resource.get("ProvisionedThroughput", {}).get("LastIncreaseDateTime")
+    return None if at is None else at.astimezone(UTC)

@@ -104,9 +104,9 @@ def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple
     """The units that demand asks for, the most that they may be, and where they come from."""
     demand = demand_by_minute(seen, settings.retry_percent)
     wanted, most, reason = _held(demand, seen, settings.hold, settings.target_percent, settings.step_percent)
-    jumps = count_jumps(
-        seen.consumed_units, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent
-    )
+    # minutes whose datapoints are still to come are no quiet ones
+    known = seen.consumed_units[: len(seen.consumed_units) - seen.late_minutes]
+    jumps = count_jumps(known, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent)
     if 1 <= jumps <= settings.most_jumps:
         percent = settings.cautious_target_percent
         cautious, bound, why = _held(demand, seen, settings.cautious_hold, percent, settings.step_percent)
@@ -116,8 +116,9 @@ def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple
     if settings.forecast_target_percent is None or seen.is_empty:
         return wanted, most, reason
     is_late = settings.mode is Mode.DIRECT and now.minute >= settings.late_minute
-    # the newest minute is some minutes old already
-    ahead = (_NEXT_HOUR_MINUTES if is_late else _SOON_MINUTES) + min(seen.age(now) // _MINUTE, _NEXT_HOUR_MINUTES)
+    # the newest minute may be some minutes old already
+    old = max(0, seen.age(now) // _MINUTE - seen.late_minutes)
+    ahead = (_NEXT_HOUR_MINUTES if is_late else _SOON_MINUTES) + min(old, _NEXT_HOUR_MINUTES)
     before = yesterday(demand, ahead)
     forecast = _per_second(before, settings.forecast_target_percent)
     if forecast > wanted:
@@ -129,11 +130,13 @@ def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple
 def _held(
     demand: Sequence[int | None], seen: Observation, hold: timedelta, percent: int, step_percent: int
 ) -> tuple[int, int, str]:
-    """The highest of the last minutes over a percentage, the most that it may be, and a sentence."""
+    """The highest of the last known minutes over a percentage, the most that it may be, and a sentence."""
     minutes = hold // _MINUTE
-    highest = peak(demand, minutes)
+    # throttles of a minute may be known before its consumption
+    window = minutes + seen.late_minutes
+    highest = peak(demand, window)
     # a minute without consumption still had a unit a second
-    bound = max(peak(seen.consumed_units, minutes), 60) * step_percent // 100
+    bound = max(peak(seen.consumed_units, window), 60) * step_percent // 100
     reason = f"peak of {-(-highest // 60):,} units/s in the last {minutes} minutes at {percent} %"
     return _per_second(highest, percent), _per_second(bound, percent), reason
 
@@ -153,7 +156,7 @@ def _be_cautious(answer: _Answer, settings: ScalerSettings, seen: Observation, h
     if answer.units >= held:
         return
     hold = settings.hold // _MINUTE
-    window = list(seen.consumed_units)[-hold:]
+    window = seen.consumed_units[: len(seen.consumed_units) - seen.late_minutes][-hold:]
     if seen.age(now) > settings.patience:
         answer.become(held, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
     elif seen.lacks_throttles:

@@ -51,9 +51,16 @@ class Observation:
         """Whether there is no datapoint of consumption."""
         return all(units is None for units in self.consumed_units)
 
-    def age(self, now: datetime) -> timedelta:
-        """How long ago the newest minute that has a datapoint ended; not below zero."""
+    @property
+    def late_minutes(self) -> int:
+        """How many of the newest minutes have no datapoint yet; all of them where none has one."""
         for back, units in enumerate(reversed(self.consumed_units)):
             if units is not None:
-                return max(timedelta(0), now - _EPOCH - (self.newest - back + 1) * _MINUTE)
-        return timedelta.max
+                return back
+        return len(self.consumed_units)
+
+    def age(self, now: datetime) -> timedelta:
+        """How long ago the newest minute that has a datapoint ended; not below zero."""
+        if self.is_empty:
+            return timedelta.max
+        return max(timedelta(0), now - _EPOCH - (self.newest - self.late_minutes + 1) * _MINUTE)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 # Every target's metrics are asked for once in so many minutes. CloudWatch charges by the metric asked for, not by the
 # datapoint: docs/cost.md has the arithmetic.
 FULL_TICK_MINUTES: Final = 5
-# Throttles are asked for where one of the last minutes consumed what sets off the alarm
+# Throttles are asked for where there may have been some in so many minutes
 THROTTLE_MINUTES: Final = 30
 # Consumption that sets off a target's alarm, of the capacity that it has
 _ALARM_PERCENT: Final = 97
@@ -16,6 +18,19 @@ _ALARM_PERCENT: Final = 97
 def alarm_threshold(capacity_units: int) -> int:
     """Units consumed in a minute above which a target's alarm goes off, for its provisioned units per second."""
     return capacity_units * 60 * _ALARM_PERCENT // 100
+
+
+def may_have_throttled(
+    consumed_units: Sequence[int | None], capacity_units: int, last_increase: datetime | None, now: datetime
+) -> bool:
+    """Whether a target may have throttled lately: a minute consumed what sets off its alarm, or it had less capacity.
+
+    *consumed_units* are those of the last minutes, oldest first; *last_increase* is when its table or index was raised.
+    """
+    if last_increase is not None and now - last_increase <= timedelta(minutes=THROTTLE_MINUTES):
+        return True
+    near = alarm_threshold(capacity_units)
+    return any(units is not None and units > near for units in consumed_units[-THROTTLE_MINUTES:])
 
 
 def is_full_tick(table: str, minute: int) -> bool:

@@ -18,7 +18,7 @@ from highwater.core.direct import in_one_call, wanted_units
 from highwater.core.floors import Bounds, bounds_at
 from highwater.core.observations import Observation
 from highwater.core.plan import Target
-from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold
+from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold, may_have_throttled
 from highwater.core.scaler_settings import Mode, ScalerSettings
 from highwater.core.target_names import TargetName
 
@@ -99,13 +99,10 @@ class ScaledTable:
     def scale(self) -> Outcome:
         """Bring every target that is due to where it should be."""
         by_index: dict[str | None, list[Decision]] = {}
-        for target in self.stored.plan.targets():
-            name = TargetName(self.stored.table, target.index, target.dimension)
-            if name not in self.world.due or target.index not in self.live.capacities:
-                continue
-            decision = self._decide(target, name)
-            if decision is not None:
-                by_index.setdefault(target.index, []).append(decision)
+        due = self._due()
+        seen = self._with_throttles(list(due))
+        for name, (target, current) in due.items():
+            by_index.setdefault(target.index, []).append(self._decide(target, current, seen[name]))
         for index, decided in by_index.items():
             decisions: Sequence[Decision] = decided
             if self.stored.mode is Mode.DIRECT:
@@ -118,28 +115,38 @@ class ScaledTable:
                 self._arm(decision)
         return self.outcome
 
-    def _decide(self, target: Target, name: TargetName) -> Decision | None:
-        world, mode = self.world, self.stored.mode
-        bounds = bounds_at(target, world.now)
+    def _due(self) -> dict[TargetName, tuple[Target, int]]:
+        """The targets to decide for, each with the value that is there; what is left alone is noted."""
+        found = {}
+        for target in self.stored.plan.targets():
+            name = TargetName(self.stored.table, target.index, target.dimension)
+            if name in self.world.due and target.index in self.live.capacities:
+                current = self._current(target, name)
+                if current is not None:
+                    found[name] = (target, current)
+        return found
+
+    def _current(self, target: Target, name: TargetName) -> int | None:
+        """The floor that is registered, or in DIRECT mode the capacity; `None` where the target is to be left alone."""
         provisioned = self.live.capacities[target.index].of(target.dimension)
-        registered = world.targets.of(name)
-        if mode is Mode.DIRECT:
-            if registered is not None:
-                self.outcome.notes.append(f"{name.resource_id} {name.dimension}: left to Application Auto Scaling")
-                return None
-            current = provisioned
-        else:
-            if registered is None:
-                self.outcome.notes.append(f"{name.resource_id} {name.dimension}: no scalable target is registered")
-                return None
-            if world.targets.is_suspended(name):
-                self.outcome.count("Paused")
-                return None
-            current = registered.min
-        if provisioned == 0:
-            self.outcome.notes.append(f"{name.resource_id} {name.dimension}: on demand by now, nothing to scale")
+        registered = self.world.targets.of(name)
+        label = f"{name.resource_id} {name.dimension}"
+        if self.stored.mode is Mode.DIRECT and registered is not None:
+            self.outcome.notes.append(f"{label}: left to Application Auto Scaling")
             return None
-        seen = self._with_throttles(name, provisioned)
+        if self.stored.mode is Mode.FLOOR and registered is None:
+            self.outcome.notes.append(f"{label}: no scalable target is registered")
+            return None
+        if self.stored.mode is Mode.FLOOR and self.world.targets.is_suspended(name):
+            self.outcome.count("Paused")
+            return None
+        if provisioned == 0:
+            self.outcome.notes.append(f"{label}: on demand by now, nothing to scale")
+            return None
+        return provisioned if registered is None else registered.min
+
+    def _decide(self, target: Target, current: int, seen: Observation) -> Decision:
+        bounds = bounds_at(target, self.world.now)
         state = TargetState(
             index=target.index,
             dimension=target.dimension,
@@ -149,21 +156,30 @@ class ScaledTable:
             quota_units=self.stored.plan.table_quota_units,
             budget=self.live.budgets[target.index],
         )
-        return decide(ScalerSettings.of(mode), state, seen, now=world.now)
+        return decide(ScalerSettings.of(self.stored.mode), state, seen, now=self.world.now)
 
-    def _with_throttles(self, name: TargetName, provisioned: int) -> Observation:
-        """Throttles cost more metrics: asked for only where consumption came near to capacity lately."""
-        seen = self.world.observations[name]
-        near = alarm_threshold(provisioned)
-        is_near = any(units is not None and units > near for units in list(seen.consumed_units)[-THROTTLE_MINUTES:])
-        if not is_near:
+    def _with_throttles(self, names: Sequence[TargetName]) -> dict[TargetName, Observation]:
+        """What is seen of the targets. Throttles cost more metrics: asked for only where there may have been some."""
+        world = self.world
+        seen = {name: world.observations[name] for name in names}
+        throttling = {
+            name: observation
+            for name, observation in seen.items()
+            if may_have_throttled(
+                observation.consumed_units,
+                self.live.capacities[name.index].of(name.dimension),
+                self.live.increased.get(name.index),
+                world.now,
+            )
+        }
+        if not throttling:
             return seen
         try:
-            return metrics.with_throttles(self.clients.cloudwatch, {name: seen}, THROTTLE_MINUTES, self.world.now)[name]
+            return seen | metrics.with_throttles(self.clients.cloudwatch, throttling, THROTTLE_MINUTES, world.now)
         except Exception as error:
-            self.outcome.notes.append(f"{name.resource_id} {name.dimension}: no throttles known: {error}")
-            self.outcome.count("MetricsMissing")
-            return replace(seen, lacks_throttles=True)
+            self.outcome.notes.append(f"{self.stored.table}: no throttles known: {error}")
+            self.outcome.count("MetricsMissing", len(throttling))
+            return seen | {name: replace(seen[name], lacks_throttles=True) for name in throttling}
 
     def _apply_floors(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:

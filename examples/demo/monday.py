@@ -1,43 +1,24 @@
-"""Deploys this example to a local cloud with the real CDK CLI, watches a Monday go by, and sends a surge.
-
-Prints what boto3 sees, draws the next seven days, moves the cloud's clock through Monday's windows, and compares
-everything with the plan; then the table meets a surge that no window was declared for. Exit status 1 where what is
-seen differs from the plan. Run it with `make demo`.
-"""
+"""The Monday of the bulk-load example: everything that boto3 sees, beside the plan, through the day's windows."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.table import Table
-from surge import Surge
 
 from highwater.core import Plan, Target, bounds_at, compile_actions, marks_of
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.cloud import CloudError
 from highwater_lab.pictures import save_png, terminal_chart
-from highwater_lab.simulation import TableSetup
-from highwater_lab.template import find_table, load_templates
 
-ROOT = Path(__file__).resolve().parents[2]
-STACK = "BulkLoad"
-ZONE = ZoneInfo("America/New_York")
-PICTURE = ROOT / "build" / "demo" / "next-seven-days.png"
-SURGE_PICTURE = ROOT / "build" / "demo" / "surge.png"
+ZONE: Final = ZoneInfo("America/New_York")
 # local times of Monday, each with what it shows
-MOMENTS = (
+MOMENTS: Final = (
     ("04:50", "before the load"),
     ("04:56", "five minutes ahead"),
     ("05:30", "during the load"),
@@ -47,85 +28,32 @@ MOMENTS = (
 )
 
 
-_DEPLOY_SPEED = 20
-# a table takes five to nine minutes for a higher mark, which the deploy does not wait for
-_WARM_UP = timedelta(minutes=10)
-
-
 @dataclass(frozen=True, slots=True)
 class Deployed:
     """What the deploy made, and what it was made from."""
 
     table: str
     plan: Plan
-    setup: TableSetup
 
 
-class DemoError(Exception):
-    """The demo cannot go on; one line says why."""
-
-
-class Demo:
-    """One run of the demo against one cloud."""
+class Monday:
+    """One table watched; *differences* fills with what is not as planned."""
 
     def __init__(self, cloud: LocalCloud, console: Console) -> None:
         self._cloud = cloud
         self._console = console
         self._dynamodb = cloud.client("dynamodb")
         self._autoscaling = cloud.client("application-autoscaling")
-        self._differences: list[str] = []
+        self.differences: list[str] = []
 
-    def run(self) -> int:
-        """Everything in order; the exit status."""
-        with tempfile.TemporaryDirectory(prefix="highwater-demo-") as folder:
-            out = Path(folder) / "cdk.out"
-            self._cdk("synthesize", "synth", "--quiet", "--output", str(out))
-            # AWS changes a table in half a minute, and the deploy waits for it
-            self._cloud.run_at(_DEPLOY_SPEED)
-            self._cdk("bootstrap the local cloud", "bootstrap", "--app", str(out))
-            self._cdk(f"deploy {STACK}", "deploy", "--app", str(out), "--require-approval", "never", STACK)
-            self._cloud.run_at(1)
-            deployed = self._find(out)
-        self._cloud.advance(_WARM_UP)
+    def watch(self, deployed: Deployed, title: str, picture: Path) -> None:
+        """Show what was deployed, draw the week, move the clock through Monday."""
         self._show_table(deployed)
         self._show_targets(deployed)
         self._show_actions(deployed)
-        self._draw(deployed)
+        self._draw(deployed, title, picture)
         self._watch_monday(deployed)
         self._show_activities()
-        self._send_surge(deployed)
-        for difference in self._differences:
-            self._console.print(f"[red]differs from the plan:[/] {difference}")
-        if self._differences:
-            return 1
-        self._console.print("[green]everything seen is as planned[/]")
-        return 0
-
-    def _cdk(self, title: str, *arguments: str) -> None:
-        command = [str(ROOT / "node_modules" / ".bin" / "cdk"), *arguments, "--no-notices", "--ci"]
-        began = time.monotonic()
-        with self._console.status(f"{title} …"):
-            status, output = _run(command, _environment(self._cloud))
-        if status:
-            self._console.print(output, highlight=False, markup=False)
-            message = f"cdk {arguments[0]} ended with status {status}; its output is above"
-            raise DemoError(message)
-        self._console.print(f"[green]✓[/] {title} [dim]({time.monotonic() - began:.0f} s)[/]")
-
-    def _find(self, out: Path) -> Deployed:
-        template = json.loads((out / f"{STACK}.template.json").read_text())
-        plan = next(
-            json.loads(resource["Properties"]["Plan"])
-            for resource in template["Resources"].values()
-            if resource["Type"] == "Custom::HighwaterFloors"
-        )
-        cloudformation = self._cloud.client("cloudformation")
-        table = next(
-            resource["PhysicalResourceId"]
-            for resource in cloudformation.describe_stack_resources(StackName=STACK)["StackResources"]
-            if resource["ResourceType"] == "AWS::DynamoDB::Table"
-        )
-        return Deployed(table, Plan.from_document(plan), find_table(load_templates(out)))
 
     def _show_table(self, deployed: Deployed) -> None:
         seen = self._dynamodb.describe_table(TableName=deployed.table)["Table"]
@@ -185,14 +113,12 @@ class Demo:
             self._compare(f"schedules of {target.label}", planned, sorted(action["Schedule"] for action in actions))
         self._console.print(view)
 
-    def _draw(self, deployed: Deployed) -> None:
+    def _draw(self, deployed: Deployed, title: str, picture: Path) -> None:
         midnight = _midnight(self._cloud.status().now)
         for target in deployed.plan.targets():
-            title = f"[bold]{target.label}[/]: floor over the next seven days (units/s, log scale)"
-            self._console.print(f"\n{title}")
+            self._console.print(f"\n[bold]{target.label}[/]: floor over the next seven days (units/s, log scale)")
             self._console.print(terminal_chart(target, midnight, 7, ZONE, min(self._console.width - 9, 100)))
-        save_png(deployed.plan, f"{STACK}/Orders", midnight, 7, ZONE, PICTURE)
-        self._console.print(f"\npicture: {PICTURE.relative_to(ROOT)}\n")
+        save_png(deployed.plan, title, midnight, 7, ZONE, picture)
 
     def _watch_monday(self, deployed: Deployed) -> None:
         view = _view("Monday, New York time", ["time", "", "target"], ["floor", "ceiling", "provisioned"])
@@ -232,12 +158,8 @@ class Demo:
                 activity["StatusCode"],
             )
             if activity["StatusCode"] != "Successful":
-                self._differences.append(f"activity {activity['Description']!r} ended {activity['StatusCode']}")
+                self.differences.append(f"activity {activity['Description']!r} ended {activity['StatusCode']}")
         self._console.print(view)
-
-    def _send_surge(self, deployed: Deployed) -> None:
-        Surge(self._cloud, self._console, deployed.table, deployed.setup).run(SURGE_PICTURE)
-        self._console.print(f"\npicture: {SURGE_PICTURE.relative_to(ROOT)}\n")
 
     def _bounds(self, deployed: Deployed, target: Target) -> tuple[int, int]:
         resource_id, dimension = _names(deployed.table, target)
@@ -256,7 +178,7 @@ class Demo:
 
     def _compare(self, subject: str, planned: object, seen: object) -> None:
         if planned != seen:
-            self._differences.append(f"{subject}: planned {planned}, seen {seen}")
+            self.differences.append(f"{subject}: planned {planned}, seen {seen}")
 
 
 def _view(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
@@ -266,29 +188,6 @@ def _view(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     for column in right:
         view.add_column(column, justify="right")
     return view
-
-
-def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Run in a group of its own, so that an interrupt is this program's to pass on, and ends all of it quietly."""
-    with subprocess.Popen(  # noqa: S603
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            output, _ = process.communicate()
-        except KeyboardInterrupt:
-            os.killpg(process.pid, signal.SIGTERM)
-            raise
-    return process.returncode, output
-
-
-def _environment(cloud: LocalCloud) -> dict[str, str]:
-    return os.environ | cloud.environment() | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
 
 
 def _names(table: str, target: Target) -> tuple[str, str]:
@@ -305,28 +204,3 @@ def _next_monday(now: datetime) -> datetime:
     """Midnight of the next Monday whose windows are all still to come."""
     local = _midnight(now)
     return local + timedelta(days=(0 - local.weekday()) % 7 or 7)
-
-
-def main(arguments: Sequence[str] = ()) -> int:
-    """Run the demo; exit status 0 as planned, 1 differing, 2 not able to run."""
-    if arguments:
-        print(f"demo: takes no arguments, got {' '.join(arguments)!r}", file=sys.stderr)
-        return 2
-    console = Console()
-    try:
-        with LocalCloud() as cloud:
-            console.print(f"[green]✓[/] local cloud at {cloud.endpoint}")
-            return Demo(cloud, console).run()
-    except (CloudError, DemoError) as error:
-        console.print(f"demo: {error}", style="red")
-        return 2
-    except KeyboardInterrupt:
-        # a new console: one interrupted in the middle of a line says that line again with its next
-        Console().print("demo: interrupted", style="red")
-        return 130
-
-
-if __name__ == "__main__":
-    # started in the background, a program inherits interrupts as ignored
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.exit(main(sys.argv[1:]))

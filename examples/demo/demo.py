@@ -1,0 +1,167 @@
+"""Deploys examples to a local cloud with the real CDK CLI, watches a Monday go by, and sends a surge to twins.
+
+Prints what boto3 sees, draws the next seven days, moves the cloud's clock through Monday's windows, and compares
+everything with the plan. Then two tables meet a surge that no window was declared for: one with native scaling, one
+with the scaler beside it. Exit status 1 where what is seen differs from the plan. Run it with `make demo`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from monday import Deployed, Monday
+from rich.console import Console
+from side_by_side import Surge, Twins
+
+from highwater.core import Plan
+from highwater_lab.local import LocalCloud
+from highwater_lab.local.cloud import CloudError
+from highwater_lab.template import find_table, load_templates
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BUILD: Final = ROOT / "build" / "demo"
+PICTURE: Final = BUILD / "next-seven-days.png"
+SURGE_PICTURE: Final = BUILD / "surge.png"
+REPORT: Final = BUILD / "surge.html"
+# AWS changes a table in half a minute, and a deploy waits for it
+_DEPLOY_SPEED = 20
+# a table takes five to nine minutes for a higher mark, which the deploy does not wait for
+_WARM_UP = timedelta(minutes=10)
+
+
+class DemoError(Exception):
+    """The demo cannot go on; one line says why."""
+
+
+class Demo:
+    """One run of the demo against one cloud."""
+
+    def __init__(self, cloud: LocalCloud, console: Console) -> None:
+        self._cloud = cloud
+        self._console = console
+        self._monday = Monday(cloud, console)
+
+    def run(self) -> int:
+        """Everything in order; the exit status."""
+        with tempfile.TemporaryDirectory(prefix="highwater-demo-") as folder:
+            self._watch_monday(Path(folder))
+            self._send_surge(Path(folder))
+        for difference in self._monday.differences:
+            self._console.print(f"[red]differs from the plan:[/] {difference}")
+        if self._monday.differences:
+            return 1
+        self._console.print("[green]everything seen is as planned[/]")
+        return 0
+
+    def _watch_monday(self, folder: Path) -> None:
+        out = self._deploy("bulk_load", "BulkLoad", folder, bootstraps=True)
+        self._cloud.run_at(1)
+        self._cloud.advance(_WARM_UP)
+        self._monday.watch(self._find(out), "BulkLoad/Orders", PICTURE)
+        self._console.print(f"\npicture: {PICTURE.relative_to(ROOT)}\n")
+
+    def _send_surge(self, folder: Path) -> None:
+        out = self._deploy("side_by_side", "SideBySide", folder)
+        templates = load_templates(out)
+        setups = [find_table(templates, name=name) for name in ("Native", "Scaled")]
+        names = [self._physical("SideBySide", name) for name in ("Native", "Scaled")]
+        Surge(self._cloud, self._console, Twins(*names), Twins(*setups)).run(SURGE_PICTURE, REPORT)
+        self._console.print(f"\npicture: {SURGE_PICTURE.relative_to(ROOT)}\nreport: {REPORT.relative_to(ROOT)}\n")
+
+    def _deploy(self, example: str, stack: str, folder: Path, *, bootstraps: bool = False) -> Path:
+        """Synthesize and deploy an example by the CLI; the folder with its template."""
+        out = folder / example
+        app = f"{sys.executable} examples/{example}/app.py"
+        self._cdk(f"synthesize {stack}", "synth", "--app", app, "--quiet", "--output", str(out))
+        self._cloud.run_at(_DEPLOY_SPEED)
+        if bootstraps:
+            self._cdk("bootstrap the local cloud", "bootstrap", "--app", str(out))
+        self._cdk(f"deploy {stack}", "deploy", "--app", str(out), "--require-approval", "never", stack)
+        return out
+
+    def _cdk(self, title: str, *arguments: str) -> None:
+        command = [str(ROOT / "node_modules" / ".bin" / "cdk"), *arguments, "--no-notices", "--ci"]
+        began = time.monotonic()
+        with self._console.status(f"{title} …"):
+            status, output = _run(command, _environment(self._cloud))
+        if status:
+            self._console.print(output, highlight=False, markup=False)
+            message = f"cdk {arguments[0]} ended with status {status}; its output is above"
+            raise DemoError(message)
+        self._console.print(f"[green]✓[/] {title} [dim]({time.monotonic() - began:.0f} s)[/]")
+
+    def _find(self, out: Path) -> Deployed:
+        template = json.loads((out / "BulkLoad.template.json").read_text())
+        plan = next(
+            json.loads(resource["Properties"]["Plan"])
+            for resource in template["Resources"].values()
+            if resource["Type"] == "Custom::HighwaterFloors"
+        )
+        return Deployed(self._physical("BulkLoad", "Orders"), Plan.from_document(plan))
+
+    def _physical(self, stack: str, logical: str) -> str:
+        """The name of the table whose logical id begins so."""
+        resources = self._cloud.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
+        return next(
+            str(resource["PhysicalResourceId"])
+            for resource in resources
+            if resource["ResourceType"] == "AWS::DynamoDB::Table" and resource["LogicalResourceId"].startswith(logical)
+        )
+
+
+def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Run in a group of its own, so that an interrupt is this program's to pass on, and ends all of it quietly."""
+    with subprocess.Popen(  # noqa: S603
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except KeyboardInterrupt:
+            os.killpg(process.pid, signal.SIGTERM)
+            raise
+    return process.returncode, output
+
+
+def _environment(cloud: LocalCloud) -> dict[str, str]:
+    return os.environ | cloud.environment() | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Run the demo; exit status 0 as planned, 1 differing, 2 not able to run."""
+    if arguments:
+        print(f"demo: takes no arguments, got {' '.join(arguments)!r}", file=sys.stderr)
+        return 2
+    console = Console()
+    try:
+        with LocalCloud() as cloud:
+            console.print(f"[green]✓[/] local cloud at {cloud.endpoint}")
+            return Demo(cloud, console).run()
+    except (CloudError, DemoError) as error:
+        console.print(f"demo: {error}", style="red")
+        return 2
+    except KeyboardInterrupt:
+        # a new console: one interrupted in the middle of a line says that line again with its next
+        Console().print("demo: interrupted", style="red")
+        return 130
+
+
+if __name__ == "__main__":
+    # started in the background, a program inherits interrupts as ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(main(sys.argv[1:]))

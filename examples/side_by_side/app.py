@@ -1,0 +1,30 @@
+"""Scenario: a table that is quiet until a crawler finds it and asks for ten times as much, without notice.
+Shows: the same table twice, once with target tracking alone and once with the throttle-aware scaler beside it.
+"""
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler
+
+app = cdk.App()
+stack = cdk.Stack(app, "SideBySide")
+
+
+def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
+    """A table of pages; both have the same floor and the same ceiling."""
+    return HighWaterTable(
+        stack,
+        id,
+        partition_key=dynamodb.Attribute(name="page_id", type=dynamodb.AttributeType.STRING),
+        read=Capacity.autoscaled(min=5, max=500, target_utilization_percent=target_utilization_percent),
+        write=Capacity.autoscaled(min=40, max=2_000, target_utilization_percent=target_utilization_percent),
+        deletion_protection=False,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+    )
+
+
+pages("Native", 70)
+# with the scaler, target tracking may run at 90 %: headroom is what the scaler finds necessary
+ThrottleAwareScaler(stack, "Scaler").manage(pages("Scaled", 90))
+app.synth()
