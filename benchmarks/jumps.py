@@ -30,7 +30,7 @@ def jump(factor: int) -> Traffic:
     return Traffic.from_counts(f"jump x {factor}", counts, bin_seconds=60, start=datetime(2026, 3, 2, tzinfo=UTC))
 
 
-def meet(traffic: Traffic, policy: str, timing: Timing) -> Run:
+def meet(traffic: Traffic, policy: str, timing: Timing | None = None) -> Run:
     """One policy over it, on a table with room to the quota."""
     write = TargetSetup(units=1, min=1, max=_QUOTA)
     table = ResourceSetup(

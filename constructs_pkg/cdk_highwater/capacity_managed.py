@@ -32,6 +32,7 @@ class CapacityManaged:
         high_water_mark: HighWaterMark | None = None,
         table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
         pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
+        scaler_holds_windows: bool = False,
     ) -> None:
         self._read = read
         self._write = write
@@ -40,6 +41,7 @@ class CapacityManaged:
         self._high_water_mark = high_water_mark
         self._table_quota_units = table_quota_units
         self._pre_warm_strategy = pre_warm_strategy
+        self._scaler_holds_windows = scaler_holds_windows
 
     def supports(self, construct: IConstruct) -> bool:
         """Whether *construct* is a table."""
@@ -60,4 +62,5 @@ class CapacityManaged:
             high_water_mark=self._high_water_mark,
             table_quota_units=self._table_quota_units,
             pre_warm_strategy=self._pre_warm_strategy,
+            scaler_holds_windows=self._scaler_holds_windows,
         )

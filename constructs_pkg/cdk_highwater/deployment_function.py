@@ -70,8 +70,8 @@ class DeploymentFunction(Construct):
         """What a custom resource waits for beside the function that it names."""
         return [self._role] if self._continue is None else [self._role, self._continue]
 
-    def allow_floors(self, subject: Subject) -> None:
-        """Let it set bounds of the table's targets.
+    def allow_floors(self, subject: Subject, region: str | None = None) -> None:
+        """Let it set bounds of the table's targets, in *region* where that is not the stack's.
 
         Application Auto Scaling checks that its caller may describe and update the table and keep alarms (its User
         Guide, "Permissions validation for API calls on target resources", read 2026-11).
@@ -79,14 +79,18 @@ class DeploymentFunction(Construct):
         self._allow_once(["application-autoscaling:DescribeScalableTargets"], "*")
         self._allow_once(
             ["application-autoscaling:RegisterScalableTarget"],
-            self._arn("application-autoscaling", "scalable-target/*"),
+            self._arn("application-autoscaling", "scalable-target/*", region),
             {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
         )
         self._allow_once(
             ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
-            self._arn("cloudwatch", "alarm:*"),
+            self._arn("cloudwatch", "alarm:*", region),
         )
-        self._allow_once(_FLOORS_ACTIONS, subject.arn)
+        self._allow_once(_FLOORS_ACTIONS, subject.arn_in(region))
+
+    def allow_invoking(self, function_arn: str) -> None:
+        """Let it start a scaler."""
+        self._allow_once(["lambda:InvokeFunction"], function_arn)
 
     def allow_marks(self, subject: Subject, *, provisions: bool) -> None:
         """Let it raise the table's marks; *provisions* lets it note on the table where a raise came from.
@@ -121,9 +125,9 @@ class DeploymentFunction(Construct):
             allowed[0].add_resources(resource)
             allowed[1].add(resource)
 
-    def _arn(self, service: str, resource: str) -> str:
+    def _arn(self, service: str, resource: str, region: str | None = None) -> str:
         stack = self._stack
-        return f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resource}"
+        return f"arn:{stack.partition}:{service}:{region or stack.region}:{stack.account}:{resource}"
 
     def _make_function(self) -> lambda_.Function:
         return make_function(

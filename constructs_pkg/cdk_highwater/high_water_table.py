@@ -40,6 +40,8 @@ class HighWaterTable(dynamodb.Table):
         high_water_mark: By default the highest floor declared, so that no window waits for partitions.
         table_quota_units: The account's quota for a table or index. By default 40,000, AWS's own.
         pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
+        scaler_holds_windows: Have the `ThrottleAwareScaler` that looks after the table hold the windows, and no
+            scheduled action: for more than 200 actions, or windows of zones with different clock rules. By default not.
         initial_read_units: What the template creates the table and its indexes with, before auto scaling lifts it to
             its floor; only for a table that was deployed with another value. By default 1. A change after the first
             deploy resets the live capacity.
@@ -64,6 +66,7 @@ class HighWaterTable(dynamodb.Table):
         high_water_mark: HighWaterMark | None = None,
         table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
         pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
+        scaler_holds_windows: bool = False,
         initial_read_units: int = _INITIAL_UNITS,
         initial_write_units: int = _INITIAL_UNITS,
         table_name: str | None = None,
@@ -126,6 +129,7 @@ class HighWaterTable(dynamodb.Table):
             high_water_mark=high_water_mark,
             table_quota_units=table_quota_units,
             pre_warm_strategy=pre_warm_strategy,
+            scaler_holds_windows=scaler_holds_windows,
         )
 
     @property

@@ -15,7 +15,7 @@ from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.global_table import scale_global_table
 from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
-from cdk_highwater.table_findings import EveryIndexIsScaled, fitting_findings
+from cdk_highwater.table_findings import EveryIndexIsScaled, ScalerHoldsWindows, fitting_findings
 from highwater.core import (
     Capacity,
     HighWaterMark,
@@ -49,6 +49,7 @@ class ManagedCapacity(Construct):
         table: The table, of any kind.
         plan: What is declared for it. Indexes of the template that it does not list follow the table.
         pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
+        scaler_holds_windows: Whether a scaler holds the windows, and no scheduled action. By default not.
 
     Raises:
         TypeError: If *table* is no table.
@@ -62,16 +63,24 @@ class ManagedCapacity(Construct):
         table: TableLike,
         plan: Plan,
         pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
+        scaler_holds_windows: bool = False,
     ) -> None:
         super().__init__(scope, id)
+        self._scaler_holds_windows = scaler_holds_windows
+        self._is_scaled = False
         self._subject = subject_of(table)
         index_names = self._subject.index_names()
         self._plan = plan.with_indexes(index_names)
         node = self.node
         self._as_of = _as_of(node)
-        findings = [*fitting_findings(self._plan, self._subject, index_names), *check(self._plan, self._as_of)]
+        findings = [
+            *fitting_findings(self._plan, self._subject, index_names, scaler_holds_windows=self._scaler_holds_windows),
+            *check(self._plan, self._as_of, has_actions=not self._scaler_holds_windows),
+        ]
         if self._subject.template is not None:
             node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
+        if self.scaler_holds_windows:
+            node.add_validation(ScalerHoldsWindows(self._subject, self._plan, lambda: self._is_scaled))
         if not annotate(self._subject.construct, findings):
             return
         done: IConstruct | None = None
@@ -93,6 +102,15 @@ class ManagedCapacity(Construct):
         """The table, as other constructs of this library need it."""
         return self._subject
 
+    @property
+    def scaler_holds_windows(self) -> bool:
+        """Whether there are windows that no scheduled action holds."""
+        return self._scaler_holds_windows and bool(self._plan.all_windows())
+
+    def note_scaler(self) -> None:
+        """A scaler looks after the table."""
+        self._is_scaled = True
+
     def _add_targets(self) -> Construct:
         targets = Construct(self, "Targets")
         scopes: dict[str | None, Construct] = {None: targets}
@@ -112,7 +130,7 @@ class ManagedCapacity(Construct):
             scalable_dimension=f"dynamodb:{'index' if target.index else 'table'}:{name}CapacityUnits",
             min_capacity=target.capacity.min,
             max_capacity=target.capacity.max,
-            scheduled_actions=[_scheduled(action) for action in compile_actions(target, self._as_of)] or None,
+            scheduled_actions=self._actions(target) or None,
         )
         if target.capacity.is_autoscaled:
             autoscaling.CfnScalingPolicy(
@@ -123,6 +141,11 @@ class ManagedCapacity(Construct):
                 scaling_target_id=resource.ref,
                 target_tracking_scaling_policy_configuration=_tracking(target),
             )
+
+    def _actions(self, target: Target) -> list[autoscaling.CfnScalableTarget.ScheduledActionProperty]:
+        if self._scaler_holds_windows:
+            return []
+        return [_scheduled(action) for action in compile_actions(target, self._as_of)]
 
     def _assert_floors(self, targets: Construct) -> cdk.CfnResource:
         """After every change of the plan, floors of open windows: CloudFormation would leave the base ones.
@@ -161,6 +184,7 @@ def manage_capacity(
     high_water_mark: HighWaterMark | None = None,
     table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
     pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
+    scaler_holds_windows: bool = False,
     scope: Construct | None = None,
 ) -> ManagedCapacity:
     """Manage the capacity of a table that exists already, in this app or elsewhere.
@@ -175,6 +199,9 @@ def manage_capacity(
         high_water_mark: By default the highest floor declared.
         table_quota_units: The account's quota for a table or index. By default 40,000, AWS's own.
         pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
+        scaler_holds_windows: Have the `ThrottleAwareScaler` that looks after the table hold the windows, and no
+            scheduled action: for a `TableV2`, more than 200 actions, or windows of zones with different clock rules.
+            By default not.
         scope: Where to put the constructs. By default below the table.
 
     Raises:
@@ -200,7 +227,14 @@ def manage_capacity(
             "its constructor"
         )
         raise ValueError(message)
-    return ManagedCapacity(parent, _ID, table=table, plan=plan, pre_warm_strategy=pre_warm_strategy)
+    return ManagedCapacity(
+        parent,
+        _ID,
+        table=table,
+        plan=plan,
+        pre_warm_strategy=pre_warm_strategy,
+        scaler_holds_windows=scaler_holds_windows,
+    )
 
 
 def _as_of(node: Node) -> datetime:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -27,9 +29,10 @@ class ScalerFunction(Construct):
     just the tables that it was allowed.
     """
 
-    def __init__(self, scope: Construct, id: str, *, dry_run: bool, sees_tags: bool) -> None:
+    def __init__(self, scope: Construct, id: str, *, dry_run: bool, sees_tags: bool, regions: Sequence[str]) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
+        self._regions: set[str] = set()
         self.dead_letters = sqs.Queue(
             self,
             "DeadLetters",
@@ -47,11 +50,13 @@ class ScalerFunction(Construct):
             description="Highwater: sets floors of scalable targets to what demand and plans ask for",
         )
         self.log_group.grant_write(self.role)
-        for statement in self._statements():
+        for statement in (*self._statements(), *self._regional_statements(None)):
             self.role.add_to_policy(statement)
+        for region in regions:
+            self._allow_region(region)
         if sees_tags:
-            self._allow_tagged_tables()
-        self.function = self._make(dry_run, sees_tags)
+            self._allow_tagged_tables(regions)
+        self.function = self._make(dry_run, sees_tags, regions)
         # not in the role's own policy, which the function depends on
         iam.Policy(
             self,
@@ -65,19 +70,30 @@ class ScalerFunction(Construct):
         acknowledge(self.dead_letters, QUEUE_RULES)
         acknowledge(self, SCALER_ROLE_RULES)
 
-    def allow_table(self, arn: str) -> None:
-        """Let it describe and update that table, which Application Auto Scaling checks of whoever registers."""
+    def allow_table(self, arn: str, region: str | None = None) -> None:
+        """Let it describe and update that table, which Application Auto Scaling checks of whoever registers.
+
+        *region* is where the table is, if not with the function.
+        """
+        if region is not None:
+            self._allow_region(region)
         self.role.add_to_policy(
             iam.PolicyStatement(actions=["dynamodb:DescribeTable", "dynamodb:UpdateTable"], resources=[arn])
         )
 
-    def _allow_tagged_tables(self) -> None:
+    def _allow_region(self, region: str) -> None:
+        if region not in self._regions:
+            self._regions.add(region)
+            for statement in self._regional_statements(region):
+                self.role.add_to_policy(statement)
+
+    def _allow_tagged_tables(self, regions: Sequence[str]) -> None:
         """Tables that carry the tag, and no others, whoever puts it on."""
         self.role.add_to_policy(iam.PolicyStatement(actions=["tag:GetResources"], resources=["*"]))
         self.role.add_to_policy(
             iam.PolicyStatement(
                 actions=["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
-                resources=[self._arn("dynamodb", "table/*")],
+                resources=[self._arn("dynamodb", "table/*", region) for region in (None, *regions)],
                 conditions={"StringEquals": {f"aws:ResourceTag/{MANAGED_TAG}": [str(mode) for mode in Mode]}},
             )
         )
@@ -92,23 +108,28 @@ class ScalerFunction(Construct):
                 actions=["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
                 resources=["*"],
             ),
+        ]
+
+    def _regional_statements(self, region: str | None) -> list[iam.PolicyStatement]:
+        allow = iam.PolicyStatement
+        return [
             allow(
                 actions=["application-autoscaling:RegisterScalableTarget"],
-                resources=[self._arn("application-autoscaling", "scalable-target/*")],
+                resources=[self._arn("application-autoscaling", "scalable-target/*", region)],
                 conditions={"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
             ),
             # its own alarms; and Application Auto Scaling checks these of whoever registers, by calls that name none
             allow(
                 actions=["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
-                resources=[self._arn("cloudwatch", "alarm:*")],
+                resources=[self._arn("cloudwatch", "alarm:*", region)],
             ),
         ]
 
-    def _arn(self, service: str, resource: str) -> str:
+    def _arn(self, service: str, resource: str, region: str | None = None) -> str:
         stack = self._stack
-        return f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resource}"
+        return f"arn:{stack.partition}:{service}:{region or stack.region}:{stack.account}:{resource}"
 
-    def _make(self, dry_run: bool, sees_tags: bool) -> lambda_.Function:
+    def _make(self, dry_run: bool, sees_tags: bool, regions: Sequence[str]) -> lambda_.Function:
         return make_function(
             self,
             handler="scaler",
@@ -122,6 +143,7 @@ class ScalerFunction(Construct):
             environment={
                 "HIGHWATER_DRY_RUN": "true" if dry_run else "false",
                 "HIGHWATER_SEES_TAGS": "true" if sees_tags else "false",
+                "HIGHWATER_REGIONS": " ".join(regions),
                 "POWERTOOLS_SERVICE_NAME": "scaler",
             },
         )

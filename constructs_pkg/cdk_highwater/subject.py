@@ -63,6 +63,25 @@ class Subject:
         replicas = getattr(self.template, "replicas", None)
         return len(self.stack.resolve(replicas) or []) if self.is_global else 0
 
+    @property
+    def region(self) -> str:
+        """Where the table is: of an imported one, the region that its ARN names."""
+        construct: Any = self.construct
+        env = getattr(construct, "env", None)
+        return self.stack.region if env is None else str(env.region)
+
+    def replica_regions(self) -> tuple[str, ...]:
+        """The regions of a global table's replicas, without its own."""
+        replicas = self.stack.resolve(getattr(self.template, "replicas", None)) or [] if self.is_global else []
+        regions = (_member(replica, "region") for replica in replicas)
+        return tuple(region for region in regions if isinstance(region, str) and region != self.stack.region)
+
+    def arn_in(self, region: str | None) -> str:
+        """The ARN of the replica in *region*, by default of the table itself."""
+        if region is None:
+            return self.arn
+        return f"arn:{self.stack.partition}:dynamodb:{region}:{self.stack.account}:table/{self.name}"
+
     def _indexes(self) -> list[Any]:
         if self.template is None:
             return []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jsii
 from constructs import IValidation
 
 from cdk_highwater.annotations import annotate
 from cdk_highwater.subject import Subject
-from highwater.core import Finding, Plan, Severity
+from highwater.core import Finding, Plan, Severity, Target
 
 
 @jsii.implements(IValidation)
@@ -26,6 +28,21 @@ class EveryIndexIsScaled:
         return []
 
 
+def _is_fixed_with_windows(target: Target) -> bool:
+    return bool(target.windows) and not target.capacity.is_autoscaled
+
+
+def _fixed_window(label: str) -> Finding:
+    return Finding(
+        id="highwater:fixedWindowsNotHeld",
+        severity=Severity.ERROR,
+        subject=label,
+        got="windows over fixed capacity with scaler_holds_windows",
+        allowed="autoscaled capacity, which alone a scaler looks after",
+        fix="give Capacity.autoscaled(min=, max=), or leave windows to scheduled actions",
+    )
+
+
 def _unscaled(name: str) -> Finding:
     return Finding(
         id="highwater:indexNotScaled",
@@ -37,7 +54,37 @@ def _unscaled(name: str) -> Finding:
     )
 
 
-def fitting_findings(plan: Plan, subject: Subject, index_names: tuple[str, ...]) -> list[Finding]:
+@jsii.implements(IValidation)
+class ScalerHoldsWindows:
+    """Looks at the end of synth whether a scaler was given the windows that no scheduled action holds."""
+
+    def __init__(self, subject: Subject, plan: Plan, is_scaled: Callable[[], bool]) -> None:
+        self._subject = subject
+        self._names = ", ".join(repr(name) for name in dict.fromkeys(window.name for window in plan.all_windows()))
+        self._is_scaled = is_scaled
+
+    def validate(self) -> list[str]:
+        """Annotate what is missing; called by the CDK at the end of synth."""
+        if not self._is_scaled():
+            annotate(
+                self._subject.construct,
+                [
+                    Finding(
+                        id="highwater:windowsNotHeld",
+                        severity=Severity.ERROR,
+                        subject=f"windows {self._names}",
+                        got="scaler_holds_windows, and no scaler that looks after the table",
+                        allowed="a ThrottleAwareScaler whose manage() was called with it",
+                        fix="call scaler.manage with the table, or leave windows to scheduled actions",
+                    )
+                ],
+            )
+        return []
+
+
+def fitting_findings(
+    plan: Plan, subject: Subject, index_names: tuple[str, ...], *, scaler_holds_windows: bool = False
+) -> list[Finding]:
     """Where the plan does not go with the table that it is for."""
     findings = []
     if subject.is_on_demand:
@@ -52,7 +99,9 @@ def fitting_findings(plan: Plan, subject: Subject, index_names: tuple[str, ...])
                 "table has none",
             )
         )
-    if subject.is_global and plan.all_windows():
+    if scaler_holds_windows:
+        findings += [_fixed_window(target.label) for target in plan.targets() if _is_fixed_with_windows(target)]
+    elif subject.is_global and plan.all_windows():
         names = ", ".join(repr(window.name) for window in plan.all_windows())
         findings.append(
             Finding(
@@ -61,8 +110,8 @@ def fitting_findings(plan: Plan, subject: Subject, index_names: tuple[str, ...])
                 subject=f"windows {names}",
                 got="windows on a TableV2, whose targets CloudFormation keeps to itself",
                 allowed="capacities and a high-water mark",
-                fix="use HighWaterTable or dynamodb.Table for windows; the throttle-aware scaler, once it is there, "
-                "can hold them on a global table",
+                fix="have a ThrottleAwareScaler hold them, with scaler_holds_windows=True and scaler.manage; or use "
+                "HighWaterTable or dynamodb.Table",
             )
         )
     if subject.template is not None:

@@ -56,8 +56,9 @@ class ThrottleAwareScaler(Construct):
         scope: Parent construct.
         id: Unique within *scope*.
         alarm_topic: Where its own alarms go. By default they only show in CloudWatch.
-        sees_tags: Also look after tables of the account and region that carry the tag `highwater:managed`. By default
-            only those that `manage` and `manage_direct` name.
+        sees_tags: Also look after tables of the account that carry the tag `highwater:managed`. By default only those
+            that `manage` and `manage_direct` name.
+        regions: Where tables are looked for by tags, beside its own region. By default nowhere.
         dry_run: Decide and log, and change nothing. By default it changes.
     """
 
@@ -68,11 +69,12 @@ class ThrottleAwareScaler(Construct):
         *,
         alarm_topic: sns.ITopic | None = None,
         sees_tags: bool = False,
+        regions: Sequence[str] = (),
         dry_run: bool = False,
     ) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
-        self._function = ScalerFunction(self, "Function", dry_run=dry_run, sees_tags=sees_tags)
+        self._function = ScalerFunction(self, "Function", dry_run=dry_run, sees_tags=sees_tags, regions=regions)
         self._schedule = self._run_every_minute()
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=alarm_topic)
@@ -86,6 +88,10 @@ class ThrottleAwareScaler(Construct):
     def manage(self, table: HighWaterTable | ManagedCapacity) -> None:
         """Look after a table and its indexes: those dimensions that are autoscaled.
 
+        A `TableV2` is looked after in each region that it has a replica in, and a table of another region where it is.
+        Only alarms of the scaler's own region can start it; elsewhere it looks every minute whether one has gone off,
+        and where the app has no stack to make alarms in, every five minutes.
+
         Raises:
             TypeError: If *table* has no managed capacity.
             ValueError: If the table is looked after already.
@@ -98,10 +104,12 @@ class ThrottleAwareScaler(Construct):
             message = f"{capacity.node.path}: looked after already; call manage once a table"
             raise ValueError(message)
         self._managed.add(capacity.node.path)
-        if not annotate(capacity, _findings(capacity.plan, capacity.subject)):
+        if not annotate(capacity, _findings(capacity.plan)):
             return
-        here = self._look_after(capacity.subject, capacity.plan, Mode.FLOOR)
-        self._release_at_the_end(here, capacity, capacity.plan_text())
+        capacity.note_scaler()
+        here, regions = self._look_after(capacity.subject, capacity.plan, Mode.FLOOR)
+        for region in regions:
+            self._serve_deploys(here, capacity, region)
 
     def manage_direct(
         self,
@@ -147,28 +155,43 @@ class ThrottleAwareScaler(Construct):
             table_quota_units=table_quota_units,
         )
         plan = plan.with_indexes(subject.index_names())
-        findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan)]
-        if annotate(self, findings) and annotate(self, _findings(plan, subject)):
+        findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan, has_actions=False)]
+        if annotate(self, findings) and annotate(self, _findings(plan)):
             self._look_after(subject, plan, Mode.DIRECT)
 
-    def _look_after(self, subject: Subject, plan: Plan, mode: Mode) -> Construct:
+    def _look_after(self, subject: Subject, plan: Plan, mode: Mode) -> tuple[Construct, list[str | None]]:
+        """Make what the function needs for the table; the construct below which it is, and the table's regions."""
         here = Construct(self, f"Table{len(self._managed)}")
-        self._store_plan(here, subject, plan, mode)
-        self._function.allow_table(subject.arn)
-        for target in plan.targets():
-            if target.capacity.is_autoscaled:
-                self._watch(here, subject.name, target)
-        return here
+        own = self._elsewhere(subject.region)
+        regions = [own, *(self._elsewhere(region) for region in subject.replica_regions())]
+        for region in regions:
+            self._store_plan(here, subject, plan, mode, region)
+            self._function.allow_table(subject.arn if region == own else subject.arn_in(region), region)
+        # an alarm can only be where its metric is
+        if self._is_here(subject.region, subject.stack.region):
+            scope = here if own is None else Construct(subject.stack, f"ScalerAlarms-{subject.construct.node.addr}")
+            for target in plan.targets():
+                if target.capacity.is_autoscaled:
+                    self._watch(scope, subject.name, target, starts_function=own is None)
+        return here, regions
 
-    def _store_plan(self, scope: Construct, subject: Subject, plan: Plan, mode: Mode) -> None:
+    def _elsewhere(self, region: str) -> str | None:
+        """The region, `None` for the scaler's own."""
+        return None if self._is_here(region, self._stack.region) else region
+
+    def _is_here(self, region: str, other: str) -> bool:
+        # the CDK lets a stack that leaves its region open refer to none of another
+        return cdk.Token.is_unresolved(region) or cdk.Token.is_unresolved(other) or region == other
+
+    def _store_plan(self, scope: Construct, subject: Subject, plan: Plan, mode: Mode, region: str | None) -> None:
         value = f'{{"mode":"{mode}","plan":{plan.to_json()}}}'
         size = len(value.encode())
         cdk.CfnResource(
             scope,
-            "Plan",
+            f"Plan{region or ''}",
             type="AWS::SSM::Parameter",
             properties={
-                "Name": plan_parameter(subject.name),
+                "Name": plan_parameter(subject.name, region),
                 "Type": "String",
                 "Tier": "Standard" if size <= _STANDARD_BYTES else "Advanced",
                 "Description": "Highwater: what is planned for this table, read by its scaler",
@@ -176,7 +199,7 @@ class ThrottleAwareScaler(Construct):
             },
         )
 
-    def _watch(self, scope: Construct, table: str, target: Target) -> None:
+    def _watch(self, scope: Construct, table: str, target: Target, *, starts_function: bool) -> None:
         """The target's alarm, which the scaler moves with the capacity; a deploy sets it low, which costs a run."""
         kind = target.dimension.title()
         where = kind if target.index is None else f"{target.index}-{kind}"
@@ -199,25 +222,33 @@ class ThrottleAwareScaler(Construct):
             threshold=alarm_threshold(int(target.capacity.min)),
             comparison_operator="GreaterThanThreshold",
             treat_missing_data="ignore",
-            alarm_actions=[self.function.function_arn],
+            alarm_actions=[self.function.function_arn] if starts_function else None,
         )
 
-    def _release_at_the_end(self, scope: Construct, capacity: ManagedCapacity, text: str) -> None:
+    def _serve_deploys(self, scope: Construct, capacity: ManagedCapacity, region: str | None) -> None:
+        """Have the scaler look at the table after each deploy that changed it, and put floors back where it leaves."""
         deployment = DeploymentFunction.of(self._stack)
-        deployment.allow_floors(capacity.subject)
-        release = cdk.CfnResource(
+        deployment.allow_floors(capacity.subject, region)
+        deployment.allow_invoking(self.function.function_arn)
+        # what nothing holds when the scaler has gone must not stay
+        left = capacity.plan.without_windows() if capacity.scaler_holds_windows else capacity.plan
+        scaled = cdk.CfnResource(
             scope,
-            "Release",
-            type="Custom::HighwaterRelease",
+            f"Scaled{region or ''}",
+            type="Custom::HighwaterScaled",
             properties={
                 "ServiceToken": deployment.service_token,
                 "TableName": capacity.subject.name,
-                "Plan": text,
-            },
+                "Plan": left.to_json(),
+                "Scaler": self.function.function_arn,
+            }
+            | ({} if region is None else {"Region": region})
+            | ({} if left is capacity.plan else {"Held": capacity.plan.to_json()}),
         )
-        release.node.add_dependency(capacity, *deployment.permissions)
+        plans = [child for child in scope.node.children if child.node.id.startswith("Plan")]
+        scaled.node.add_dependency(capacity, *plans, *deployment.permissions)
         # what goes first when all goes: nothing must raise a floor after it was put back
-        self._schedule.node.add_dependency(release)
+        self._schedule.node.add_dependency(scaled)
 
     def _run_every_minute(self) -> scheduler.CfnSchedule:
         role = iam.Role(
@@ -266,11 +297,9 @@ class ThrottleAwareScaler(Construct):
         )
 
 
-def _findings(plan: Plan, subject: Subject) -> list[Finding]:
+def _findings(plan: Plan) -> list[Finding]:
     label = "the table"
     targets = plan.targets()
-    if subject.is_global:
-        return [_error("scalerGlobalTable", label, "a global table", "tables of one region", "leave it to windows")]
     if not any(target.capacity.is_autoscaled for target in targets):
         fix = "give Capacity.autoscaled(min=, max=)"
         return [_error("scalerNothingAutoscaled", label, "fixed capacity alone", "an autoscaled dimension", fix)]

@@ -143,8 +143,8 @@ def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None
     manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT])
     assert messages(stack, "error") == [
         "Shop/World: windows 'night': got windows on a TableV2, whose targets CloudFormation keeps to itself, "
-        "allowed: capacities and a high-water mark; use HighWaterTable or dynamodb.Table for windows; the "
-        "throttle-aware scaler, once it is there, can hold them on a global table "
+        "allowed: capacities and a high-water mark; have a ThrottleAwareScaler hold them, with "
+        "scaler_holds_windows=True and scaler.manage; or use HighWaterTable or dynamodb.Table "
         "[highwater:globalTableWindows]"
     ]
 

@@ -17,7 +17,7 @@ from aws_cdk import aws_sns as sns
 
 from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.function_asset import pack_powertools, pack_runtime
-from tests.constructs.template_view import TemplateView, arn, key, messages, new_stack
+from tests.constructs.template_view import AS_OF, TemplateView, arn, key, messages, new_stack
 
 READ, WRITE = Capacity.autoscaled(min=3, max=30), Capacity.autoscaled(min=41, max=4_000)
 
@@ -86,9 +86,15 @@ def test_schedule_runs_it_every_minute_and_goes_first_when_all_goes() -> None:
     properties = schedule["Properties"]
     assert properties["ScheduleExpression"] == "rate(1 minute)"
     assert json.loads(properties["Target"]["Input"]) == {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
-    assert any("Release" in name for name in schedule["DependsOn"])
-    release = view.of_type("Custom::HighwaterRelease")[0]
-    assert any("ReadTarget" in name for name in release["DependsOn"])
+    assert any("Scaled" in name for name in schedule["DependsOn"])
+    scaled = view.of_type("Custom::HighwaterScaled")[0]
+    assert any("ReadTarget" in name for name in scaled["DependsOn"])
+    assert any("Plan" in name for name in scaled["DependsOn"])
+    assert scaled["Properties"]["Scaler"]["Fn::GetAtt"][0].startswith("ScalerFunction")
+    assert "Region" not in scaled["Properties"]
+    assert {"Action": "lambda:InvokeFunction", "Effect": "Allow", "Resource": scaled["Properties"]["Scaler"]} in (
+        _policies(view, "HighwaterDeploymentRole")
+    )
 
 
 def test_each_autoscaled_dimension_has_an_alarm_that_starts_the_function() -> None:
@@ -251,7 +257,7 @@ def test_direct_mode_stores_the_plan_and_makes_no_target() -> None:
     assert [index["name"] for index in value["plan"]["indexes"]] == ["by-day"]
     assert value["plan"]["windows"][0]["write_min"] == 900
     assert view.targets == {}
-    assert view.of_type("Custom::HighwaterRelease") == []
+    assert view.of_type("Custom::HighwaterScaled") == []
     alarms = [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in a["Properties"]["MetricName"]]
     assert len(alarms) == 4
 
@@ -288,3 +294,125 @@ def test_tags_are_seen_only_where_that_is_asked_for_and_then_only_tagged_tables(
         "Effect": "Allow",
         "Resource": arn("dynamodb", "table/*"),
     } in statements
+
+
+NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="Europe/Berlin", write_min=900)
+DAY = Window.daily("day", start="09:00", end="17:30", timezone="America/New_York", write_min=800)
+
+
+def _in(region: str, app: cdk.App, name: str) -> cdk.Stack:
+    return cdk.Stack(app, name, env=cdk.Environment(account="111122223333", region=region))
+
+
+def _world(stack: cdk.Stack) -> dynamodb.TableV2:
+    return dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=key(),
+        replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")],
+        billing=dynamodb.Billing.provisioned(
+            read_capacity=dynamodb.Capacity.autoscaled(max_capacity=11),
+            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
+        ),
+    )
+
+
+def test_global_table_is_scaled_in_each_region_and_its_windows_are_held_by_the_scaler() -> None:
+    stack = _in("us-east-1", cdk.App(context={"highwater:asOf": AS_OF}), "Shop")
+    managed = manage_capacity(_world(stack), read=READ, write=WRITE, windows=[NIGHT], scaler_holds_windows=True)
+    ThrottleAwareScaler(stack, "Scaler").manage(managed)
+    assert messages(stack, "error") == []
+    view = TemplateView(stack)
+    plans = {
+        json.dumps(each["Properties"]["Name"]).split("/highwater/plans/")[1].split('"')[0]: each["Properties"]["Value"]
+        for each in view.of_type("AWS::SSM::Parameter")
+    }
+    assert set(plans) == {"", "eu-west-1/"}
+    assert plans[""] == plans["eu-west-1/"]
+    assert json.loads(plans[""])["plan"]["windows"][0]["write_min"] == 900
+    scaled = {each["Properties"].get("Region"): each["Properties"] for each in view.of_type("Custom::HighwaterScaled")}
+    assert set(scaled) == {None, "eu-west-1"}
+    # nothing holds a window when the scaler has gone
+    assert json.loads(scaled["eu-west-1"]["Plan"])["windows"] == []
+    assert json.loads(scaled["eu-west-1"]["Held"])["windows"][0]["write_min"] == 900
+    statements = _policies(view, "ScalerFunctionRole")
+    there = [s for s in statements if "eu-west-1" in json.dumps(s)]
+    assert [s["Action"] for s in there] == [
+        "application-autoscaling:RegisterScalableTarget",
+        ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+        ["dynamodb:DescribeTable", "dynamodb:UpdateTable"],
+    ]
+    assert "eu-west-1:111122223333:table/" in json.dumps(there[2]["Resource"])
+
+
+def test_table_of_another_region_is_scaled_where_it_is_and_has_its_alarms_there() -> None:
+    app = cdk.App(context={"highwater:asOf": AS_OF})
+    here, there = _in("us-east-1", app, "Here"), _in("eu-central-1", app, "There")
+    table = _scaled(there, table_name="jobs")
+    ThrottleAwareScaler(here, "Scaler").manage(table)
+    view, other = TemplateView(here), TemplateView(there)
+    assert view.properties_of("AWS::SSM::Parameter")["Name"] == "/highwater/plans/eu-central-1/jobs"
+    scaled = view.properties_of("Custom::HighwaterScaled")
+    assert (scaled["Region"], scaled["TableName"]) == ("eu-central-1", "jobs")
+    alarms = [alarm["Properties"] for alarm in other.of_type("AWS::CloudWatch::Alarm")]
+    assert [alarm["AlarmName"]["Fn::Join"][1][2] for alarm in alarms] == [" read", " write"]
+    assert all("AlarmActions" not in alarm for alarm in alarms), "an alarm starts no function of another region"
+    assert not [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in a["Properties"]["MetricName"]]
+
+
+def test_tags_may_choose_tables_of_several_regions() -> None:
+    stack = new_stack()
+    ThrottleAwareScaler(stack, "Scaler", sees_tags=True, regions=["eu-west-3", "ap-south-1"])
+    view = TemplateView(stack)
+    function = next(
+        f["Properties"]
+        for f in view.of_type("AWS::Lambda::Function")
+        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler"
+    )
+    assert function["Environment"]["Variables"]["HIGHWATER_REGIONS"] == "eu-west-3 ap-south-1"
+    tagged = next(s for s in _policies(view, "ScalerFunctionRole") if "aws:ResourceTag" in json.dumps(s))
+    assert [":".join(map(str, each["Fn::Join"][1][2:3])) for each in tagged["Resource"][1:]] == [
+        ":dynamodb:eu-west-3:",
+        ":dynamodb:ap-south-1:",
+    ]
+
+
+def test_windows_that_the_scaler_holds_have_no_actions_and_may_be_of_any_zones() -> None:
+    stack = new_stack()
+    table = _scaled(stack, windows=[NIGHT, DAY], scaler_holds_windows=True)
+    ThrottleAwareScaler(stack, "Scaler").manage(table)
+    assert messages(stack, "error") == []
+    view = TemplateView(stack)
+    assert all(target.actions == {} for target in view.targets.values())
+    floors = view.properties_of("Custom::HighwaterFloors")
+    assert len(json.loads(floors["Plan"])["windows"]) == 2, "a deploy in an open window asserts its floor as ever"
+
+
+def test_windows_that_no_scaler_holds_are_refused() -> None:
+    stack = new_stack()
+    _scaled(stack, windows=[NIGHT, DAY], scaler_holds_windows=True)
+    ThrottleAwareScaler(stack, "Scaler")
+    assert messages(stack, "error") == [
+        "Shop/Jobs: windows 'night', 'day': got scaler_holds_windows, and no scaler that looks after the table, "
+        "allowed: a ThrottleAwareScaler whose manage() was called with it; call scaler.manage with the table, or leave "
+        "windows to scheduled actions [highwater:windowsNotHeld]"
+    ]
+
+
+def test_scaler_holds_no_windows_of_fixed_capacity() -> None:
+    stack = new_stack()
+    table = HighWaterTable(
+        stack,
+        "Jobs",
+        partition_key=key(),
+        read=READ,
+        write=Capacity.fixed(6),
+        windows=[NIGHT],
+        scaler_holds_windows=True,
+    )
+    ThrottleAwareScaler(stack, "Scaler").manage(table)
+    assert messages(stack, "error") == [
+        "Shop/Jobs: table write: got windows over fixed capacity with scaler_holds_windows, allowed: autoscaled "
+        "capacity, which alone a scaler looks after; give Capacity.autoscaled(min=, max=), or leave windows to "
+        "scheduled actions [highwater:fixedWindowsNotHeld]"
+    ]

@@ -357,14 +357,15 @@ FINDINGS = [
         ),
         "windows 'office' and 'evening' of table write: got windows that overlap or touch, in America/New_York "
         "and Europe/Berlin, allowed: recurring windows that overlap or touch only within zones whose clocks change "
-        "alike, as scheduled actions know one clock each; give both the same timezone, or keep them apart; the "
-        "throttle-aware scaler, once it is there, can hold any mix [highwater:windowsAcrossZones]",
+        "alike, as scheduled actions know one clock each; give both the same timezone, or keep them apart; with "
+        "scaler_holds_windows=True a ThrottleAwareScaler holds any mix [highwater:windowsAcrossZones]",
         id="windows of different zones that meet",
     ),
     pytest.param(
         with_windows(*one_off_days(101)),
         "windows of table write: got 202 scheduled actions, allowed: at most 200 on a scalable target, a fixed quota; "
-        "merge windows, let them start and end at the same times, or take out one-off windows that are over "
+        "merge windows, let them start and end at the same times, or take out one-off windows that are over; "
+        "with scaler_holds_windows=True a ThrottleAwareScaler holds any number "
         "[highwater:tooManyActions]",
         id="more than 200 actions",
     ),
@@ -601,3 +602,12 @@ def test_checked_of_a_broken_plan_raises_with_every_error_on_a_line() -> None:
         checked(broken, "Shop/Orders")
     assert refused.value.findings == check(broken)
     assert isinstance(refused.value, ValueError)
+
+
+def test_windows_that_no_action_can_say_are_sound_where_something_else_holds_them() -> None:
+    plan = with_windows(
+        window("office", days="MON-FRI", start="09:00", end="17:00", timezone="America/New_York"),
+        window("evening", days="MON-FRI", start="18:00", end="23:00", write_min=44),
+    )
+    assert [finding.id for finding in check(plan)] == ["highwater:windowsAcrossZones"]
+    assert check(plan, has_actions=False) == ()

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import boto3
+from botocore.config import Config
 
 from highwater.core import Capacity, Dimension, Plan
-from highwater.core.target_names import TargetName
+from highwater.core.target_names import TargetName, plan_parameter
 from highwater.handlers import scaler
 from highwater_lab.local import LocalCloud
 
@@ -34,18 +35,25 @@ class Context:
 
 @dataclass
 class Stage:
-    """A cloud with tables that the scaler looks after."""
+    """A cloud with tables that the scaler looks after, in one region; *home* is the scaler's, where plans are kept."""
 
     cloud: LocalCloud
     handed_on: list[dict[str, Any]]
     clients: dict[str, Any] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
+    region: str | None = None
+    home: Stage | None = None
 
     def client(self, service: str) -> Any:
         if service not in self.clients:
             make: Any = boto3.client
-            self.clients[service] = make(service, **self.cloud.client_arguments())
+            there = {} if self.region is None else {"region_name": self.region}
+            self.clients[service] = make(service, **self.cloud.client_arguments() | there)
         return self.clients[service]
+
+    def elsewhere(self, region: str) -> Stage:
+        """The same cloud in another region."""
+        return Stage(self.cloud, self.handed_on, region=region, home=self)
 
     def table(self, plan: Plan | None = PLAN, mode: str = "floor", units: tuple[int, int] = (7, 12)) -> str:
         """A provisioned table; with a plan that is stored, its targets registered in FLOOR mode, its alarms put."""
@@ -81,7 +89,9 @@ class Stage:
         return name
 
     def store(self, table: str, value: str) -> None:
-        self.client("ssm").put_parameter(Name=f"/highwater/plans/{table}", Type="String", Value=value, Overwrite=True)
+        (self.home or self).client("ssm").put_parameter(
+            Name=plan_parameter(table, self.region), Type="String", Value=value, Overwrite=True
+        )
 
     def register(self, name: TargetName, low: int, high: int, **more: Any) -> None:
         self.client("application-autoscaling").register_scalable_target(
@@ -111,6 +121,27 @@ class Stage:
         for number in range(items):
             self.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": str(number)}, "x": {"S": _ITEM}})
 
+    def write_paced(self, table: str, items: int, *, a_second: int) -> int:
+        """Write so many items of 98 units, each sent once, a few in each second of the cloud; how many were throttled.
+
+        They begin with a minute of the cloud.
+        """
+        make: Any = boto3.client
+        once = Config(retries={"mode": "standard", "total_max_attempts": 1})
+        client = make("dynamodb", **self.cloud.client_arguments(), config=once)
+        now = self.cloud.status().now
+        self.cloud.advance(now.replace(second=1, microsecond=0) + MINUTE - now)
+        throttled = 0
+        for number in range(items):
+            if number % a_second == 0:
+                self.cloud.advance(timedelta(seconds=1))
+            try:
+                client.put_item(TableName=table, Item={"pk": {"S": str(number)}, "x": {"S": _ITEM}})
+            except client.exceptions.ProvisionedThroughputExceededException:
+                throttled += 1
+        client.close()
+        return throttled
+
     def now(self) -> datetime:
         return self.cloud.status().now
 
@@ -125,9 +156,9 @@ class Stage:
         for target in autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]:
             named = {key: target[key] for key in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
             autoscaling.deregister_scalable_target(**named)
-        stored = [f"/highwater/plans/{name}" for name in self.made]
+        stored = [plan_parameter(name, self.region) for name in self.made]
         for start in range(0, len(stored), 10):
-            self.client("ssm").delete_parameters(Names=stored[start : start + 10])
+            (self.home or self).client("ssm").delete_parameters(Names=stored[start : start + 10])
         for name in self.made:
             self.client("dynamodb").delete_table(TableName=name)
         for one in self.clients.values():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,30 +11,9 @@ from highwater.core.scaler_schedule import is_full_tick
 from highwater.core.target_names import TargetName
 from highwater.handlers import scaler
 from highwater.handlers.plan_cache import PlanCache
-from highwater_lab.local import LocalCloud
 from tests.handlers.stage import MINUTE, PLAN, Context, Stage
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True) as cloud:
-        yield cloud
-
-
-@pytest.fixture
-def stage(running: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    for name, value in running.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "the-scaler")
-    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
-    handed_on: list[dict[str, Any]] = []
-    monkeypatch.setattr(scaler, "_hand_on", handed_on.append)
-    monkeypatch.setattr(scaler, "_PLANS", PlanCache())
-    made = Stage(running, handed_on)
-    yield made
-    made.forget()
 
 
 def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Stage) -> None:
@@ -72,9 +49,9 @@ def test_run_again_changes_nothing(stage: Stage) -> None:
 def test_throttles_from_before_a_raise_count_on(stage: Stage) -> None:
     table = stage.table()
     stage.cloud.advance(40 * MINUTE)
-    # a bucket of 300 s of 12 units holds 36 of them
-    with contextlib.suppress(stage.client("dynamodb").exceptions.ProvisionedThroughputExceededException):
-        stage.write(table, 60)
+    # a bucket of 300 s of 12 units holds 36 of 60; eight a second, as a partition takes no more
+    throttled = stage.write_paced(table, 60, a_second=8)
+    assert 15 <= throttled <= 25
     stage.cloud.advance(4 * MINUTE)
     stage.run(table)
     raised = stage.bounds(table)

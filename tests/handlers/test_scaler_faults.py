@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -19,7 +18,6 @@ from highwater.core.target_names import TargetName
 from highwater.handlers.scaled_table import Outcome
 from highwater.handlers.scaler_event import ScalerEvent
 from highwater.handlers.scaler_run import ScalerRun
-from highwater_lab.local import LocalCloud
 from tests.handlers.bench import Call, Wire, answer, refusal
 from tests.handlers.stage import MINUTE, Stage
 
@@ -46,21 +44,6 @@ _FAULTS = (
     _raising(ReadTimeoutError),
     _raising(ConnectTimeoutError),
 )
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True) as cloud:
-        yield cloud
-
-
-@pytest.fixture
-def stage(running: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    for name, value in running.environment().items():
-        monkeypatch.setenv(name, value)
-    made = Stage(running, [])
-    yield made
-    made.forget()
 
 
 def test_no_fault_raises_a_floor_above_its_ceiling_or_lowers_one_without_data(

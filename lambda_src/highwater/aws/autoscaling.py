@@ -23,9 +23,10 @@ _RESOURCES_PER_CALL = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
 
-def client() -> ApplicationAutoScalingClient:
+def client(region: str | None = None) -> ApplicationAutoScalingClient:
     """A client that waits out rate limits, which mass deployments run into."""
-    return boto3.client("application-autoscaling", config=Config(retries={"mode": "standard", "total_max_attempts": 8}))
+    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
+    return boto3.client("application-autoscaling", config=config, region_name=region)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _QUERIES_PER_CALL = 500
 _MINUTE = timedelta(minutes=1)
 
 
-def client() -> CloudWatchClient:
+def client(region: str | None = None) -> CloudWatchClient:
     """A client that sends again what CloudWatch turned away; a late metric is worth little, so not for long.
 
     Its answers have times as seconds since 1970: making datetimes of a million timestamps takes botocore a minute.
@@ -31,7 +31,7 @@ def client() -> CloudWatchClient:
     config = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=10)
     session = botocore.session.get_session()
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_seconds)
-    return boto3.session.Session(botocore_session=session).client("cloudwatch", config=config)
+    return boto3.session.Session(botocore_session=session).client("cloudwatch", config=config, region_name=region)
 
 
 def _seconds(told: Any) -> float:

@@ -12,7 +12,7 @@ from botocore.config import Config
 
 from highwater.core.plan import Plan
 from highwater.core.scaler_settings import Mode
-from highwater.core.target_names import PLANS_PATH
+from highwater.core.target_names import PLANS_PATH, table_label
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
@@ -25,12 +25,26 @@ def client() -> SSMClient:
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """What is to be scaled: a table's plan, and what is moved; *is_tagged* plans know no indexes of their own."""
+    """What is to be scaled.
+
+    Attributes:
+        table: The table's name.
+        mode: What is moved.
+        plan: What is planned for it.
+        is_tagged: Whether its tags told the plan, which then knows no indexes of its own.
+        region: Where the table is; `None` for where the plan is kept.
+    """
 
     table: str
     mode: Mode
     plan: Plan
     is_tagged: bool = False
+    region: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The table's name, with its region ahead where it is elsewhere: no two plans share it."""
+        return table_label(self.table, self.region)
 
     def with_indexes(self, names: Iterable[str]) -> StoredPlan:
         """The same with indexes that follow the table."""
@@ -46,21 +60,23 @@ class StoredPlans:
 
     def and_others(self, others: StoredPlans) -> StoredPlans:
         """With the plans of *others* for tables that have none here."""
-        known = {plan.table for plan in self.plans}
-        more = tuple(plan for plan in others.plans if plan.table not in known)
+        known = {plan.label for plan in self.plans}
+        more = tuple(plan for plan in others.plans if plan.label not in known)
         return StoredPlans((*self.plans, *more), (*self.unreadable, *others.unreadable))
 
 
 def see_plans(ssm: SSMClient) -> StoredPlans:
     """Read all plans; one that cannot be read never hides the others."""
     plans, unreadable = [], []
-    for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=PLANS_PATH):
+    for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=PLANS_PATH, Recursive=True):
         for parameter in page["Parameters"]:
             name = parameter["Name"]
             try:
                 document = json.loads(parameter["Value"])
                 mode = Mode(document["mode"])
-                plans.append(StoredPlan(name.removeprefix(PLANS_PATH), mode, Plan.from_document(document["plan"])))
+                *region, table = name.removeprefix(PLANS_PATH).split("/")
+                plan = Plan.from_document(document["plan"])
+                plans.append(StoredPlan(table, mode, plan, region=region[0] if region else None))
             except (ValueError, KeyError, TypeError) as error:
                 unreadable.append(f"{name}: {type(error).__name__}: {error}")
     return StoredPlans(tuple(plans), tuple(unreadable))

@@ -26,9 +26,10 @@ RAISED_FROM_TAG = "highwater:raised-from"
 _NOTE_CHUNK = 250
 
 
-def client() -> DynamoDBClient:
+def client(region: str | None = None) -> DynamoDBClient:
     """A client that does not retry by itself: a refused decrease stays refused for up to an hour."""
-    return boto3.client("dynamodb", config=Config(retries={"mode": "standard", "total_max_attempts": 1}))
+    config = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    return boto3.client("dynamodb", config=config, region_name=region)
 
 
 # Answers after which the same call may pass

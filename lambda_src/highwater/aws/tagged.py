@@ -9,20 +9,23 @@ from botocore.config import Config
 
 from highwater.aws.plans import StoredPlan, StoredPlans
 from highwater.core.tagged_plans import MANAGED_TAG, plan_of_tags
+from highwater.core.target_names import table_label
 
 if TYPE_CHECKING:
     from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
 
 
-def client() -> ResourceGroupsTaggingAPIClient:
+def client(region: str | None = None) -> ResourceGroupsTaggingAPIClient:
     """A client that waits out rate limits."""
-    return boto3.client(
-        "resourcegroupstaggingapi", config=Config(retries={"mode": "standard", "total_max_attempts": 8})
-    )
+    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
+    return boto3.client("resourcegroupstaggingapi", config=config, region_name=region)
 
 
-def see_tagged(tagging: ResourceGroupsTaggingAPIClient) -> StoredPlans:
-    """The plans of all tables with the tag; one whose tags are wrong never hides the others."""
+def see_tagged(tagging: ResourceGroupsTaggingAPIClient, region: str | None = None) -> StoredPlans:
+    """The plans of all tables with the tag in the client's region, which the plans name *region*.
+
+    One whose tags are wrong never hides the others.
+    """
     found, unreadable = [], []
     pages = tagging.get_paginator("get_resources").paginate(
         TagFilters=[{"Key": MANAGED_TAG}], ResourceTypeFilters=["dynamodb:table"]
@@ -34,7 +37,7 @@ def see_tagged(tagging: ResourceGroupsTaggingAPIClient) -> StoredPlans:
             try:
                 mode, plan = plan_of_tags(tags)
             except ValueError as error:
-                unreadable.append(f"table {table}: {error}")
+                unreadable.append(f"table {table_label(table, region)}: {error}")
             else:
-                found.append(StoredPlan(table, mode, plan, is_tagged=True))
+                found.append(StoredPlan(table, mode, plan, is_tagged=True, region=region))
     return StoredPlans(tuple(found), tuple(unreadable))

@@ -24,7 +24,7 @@ class Situation:
     """One target: what its plan asks for, what is live, and what the scaler would decide.
 
     Attributes:
-        table: Its table.
+        table: Its table, with the region ahead where that is another than the plan's.
         target: The target, as planned.
         mode: What the scaler moves.
         at: The time of all this, the services' own.
@@ -87,10 +87,10 @@ class Situation:
 
 
 def find_plans(table: str | None) -> tuple[list[StoredPlan], tuple[str, ...]]:
-    """The plan of *table*, or all, by name; and what could not be read."""
+    """The plans of *table*, one for each region that it is in, or all, by name; and what could not be read."""
     stored = plans.see_plans(plans.client())
-    chosen = [plan for plan in stored.plans if table is None or plan.table == table]
-    return sorted(chosen, key=lambda plan: plan.table), stored.unreadable
+    chosen = [plan for plan in stored.plans if table is None or table in (plan.table, plan.label)]
+    return sorted(chosen, key=lambda plan: plan.label), stored.unreadable
 
 
 def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
@@ -104,8 +104,8 @@ def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
         for target in stored.plan.targets()
         if target.capacity.is_autoscaled
     }
-    live = tables.see_table(tables.client(), stored.table)
-    seen = autoscaling.see_targets(autoscaling.client(), targets)
+    live = tables.see_table(tables.client(stored.region), stored.table)
+    seen = autoscaling.see_targets(autoscaling.client(stored.region), targets)
     for name, target in targets.items():
         if target.index not in live.capacities:
             continue
@@ -113,7 +113,7 @@ def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
         changes = timeline(target, seen.at, seen.at + _AHEAD)
         provisioned = live.capacities[target.index].of(target.dimension)
         yield Situation(
-            table=stored.table,
+            table=stored.label,
             target=target,
             mode=stored.mode,
             at=seen.at,
@@ -141,7 +141,7 @@ def _decision(
     if seen.is_suspended(name) or (registered is None) is (stored.mode is Mode.FLOOR):
         return None
     settings = ScalerSettings.of(stored.mode)
-    cloudwatch = metrics.client()
+    cloudwatch = metrics.client(stored.region)
     observed = metrics.see_consumed(cloudwatch, [name], settings.history // _MINUTE, seen.at)
     observed = metrics.with_throttles(cloudwatch, observed, THROTTLE_MINUTES, seen.at)
     state = TargetState(

@@ -8,12 +8,12 @@ from highwater.core.capacity_checks import bounds_findings, capacity_findings, i
 from highwater.core.errors import PlanError
 from highwater.core.findings import Finding, Severity
 from highwater.core.plan import Plan
-from highwater.core.schedule_checks import decrease_findings, index_findings, schedule_findings
+from highwater.core.schedule_checks import action_findings, decrease_findings, index_findings, schedule_findings
 from highwater.core.window_checks import window_findings
 from highwater.core.zones import aware
 
 
-def check(plan: Plan, as_of: datetime | None = None) -> tuple[Finding, ...]:
+def check(plan: Plan, as_of: datetime | None = None, *, has_actions: bool = True) -> tuple[Finding, ...]:
     """Every finding about *plan*, errors first, otherwise in the plan's order.
 
     Later checks run only on what earlier ones found readable: a window in an unknown zone is told once.
@@ -21,12 +21,16 @@ def check(plan: Plan, as_of: datetime | None = None) -> tuple[Finding, ...]:
     Args:
         plan: The plan to judge.
         as_of: Tell of one-off windows that were over by this instant. By default none are looked for.
+        has_actions: Whether scheduled actions hold the windows, which cannot say every mix. By default they do; the
+            scaler and a loop of one's own can hold any.
     """
     as_of = None if as_of is None else aware(as_of)
     findings = [*capacity_findings(plan), *window_findings(plan), *index_name_findings(plan), *mark_findings(plan)]
     if not _has_errors(findings):
         findings += bounds_findings(plan)
     if not _has_errors(findings):
+        if has_actions:
+            findings += action_findings(plan, as_of)
         findings += schedule_findings(plan, as_of)
         findings += index_findings(plan)
         findings += decrease_findings(plan)

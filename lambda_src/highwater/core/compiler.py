@@ -177,8 +177,8 @@ def _inexpressible(target: Target, meeting: WindowsMeetError) -> Finding:
         got=f"windows that overlap or touch, in {first.timezone} and {second.timezone}",
         allowed="recurring windows that overlap or touch only within zones whose clocks change alike, as scheduled "
         "actions know one clock each",
-        fix="give both the same timezone, or keep them apart; the throttle-aware scaler, once it is there, can hold "
-        "any mix",
+        fix="give both the same timezone, or keep them apart; with scaler_holds_windows=True a "
+        "ThrottleAwareScaler holds any mix",
     )
 
 
@@ -189,5 +189,6 @@ def _too_many(target: Target, count: int) -> Finding:
         subject=f"windows of {target.label}",
         got=f"{count} scheduled actions",
         allowed=f"at most {MAX_SCHEDULED_ACTIONS_PER_TARGET} on a scalable target, a fixed quota",
-        fix="merge windows, let them start and end at the same times, or take out one-off windows that are over",
+        fix="merge windows, let them start and end at the same times, or take out one-off windows that are over; with "
+        "scaler_holds_windows=True a ThrottleAwareScaler holds any number",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from highwater.core.plan import Target, TargetWindow
@@ -37,6 +37,11 @@ def bounds_at(target: Target, at: datetime) -> Bounds:
     """Floor and ceiling that the plan alone asks for at the aware instant *at*."""
     at = aware(at)
     return bounds_with(target, tuple(w for w in target.windows if is_open(w.window, at)))
+
+
+def has_changed(target: Target, at: datetime, within: timedelta) -> bool:
+    """Whether a window that opened or closed in the time just before *at* changed the bounds."""
+    return bool(target.windows) and bounds_at(target, at) != bounds_at(target, at - within)
 
 
 def baseline(target: Target, at: datetime) -> int:

@@ -116,6 +116,11 @@ class Plan:
         )
         return replace(self, windows=to_come(self.windows), indexes=tuple(indexes))
 
+    def without_windows(self) -> Plan:
+        """The plan with its base floors and ceilings alone."""
+        indexes = (replace(index, windows=None) for index in self.indexes)
+        return replace(self, windows=(), indexes=tuple(indexes))
+
     def to_document(self) -> dict[str, Any]:
         """The plan as JSON-ready values, with a version; `from_document` reads it back."""
         return {

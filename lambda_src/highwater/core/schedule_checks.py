@@ -22,8 +22,8 @@ from highwater.core.windows import once_span
 _SAMPLE_WEEKS = (datetime(2027, 1, 11, tzinfo=UTC), datetime(2027, 7, 12, tzinfo=UTC))
 
 
-def schedule_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
-    """What scheduled actions cannot say, and one-off windows that are over."""
+def action_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
+    """What scheduled actions cannot say."""
     # what indexes share with their table is told once, for the table
     told: dict[Target, Target] = {}
     for target in plan.targets():
@@ -33,6 +33,10 @@ def schedule_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
             compile_actions(target, as_of)
         except PlanError as refused:
             yield from refused.findings
+
+
+def schedule_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
+    """Windows that lift nothing, and one-off windows that are over."""
     yield from _idle_window_findings(plan)
     for window in plan.all_windows():
         if as_of is not None and not window.is_recurring and once_span(window)[1] <= as_of:

@@ -38,6 +38,11 @@ class TargetName:
         return f"{ALARM_PREFIX}{resource} {self.dimension}"
 
 
-def plan_parameter(table: str) -> str:
-    """The name of the SSM parameter that holds a table's plan."""
-    return f"{PLANS_PATH}{table}"
+def table_label(table: str, region: str | None) -> str:
+    """How the scaler names a table: as it is where the scaler runs, with its region ahead where it is elsewhere."""
+    return table if region is None else f"{region}/{table}"
+
+
+def plan_parameter(table: str, region: str | None = None) -> str:
+    """The name of the SSM parameter that holds a table's plan; *region* is where the table is, if not with it."""
+    return f"{PLANS_PATH}{table_label(table, region)}"

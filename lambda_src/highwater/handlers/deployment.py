@@ -1,7 +1,8 @@
 """What a deploy asks for once the tables stand: floors of open windows, and high-water marks.
 
 The function behind the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks` and
-`Custom::HighwaterRelease`, which puts floors back where a scaler leaves.
+`Custom::HighwaterScaled`, which has the scaler look at a table right after a deploy, and puts floors back where it
+leaves.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import boto3
 
+from highwater.core.target_names import table_label
 from highwater.handlers import cloudformation, floors, marks
 from highwater.handlers.patience import Patience
 
@@ -21,7 +23,7 @@ logger.setLevel(logging.INFO)
 
 FLOORS_TYPE = "Custom::HighwaterFloors"
 MARKS_TYPE = "Custom::HighwaterMarks"
-RELEASE_TYPE = "Custom::HighwaterRelease"
+SCALED_TYPE = "Custom::HighwaterScaled"
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
@@ -53,18 +55,24 @@ def _serve(event: dict[str, Any], context: Any) -> cloudformation.Outcome | None
         return cloudformation.success(floors.assert_floors(properties["TableName"], properties["Plan"], patience))
     if event["ResourceType"] == MARKS_TYPE:
         return marks.serve(event, patience, _continue_later)
-    if event["ResourceType"] == RELEASE_TYPE:
-        if event["RequestType"] != "Delete":
-            return cloudformation.success("nothing to do before the scaler goes")
-        return cloudformation.success(floors.release(properties["TableName"], properties["Plan"]))
+    if event["ResourceType"] == SCALED_TYPE:
+        table, region = properties["TableName"], properties.get("Region")
+        if event["RequestType"] == "Delete":
+            return cloudformation.success(floors.release(table, properties["Plan"], region))
+        label = table_label(table, region)
+        _invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]})
+        return cloudformation.success(f"the scaler looks at {label}")
     message = f"unknown resource type {event['ResourceType']!r}; deploy the stack with one version of cdk-highwater"
     raise ValueError(message)
 
 
 def _continue_later(event: dict[str, Any]) -> None:
-    boto3.client("lambda").invoke(
-        FunctionName=os.environ["AWS_LAMBDA_FUNCTION_NAME"], InvocationType="Event", Payload=json.dumps(event).encode()
-    )
+    _invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], event)
+
+
+def _invoke(function: str, event: dict[str, Any]) -> None:
+    """Have a function serve an event, without waiting for it."""
+    boto3.client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
 
 
 def _answer(event: dict[str, Any], outcome: cloudformation.Outcome) -> None:

@@ -64,11 +64,14 @@ def assert_floors(table: str, plan_json: str, patience: Patience) -> str:
     raise AssertionError  # the loop above only returns or raises
 
 
-def release(table: str, plan_json: str) -> str:
-    """Put every target that is registered back to the bounds that its plan alone asks for now; says what was done."""
+def release(table: str, plan_json: str, region: str | None = None) -> str:
+    """Put every target that is registered back to the bounds that its plan alone asks for now; says what was done.
+
+    *region* is where the table is, by default here.
+    """
     plan = Plan.from_document(json.loads(plan_json))
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
-    autoscaling = client()
+    autoscaling = client(region)
     seen = see_targets(autoscaling, targets)
     done = []
     for name, target in targets.items():

@@ -38,6 +38,11 @@ class Clients:
     cloudwatch: CloudWatchClient = field(default_factory=metrics.client)
     ssm: SSMClient = field(default_factory=plans.client)
 
+    @classmethod
+    def elsewhere(cls, region: str, ssm: SSMClient) -> Clients:
+        """Those of another region, and *ssm* for the plans, which are all in one place."""
+        return cls(tables.client(region), autoscaling.client(region), metrics.client(region), ssm)
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -130,7 +135,8 @@ class ScaledTable:
         """The floor that is registered, or in DIRECT mode the capacity; `None` where the target is to be left alone."""
         provisioned = self.live.capacities[target.index].of(target.dimension)
         registered = self.world.targets.of(name)
-        label = f"{name.resource_id} {name.dimension}"
+        region = "" if self.stored.region is None else f" in {self.stored.region}"
+        label = f"{name.resource_id} {name.dimension}{region}"
         if self.stored.mode is Mode.DIRECT and registered is not None:
             self.outcome.notes.append(f"{label}: left to Application Auto Scaling")
             return None
@@ -177,7 +183,7 @@ class ScaledTable:
         try:
             return seen | metrics.with_throttles(self.clients.cloudwatch, throttling, THROTTLE_MINUTES, world.now)
         except Exception as error:
-            self.outcome.notes.append(f"{self.stored.table}: no throttles known: {error}")
+            self.outcome.notes.append(f"{self.stored.label}: no throttles known: {error}")
             self.outcome.count("MetricsMissing", len(throttling))
             return seen | {name: replace(seen[name], lacks_throttles=True) for name in throttling}
 
@@ -204,7 +210,7 @@ class ScaledTable:
             self.outcome.count("CapacitiesSet")
         except (tables.DecreaseRefusedError, tables.TableBusyError, tables.OvertakenError) as refused:
             # the next run looks again
-            self.outcome.notes.append(f"{self.stored.table}: {refused}")
+            self.outcome.notes.append(f"{self.stored.label}: {refused}")
 
     def _arm(self, decision: Decision) -> None:
         """Move the alarm's threshold with the capacity; without an alarm, ticks alone look after the target."""
@@ -231,7 +237,7 @@ class ScaledTable:
             return
         self.outcome.decisions.append(
             {
-                "table": self.stored.table,
+                "table": self.stored.label,
                 "target": decision.label,
                 "mode": str(self.stored.mode),
                 "current": decision.current,

@@ -47,6 +47,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         plan_cache=_PLANS,
         dry_run=os.environ.get("HIGHWATER_DRY_RUN") == "true",
         sees_tags=os.environ.get("HIGHWATER_SEES_TAGS") == "true",
+        regions=tuple(os.environ.get("HIGHWATER_REGIONS", "").split()),
     )
     outcome = run.run()
     _report(outcome)
