@@ -9,15 +9,14 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from highwater.core.scaler_schedule import FULL_TICK_MINUTES
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 
 LIMIT: Final = 0.25
 _MINUTES: Final = HOURS_PER_MONTH * 60
-# one alarm, one metric every few minutes while calm; three more metrics while consumption is near to capacity
-_HOT_SHARE: Final = 0.02
-_HOT_METRICS: Final = 4
+# what highwater-floor asked for on average over the serviceable traces: docs/benchmarks.md. At least 8,760: one metric
+# every five minutes. More while the target's alarm is in ALARM, and in the half hour after a rise.
+METRICS_PER_MONTH: Final = 13_910
 _LAMBDA_GB_SECOND, _LAMBDA_REQUEST, _SCHEDULE_RUN = 0.0000133334, 0.0000002, 0.000001
 _MEMORY_GB, _SECONDS_PER_RUN = 0.5, 1.0
 _OWN_ALARMS: Final = 10
@@ -26,17 +25,8 @@ _OWN_ALARMS: Final = 10
 def per_target() -> list[tuple[str, float]]:
     """What each target adds a month, a line for each item."""
     prices = load_prices()
-    metric = prices.thousand_metrics_requested / 1000
-    calm = _MINUTES / FULL_TICK_MINUTES * (1 - _HOT_SHARE)
-    hot = _MINUTES * _HOT_SHARE
-    return [
-        ("an alarm on its consumption", prices.alarm_month),
-        (f"a metric every {FULL_TICK_MINUTES} minutes while calm: {calm:,.0f}", calm * metric),
-        (
-            f"four a minute for {100 * _HOT_SHARE:.0f} % of the time: {hot * _HOT_METRICS:,.0f}",
-            hot * _HOT_METRICS * metric,
-        ),
-    ]
+    metrics = METRICS_PER_MONTH * prices.thousand_metrics_requested / 1000
+    return [("an alarm on its consumption", prices.alarm_month), (f"{METRICS_PER_MONTH:,} metrics", metrics)]
 
 
 def per_scaler() -> list[tuple[str, float]]:

@@ -22,6 +22,8 @@ from rich.console import Console
 from rich.progress import track
 
 from highwater_lab.policies.catalogue import find_policy, run_policy
+from highwater_lab.services.billing import HOURS_PER_MONTH
+from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, read_traffic, scenario
 
@@ -65,6 +67,7 @@ class Score:
     throttled_minutes: int
     cost_per_month: float
     decreases: int
+    metrics_per_month: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ def run(trace: Trace, policy: str) -> Score:
     write = TargetSetup(units=1, min=1, max=QUOTA)
     table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=QUOTA)
     found = run_policy(policy, TableSetup(name=trace.name, resources=(table,)), load(trace))
+    metrics = 1000 * found.bill.metrics / load_prices().thousand_metrics_requested
     return Score(
         trace.name,
         found.policy,
@@ -107,6 +111,7 @@ def run(trace: Trace, policy: str) -> Score:
         len(found.throttled_minutes()),
         found.bill.per_month,
         found.decreases,
+        metrics * HOURS_PER_MONTH * 3600 / found.bill.seconds,
     )
 
 
@@ -201,6 +206,11 @@ def relative(policy: str, traces: Sequence[Trace], scores: dict[tuple[str, str],
     mine = sum(scores[t.name, policy].throttled_per_million for t in traces)
     logs = [math.log(scores[t.name, policy].cost_per_month / scores[t.name, BASE].cost_per_month) for t in traces]
     return mine / base if base else math.nan, math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def metrics_per_month(policy: str, traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> float:
+    """Metrics that a policy asks CloudWatch for on average, per target that it moves and month."""
+    return sum(scores[t.name, policy].metrics_per_month for t in traces) / len(traces) if traces else math.nan
 
 
 def _scenarios() -> list[Trace]:

@@ -69,7 +69,7 @@ def _head() -> list[str]:
 
 
 def _summary(board: Board) -> list[str]:
-    from benchmarks.scoreboard import relative
+    from benchmarks.scoreboard import metrics_per_month, relative
 
     lines = [
         "",
@@ -86,6 +86,13 @@ def _summary(board: Board) -> list[str]:
     for policy in board.policies:
         throttles, cost = relative(policy, board.serviceable, dict(board.scores))
         lines.append(f"| {policy} | {throttles:.3f} | {cost:.3f} |")
+    asked = [
+        f"{policy} {metrics_per_month(policy, board.serviceable, dict(board.scores)):,.0f}"
+        for policy in board.policies
+        if policy.startswith("highwater")
+    ]
+    if asked and board.serviceable:
+        lines += ["", f"Metrics asked for, per target that is moved and month: {', '.join(asked)}."]
     return lines
 
 

@@ -1,5 +1,7 @@
 """AWS CDK constructs for DynamoDB tables with provisioned capacity: windows, high-water marks and limits."""
 
+from cdk_highwater.capacity_alarms import CapacityAlarms
+from cdk_highwater.capacity_dashboard import CapacityDashboard
 from cdk_highwater.capacity_managed import CapacityManaged
 from cdk_highwater.global_index import GlobalIndex
 from cdk_highwater.high_water_table import HighWaterTable
@@ -10,6 +12,8 @@ from highwater.core import Capacity, HighWaterMark, IndexPlan, Window
 
 __all__ = [
     "Capacity",
+    "CapacityAlarms",
+    "CapacityDashboard",
     "CapacityManaged",
     "GlobalIndex",
     "HighWaterMark",

@@ -237,6 +237,15 @@ def manage_capacity(
     )
 
 
+def capacity_of(table: object) -> ManagedCapacity:
+    """The managed capacity of a `HighWaterTable`, or what `manage_capacity` returned; raises `TypeError` for others."""
+    capacity = getattr(table, "capacity", table)
+    if not isinstance(capacity, ManagedCapacity):
+        message = f"table must be a HighWaterTable or what manage_capacity returned, got {type(table).__name__}"
+        raise TypeError(message)
+    return capacity
+
+
 def _as_of(node: Node) -> datetime:
     """The minute of synth, before which one-off windows are over; context can pin it, for templates that compare."""
     pinned = node.try_get_context(_AS_OF_CONTEXT)

@@ -13,6 +13,7 @@ from constructs import Construct
 from cdk_highwater.scaler_function import ScalerFunction
 
 _NAMESPACE = "Highwater"
+_DAY_MINUTES = 1440
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,17 @@ _TOLD = (
     _Told("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
     _Told("Paused", "scaling of a target has been suspended for a day: resume it, or say why not", 1440),
 )
+
+
+def told_metric(name: str) -> cloudwatch.Metric:
+    """A metric that the function tells, summed over five minutes, as each target is looked at once in that time."""
+    return cloudwatch.Metric(
+        namespace=_NAMESPACE,
+        metric_name=name,
+        dimensions_map={"service": "scaler"},
+        period=cdk.Duration.minutes(5),
+        statistic="Sum",
+    )
 
 
 class ScalerAlarms(Construct):
@@ -63,16 +75,10 @@ class ScalerAlarms(Construct):
             periods=1,
         )
         for told in _TOLD:
-            # five minutes, as each target is looked at once in that time
-            period = cdk.Duration.minutes(5)
-            metric = cloudwatch.Metric(
-                namespace=_NAMESPACE,
-                metric_name=told.metric,
-                dimensions_map={"service": "scaler"},
-                period=period if told.minutes < 1440 else cdk.Duration.hours(1),
-                statistic="Sum",
-            )
-            periods = max(1, told.minutes // 5) if told.minutes < 1440 else told.minutes // 60
+            metric = told_metric(told.metric)
+            periods = max(1, told.minutes // 5)
+            if told.minutes == _DAY_MINUTES:
+                metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24
             self._alarm(told.metric, metric, told.meaning, periods=periods)
 
     def _alarm(

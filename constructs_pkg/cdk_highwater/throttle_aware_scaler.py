@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sns as sns
 from constructs import Construct
@@ -16,9 +17,9 @@ from constructs import Construct
 from cdk_highwater.annotations import annotate
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.high_water_table import HighWaterTable
-from cdk_highwater.managed_capacity import ManagedCapacity
+from cdk_highwater.managed_capacity import ManagedCapacity, capacity_of
 from cdk_highwater.rule_packs import ROLE_RULES, acknowledge
-from cdk_highwater.scaler_alarms import ScalerAlarms
+from cdk_highwater.scaler_alarms import ScalerAlarms, told_metric
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
 from cdk_highwater.table_findings import fitting_findings
@@ -85,6 +86,15 @@ class ThrottleAwareScaler(Construct):
         """The function."""
         return self._function.function
 
+    @property
+    def log_group(self) -> logs.ILogGroup:
+        """The log group, with a line for each decision."""
+        return self._function.log_group
+
+    def metric(self, name: str) -> cloudwatch.Metric:
+        """A metric that the function tells CloudWatch, summed over five minutes; docs/operations.md lists them."""
+        return told_metric(name)
+
     def manage(self, table: HighWaterTable | ManagedCapacity) -> None:
         """Look after a table and its indexes: those dimensions that are autoscaled.
 
@@ -96,10 +106,7 @@ class ThrottleAwareScaler(Construct):
             TypeError: If *table* has no managed capacity.
             ValueError: If the table is looked after already.
         """
-        capacity = table.capacity if isinstance(table, HighWaterTable) else table
-        if not isinstance(capacity, ManagedCapacity):
-            message = f"table must be a HighWaterTable or what manage_capacity returned, got {type(table).__name__}"
-            raise TypeError(message)
+        capacity = capacity_of(table)
         if capacity.node.path in self._managed:
             message = f"{capacity.node.path}: looked after already; call manage once a table"
             raise ValueError(message)

@@ -1,5 +1,5 @@
 """Scenario: a click log that a crawler or a sale may surge at any time, beside a nightly load that is known.
-Shows: the throttle-aware scaler over two tables, an index of its own, and alarms that go to a topic.
+Shows: the throttle-aware scaler over two tables, an index of its own, alarms that go to a topic, and a dashboard.
 """
 
 import aws_cdk as cdk
@@ -8,7 +8,15 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
-from cdk_highwater import Capacity, GlobalIndex, HighWaterTable, ThrottleAwareScaler, Window
+from cdk_highwater import (
+    Capacity,
+    CapacityAlarms,
+    CapacityDashboard,
+    GlobalIndex,
+    HighWaterTable,
+    ThrottleAwareScaler,
+    Window,
+)
 
 app = cdk.App()
 stack = cdk.Stack(app, "Surges")
@@ -42,4 +50,6 @@ alarms = sns.Topic(stack, "ScalerAlarms", master_key=key, enforce_ssl=True)
 scaler = ThrottleAwareScaler(stack, "Scaler", alarm_topic=alarms)
 for table in (clicks, visitors):
     scaler.manage(table)
+CapacityAlarms(stack, "ClicksAlarms", table=clicks, topic=alarms)
+CapacityDashboard(stack, "Dashboard", tables=[clicks, visitors], scaler=scaler)
 app.synth()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.jumps import HALF, RATE, jump, last_throttle, meet
-from benchmarks.scaler_cost import LIMIT, per_scaler, per_target
+from benchmarks.scaler_cost import LIMIT, METRICS_PER_MONTH, per_scaler, per_target
 from tests.cdk_cli import ROOT
 
 
@@ -13,6 +13,11 @@ def test_cost_page_says_what_the_command_prints() -> None:
         for what, usd in lines:
             assert f"| {what} | {usd:.4f} |" in page
         assert f"| together | {sum(usd for _, usd in lines):.4f} |" in page
+
+
+def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert f"per target that is moved and month: highwater-floor {METRICS_PER_MONTH:,}, " in page
 
 
 def test_target_costs_less_than_the_limit() -> None:

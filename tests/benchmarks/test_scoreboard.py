@@ -95,9 +95,9 @@ def test_summary_is_over_the_serviceable_traces_and_relative_to_native_70() -> N
     traces = [_trace("a", 60), _trace("b", 300), _trace("coarse", 600), _trace("idle", 60)]
     throttled = {"a": 300.0, "b": 1_700.0, "coarse": 5.0, "idle": 50_000.0}
     cost = {"a": 100.0, "b": 900.0, "coarse": 7.0, "idle": 11.0}
-    scores = {(t.name, BASE): Score(t.name, BASE, throttled[t.name], 1, cost[t.name], 2) for t in traces}
+    scores = {(t.name, BASE): Score(t.name, BASE, throttled[t.name], 1, cost[t.name], 2, 9_000.0) for t in traces}
     scores |= {
-        (t.name, "other"): Score(t.name, "other", throttled[t.name] / 4, 1, cost[t.name] * factor, 2)
+        (t.name, "other"): Score(t.name, "other", throttled[t.name] / 4, 1, cost[t.name] * factor, 2, 9_000.0)
         for t, factor in zip(traces, (2, 8, 99, 99), strict=True)
     }
     chosen = serviceable(traces, scores)

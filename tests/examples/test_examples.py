@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,21 @@ def test_indexes_follow_or_differ_as_declared(bootstrapped: CdkCli) -> None:
     }
     marks = {i["IndexName"]: i["WarmThroughput"]["ReadUnitsPerSecond"] for i in table["GlobalSecondaryIndexes"]}
     assert marks == {"by-customer": 120, "by-region": 2_500, "open-complaints": 15}
+
+
+def test_surges_have_a_scaler_alarms_and_a_dashboard(bootstrapped: CdkCli) -> None:
+    cloud = bootstrapped.cloud
+    bootstrapped.deploy(_app("surges"))
+    cloudwatch = cloud.client("cloudwatch")
+    own = cloudwatch.describe_alarms(AlarmNamePrefix="Highwater ")["MetricAlarms"]
+    # reads and writes of two tables and an index
+    assert len(own) == 6
+    described = [alarm["AlarmDescription"] for alarm in cloudwatch.describe_alarms()["MetricAlarms"]]
+    assert sum("of the ceiling" in text for text in described) == 4
+    dashboards = cloudwatch.list_dashboards()["DashboardEntries"]
+    assert len(dashboards) == 1
+    body = json.loads(cloudwatch.get_dashboard(DashboardName=dashboards[0]["DashboardName"])["DashboardBody"])
+    assert [widget["type"] for widget in body["widgets"]].count("metric") == 13
+    assert body["widgets"][-1]["type"] == "log"
+    bootstrapped.run("destroy", "--force", "--all", app=_app("surges"))
+    assert cloudwatch.list_dashboards()["DashboardEntries"] == []

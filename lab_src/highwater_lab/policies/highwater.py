@@ -66,8 +66,8 @@ class _Scaler:
         throttled = [0] * len(consumed)
         self.metrics_requested += 1
         if may_have_throttled(consumed, target.units, _instant(resource.last_increase), now):
-            # requests, and throttles by cause
-            self.metrics_requested += 3
+            # throttles; where there are some, requests and throttles by cause
+            self.metrics_requested += 4 if any(target.throttled(THROTTLE_MINUTES)) else 1
             recent = target.throttled_by(Cause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
             throttled[len(consumed) - len(recent) :] = [-(-quanta // 60) for quanta in recent]
         state = TargetState(

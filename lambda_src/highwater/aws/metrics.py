@@ -66,6 +66,7 @@ class _Query:
 
 _CONSUMED = ("Consumed{kind}CapacityUnits", "Sum")
 _REQUESTS = ("Consumed{kind}CapacityUnits", "SampleCount")
+_ANY_THROTTLE = ("{kind}ThrottleEvents", "Sum")
 _THROTTLED = ("{kind}ProvisionedThroughputThrottleEvents", "Sum")
 _HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
 
@@ -84,24 +85,29 @@ def see_consumed(
 def with_throttles(
     cloudwatch: CloudWatchClient, seen: Mapping[TargetName, Observation], minutes: int, now: datetime
 ) -> dict[TargetName, Observation]:
-    """The same with the throttles of the last *minutes*, in units: events times what a request took on average."""
-    queries = [_Query(name, *which) for name in seen for which in (_REQUESTS, _THROTTLED, _HOT_KEY)]
+    """The same with the throttles of the last *minutes*, in units: events times what a request took on average.
+
+    One metric a target, and three more for those that throttled at all: which cause, and how many requests.
+    """
+    events = _ask(cloudwatch, [_Query(name, *_ANY_THROTTLE) for name in seen], minutes, now)
+    throttling = [name for name in seen if any(events[_Query(name, *_ANY_THROTTLE)])]
+    queries = [_Query(name, *which) for name in throttling for which in (_REQUESTS, _THROTTLED, _HOT_KEY)]
     found = _ask(cloudwatch, queries, minutes, now)
-    told = {}
-    for name, observation in seen.items():
-        newest = observation.newest
-        events, requests = found[_Query(name, *_THROTTLED)], found[_Query(name, *_REQUESTS)]
-        hot = found[_Query(name, *_HOT_KEY)]
-        recent = observation.consumed_units[-minutes:]
-        throttled = [
-            (count or 0) * _per_request(units, number)
-            for count, units, number in zip(events, recent, requests, strict=True)
-        ]
-        before = [0] * (len(observation.consumed_units) - len(throttled))
-        told[name] = Observation(
-            newest, observation.consumed_units, (*before, *throttled), sum(count or 0 for count in hot)
-        )
-    return told
+    return dict(seen) | {name: _throttled(seen[name], name, found, minutes) for name in throttling}
+
+
+def _throttled(
+    observation: Observation, name: TargetName, found: Mapping[_Query, tuple[int | None, ...]], minutes: int
+) -> Observation:
+    events, requests = found[_Query(name, *_THROTTLED)], found[_Query(name, *_REQUESTS)]
+    recent = observation.consumed_units[-minutes:]
+    throttled = [
+        (count or 0) * _per_request(units, number)
+        for count, units, number in zip(events, recent, requests, strict=True)
+    ]
+    before = [0] * (len(observation.consumed_units) - len(throttled))
+    hot_key_events = sum(count or 0 for count in found[_Query(name, *_HOT_KEY)])
+    return Observation(observation.newest, observation.consumed_units, (*before, *throttled), hot_key_events)
 
 
 def _per_request(units: int | None, requests: int | None) -> int:

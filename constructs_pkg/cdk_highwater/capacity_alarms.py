@@ -1,0 +1,102 @@
+"""Alarms on a table's capacity: throttles that capacity would help, hot keys, demand near the ceiling."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_highwater.high_water_table import HighWaterTable
+from cdk_highwater.managed_capacity import ManagedCapacity, capacity_of
+from cdk_highwater.target_metrics import TargetMetrics, ThrottleCause
+from highwater.core import Target
+
+_CEILING_PERCENT = 90
+
+
+class CapacityAlarms(Construct):
+    """Three alarms for each target of a table and its indexes; docs/operations.md says what to do about each.
+
+    - Throttled: requests were refused for want of provisioned capacity in five of the last fifteen minutes.
+    - HotKey: a single partition throttled in three of the last five minutes; capacity does not help.
+    - NearCeiling: consumption was above 90 % of the highest ceiling declared in ten of fifteen minutes: soon auto
+      scaling cannot follow. Not for fixed capacity.
+
+    Each alarm costs 0.10 USD a month (Amazon CloudWatch pricing, us-east-1, read 2026-11).
+
+    Args:
+        scope: Parent construct, in a stack of the table's region.
+        id: Unique within *scope*.
+        table: A `HighWaterTable` or what `manage_capacity` returned.
+        topic: Where the alarms go. By default they only show in CloudWatch.
+
+    Raises:
+        TypeError: If *table* has no managed capacity.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        table: HighWaterTable | ManagedCapacity,
+        topic: sns.ITopic | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        self._topic = topic
+        self._alarms: list[cloudwatch.Alarm] = []
+        capacity = capacity_of(table)
+        for target in capacity.plan.targets():
+            self._watch(capacity, target)
+
+    @property
+    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
+        """The alarms, for actions of your own."""
+        return tuple(self._alarms)
+
+    def _watch(self, capacity: ManagedCapacity, target: Target) -> None:
+        kind = target.dimension.title()
+        where = kind if target.index is None else f"{target.index}-{kind}"
+        metrics = TargetMetrics(capacity.subject.name, target, capacity.subject.region)
+        self._alarm(
+            f"{where}Throttled",
+            metrics.throttled(ThrottleCause.PROVISIONED),
+            f"{target.label}: requests are throttled for want of provisioned capacity",
+            minutes=(5, 15),
+        )
+        self._alarm(
+            f"{where}HotKey",
+            metrics.throttled(ThrottleCause.KEY_RANGE),
+            f"{target.label}: a single partition throttles; no capacity helps, spread the key or cache it",
+            minutes=(3, 5),
+        )
+        if target.capacity.is_autoscaled and not target.capacity.is_deploy_time:
+            ceilings = [target.capacity.max, *(window.max for window in target.windows if window.max is not None)]
+            ceiling = max(int(units) for units in ceilings)
+            self._alarm(
+                f"{where}NearCeiling",
+                metrics.consumed(),
+                f"{target.label}: consumption is above {_CEILING_PERCENT} % of the ceiling, {ceiling:,}",
+                minutes=(10, 15),
+                threshold=ceiling * 60 * _CEILING_PERCENT // 100,
+            )
+
+    def _alarm(
+        self, id: str, metric: cloudwatch.Metric, meaning: str, *, minutes: tuple[int, int], threshold: int = 0
+    ) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            id,
+            metric=metric,
+            threshold=threshold,
+            datapoints_to_alarm=minutes[0],
+            evaluation_periods=minutes[1],
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            # no throttle events are no datapoints
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"Highwater: {meaning}",
+        )
+        if self._topic is not None:
+            alarm.add_alarm_action(actions.SnsAction(self._topic))
+        self._alarms.append(alarm)

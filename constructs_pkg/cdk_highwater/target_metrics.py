@@ -1,0 +1,76 @@
+"""CloudWatch's metrics of one target, as units per second and throttle events by cause."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from highwater.core import Target
+
+_MINUTE = cdk.Duration.minutes(1)
+
+
+class ThrottleCause(StrEnum):
+    """Causes that CloudWatch counts throttle events by; the values are what its metrics call them.
+
+    Amazon DynamoDB Developer Guide, "DynamoDB metrics and dimensions", read 2026-11.
+    """
+
+    PROVISIONED = "ProvisionedThroughput"
+    KEY_RANGE = "KeyRangeThroughput"
+    ACCOUNT = "AccountLimit"
+
+    @property
+    def label(self) -> str:
+        """In words: `key range`."""
+        return self.name.lower().replace("_", " ")
+
+
+class TargetMetrics:
+    """The metrics of one dimension of a table or index; *region* is where the table is."""
+
+    def __init__(self, table: str, target: Target, region: str) -> None:
+        self._table = table
+        self._target = target
+        # of the stack's own region, none is named
+        self._region = None if cdk.Token.is_unresolved(region) else region
+
+    def consumed_per_second(self) -> cloudwatch.IMetric:
+        """Units consumed per second, on average over each minute."""
+        return cloudwatch.MathExpression(
+            expression="consumed / PERIOD(consumed)",
+            using_metrics={"consumed": self.consumed()},
+            label="consumed",
+            period=_MINUTE,
+        )
+
+    def consumed(self) -> cloudwatch.Metric:
+        """Units consumed in each minute."""
+        return self._metric(f"Consumed{self._kind}CapacityUnits")
+
+    def provisioned(self) -> cloudwatch.Metric:
+        """Provisioned units per second."""
+        return self._metric(f"Provisioned{self._kind}CapacityUnits", "Maximum")
+
+    def throttled(self, cause: ThrottleCause) -> cloudwatch.Metric:
+        """Throttle events of one cause in each minute."""
+        return self._metric(f"{self._kind}{cause}ThrottleEvents")
+
+    @property
+    def _kind(self) -> str:
+        return self._target.dimension.title()
+
+    def _metric(self, name: str, statistic: str = "Sum") -> cloudwatch.Metric:
+        dimensions = {"TableName": self._table}
+        if self._target.index is not None:
+            dimensions["GlobalSecondaryIndexName"] = self._target.index
+        return cloudwatch.Metric(
+            namespace="AWS/DynamoDB",
+            metric_name=name,
+            dimensions_map=dimensions,
+            statistic=statistic,
+            period=_MINUTE,
+            region=self._region,
+        )
