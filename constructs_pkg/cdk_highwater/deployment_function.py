@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_highwater.function_asset import make_function, pack_runtime
-from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, ROLE_RULES, acknowledge
+from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, role_rules
 from cdk_highwater.subject import Subject
 
 _ID = "HighwaterDeployment"
@@ -76,6 +76,8 @@ class DeploymentFunction(Construct):
         Application Auto Scaling checks that its caller may describe and update the table and keep alarms (its User
         Guide, "Permissions validation for API calls on target resources", read 2026-11).
         """
+        if region is not None:
+            acknowledge(self, role_rules(self._stack, [region]))
         self._allow_once(["application-autoscaling:DescribeScalableTargets"], "*")
         self._allow_once(
             ["application-autoscaling:RegisterScalableTarget"],
@@ -146,4 +148,4 @@ class DeploymentFunction(Construct):
         acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
         acknowledge(self._log_group, LOG_RULES)
         # its permissions stand in the role's own policy and in one beside it
-        acknowledge(self, ROLE_RULES)
+        acknowledge(self, role_rules(self._stack))

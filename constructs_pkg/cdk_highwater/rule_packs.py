@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import aws_cdk as cdk
@@ -29,17 +29,10 @@ LOG_RULES: Final = dict.fromkeys(
     ),
     "CloudWatch Logs encrypts every group with a key of its own; the lines hold names of tables and numbers of units.",
 )
-_ALL_OF = "AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:{}:<AWS::Region>:<AWS::AccountId>:{}]"
-ROLE_RULES: Final = {
+_ROLE_RULES: Final = {
     "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
         "application-autoscaling:DescribeScalableTargets, cloudwatch:GetMetricData and tag:GetResources know no "
         "resources."
-    ),
-    _ALL_OF.format("application-autoscaling", "scalable-target/*"): (
-        "Ids of scalable targets are made at registration; a condition limits the action to DynamoDB's."
-    ),
-    _ALL_OF.format("cloudwatch", "alarm:*"): (
-        "Application Auto Scaling checks these permissions of whoever registers, by calls that name no alarm."
     ),
 } | dict.fromkeys(
     (
@@ -49,12 +42,10 @@ ROLE_RULES: Final = {
     ),
     "The policy is this one role's and goes with it; it names each table, so no other role could use it.",
 )
-SCALER_ROLE_RULES: Final = ROLE_RULES | {
-    _ALL_OF.format(
-        "ssm", "parameter/highwater/plans/*"
-    ): "The plans of all tables, which stacks add to, and no others.",
-    _ALL_OF.format("dynamodb", "table/*"): "Tables that carry the tag highwater:managed, by a condition.",
-}
+_TARGETS = "Ids of scalable targets are made at registration; a condition limits the action to DynamoDB's."
+_ALARMS = "Application Auto Scaling checks these permissions of whoever registers, by calls that name no alarm."
+_PLANS = "The plans of all tables, which stacks add to, and no others."
+_TAGGED = "Tables that carry the tag highwater:managed, by a condition."
 SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,
     "It speaks to AWS APIs only; runs side by side do no harm, and one log line a decision tells what traces would.",
@@ -62,6 +53,30 @@ SCALER_FUNCTION_RULES: Final = dict.fromkeys(
 QUEUE_RULES: Final = {
     "Serverless::Serverless-SQSRedrivePolicy": "It is the dead-letter queue; an alarm watches what comes in."
 }
+
+
+def role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
+    """The answers for a role that sets floors in *regions*, `None` for the stack's own."""
+    rules = dict(_ROLE_RULES)
+    for region in regions:
+        rules[_all_of(stack, "application-autoscaling", "scalable-target/*", region)] = _TARGETS
+        rules[_all_of(stack, "cloudwatch", "alarm:*", region)] = _ALARMS
+    return rules
+
+
+def scaler_role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
+    """The answers for the scaler's role, which may see tags in *regions*."""
+    rules = role_rules(stack, regions) | {_all_of(stack, "ssm", "parameter/highwater/plans/*", None): _PLANS}
+    return rules | {_all_of(stack, "dynamodb", "table/*", region): _TAGGED for region in regions}
+
+
+def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:
+    """How cdk-nag names a wildcard: with what the stack leaves open in angle brackets."""
+    partition = "<AWS::Partition>" if cdk.Token.is_unresolved(stack.partition) else stack.partition
+    account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
+    own = "<AWS::Region>" if cdk.Token.is_unresolved(stack.region) else stack.region
+    arn = f"arn:{partition}:{service}:{region or own}:{account}:{resource}"
+    return f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]"
 
 
 def acknowledge(scope: IConstruct, rules: Mapping[str, str]) -> None:

@@ -12,7 +12,14 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk_highwater.function_asset import make_function, pack_powertools, pack_runtime
-from cdk_highwater.rule_packs import LOG_RULES, QUEUE_RULES, SCALER_FUNCTION_RULES, SCALER_ROLE_RULES, acknowledge
+from cdk_highwater.rule_packs import (
+    LOG_RULES,
+    QUEUE_RULES,
+    SCALER_FUNCTION_RULES,
+    acknowledge,
+    role_rules,
+    scaler_role_rules,
+)
 from highwater.core import Mode
 from highwater.core.tagged_plans import MANAGED_TAG
 from highwater.core.target_names import PLANS_PATH
@@ -68,7 +75,7 @@ class ScalerFunction(Construct):
         acknowledge(self.function, SCALER_FUNCTION_RULES)
         acknowledge(self.log_group, LOG_RULES)
         acknowledge(self.dead_letters, QUEUE_RULES)
-        acknowledge(self, SCALER_ROLE_RULES)
+        acknowledge(self, scaler_role_rules(self._stack, (None, *regions)))
 
     def allow_table(self, arn: str, region: str | None = None) -> None:
         """Let it describe and update that table, which Application Auto Scaling checks of whoever registers.
@@ -84,6 +91,7 @@ class ScalerFunction(Construct):
     def _allow_region(self, region: str) -> None:
         if region not in self._regions:
             self._regions.add(region)
+            acknowledge(self, role_rules(self._stack, [region]))
             for statement in self._regional_statements(region):
                 self.role.add_to_policy(statement)
 

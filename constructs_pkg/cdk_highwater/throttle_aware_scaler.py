@@ -18,7 +18,7 @@ from cdk_highwater.annotations import annotate
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.high_water_table import HighWaterTable
 from cdk_highwater.managed_capacity import ManagedCapacity, capacity_of
-from cdk_highwater.rule_packs import ROLE_RULES, acknowledge
+from cdk_highwater.rule_packs import acknowledge, role_rules
 from cdk_highwater.scaler_alarms import ScalerAlarms, told_metric
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
@@ -269,7 +269,7 @@ class ThrottleAwareScaler(Construct):
         role.add_to_policy(
             iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.function.function_arn])
         )
-        acknowledge(role, ROLE_RULES)
+        acknowledge(role, role_rules(self._stack))
         return scheduler.CfnSchedule(
             self,
             "Tick",

@@ -14,7 +14,9 @@ import aws_cdk as cdk
 import cdk_nag
 import pytest
 
+from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
+from tests.constructs.template_view import key
 
 EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/app.py"))
 # left to users and therefore not acknowledged by the library
@@ -34,6 +36,10 @@ def _answered() -> set[str]:
 
 def _synthesized(example: str) -> tuple[cdk.App, dict[str, Any]]:
     app: cdk.App = runpy.run_path(str(ROOT / "examples" / example / "app.py"))["app"]
+    return app, _report(app)
+
+
+def _report(app: cdk.App) -> dict[str, Any]:
     packs = (
         cdk_nag.AwsSolutionsChecks,
         cdk_nag.NIST80053R5Checks,
@@ -47,7 +53,7 @@ def _synthesized(example: str) -> tuple[cdk.App, dict[str, Any]]:
     except RuntimeError as refused:
         assert str(refused).startswith("ValidationFailed")  # noqa: PT017 - the report says what of it matters
     report: dict[str, Any] = json.loads((Path(app.outdir) / "validation-report.json").read_text())
-    return app, report
+    return report
 
 
 def _violations(report: dict[str, Any]) -> set[str]:
@@ -66,6 +72,21 @@ def test_example_breaks_no_rule_that_is_not_answered(example: str) -> None:
     assert _violations(report) <= LEFT_TO_USERS
     assert _answered() >= LEFT_TO_USERS
     assert example == "existing_table" or {"NIST.800.53.R5", "HIPAA.Security"} <= ran, "the packs did run"
+
+
+def test_scaler_of_several_regions_in_a_stack_of_a_given_one_breaks_no_rule_that_is_not_answered(
+    tmp_path: Path,
+) -> None:
+    app = cdk.App(outdir=str(tmp_path))
+    here, there = (
+        cdk.Stack(app, name, env=cdk.Environment(account="111122223333", region=region))
+        for name, region in (("Here", "us-east-1"), ("There", "eu-west-1"))
+    )
+    scaler = ThrottleAwareScaler(here, "Scaler", sees_tags=True, regions=["ap-south-1"])
+    units = Capacity.autoscaled(min=3, max=30)
+    for stack in (here, there):
+        scaler.manage(HighWaterTable(stack, "Jobs", table_name="jobs", partition_key=key(), read=units, write=units))
+    assert _violations(_report(app)) <= LEFT_TO_USERS
 
 
 def test_every_acknowledged_rule_stands_on_the_page() -> None:

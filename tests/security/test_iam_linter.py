@@ -1,0 +1,147 @@
+"""Every role of the library under an independent linter of IAM policies, which knows what each action supports."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk.assertions import Template
+
+from cdk_highwater import (
+    Capacity,
+    HighWaterMark,
+    HighWaterTable,
+    PreWarmStrategy,
+    ThrottleAwareScaler,
+    manage_capacity,
+)
+from tests.constructs.template_view import key
+
+with warnings.catch_warnings():
+    # it asks for a part of setuptools that has had its day
+    warnings.simplefilter("ignore")
+    import parliament
+
+_PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "111122223333"}
+_HERE = "us-east-1:111122223333"
+_ARNS = {
+    "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{_HERE}:table/jobs",
+    "AWS::DynamoDB::GlobalTable": f"arn:aws:dynamodb:{_HERE}:table/world",
+    "AWS::Lambda::Function": f"arn:aws:lambda:{_HERE}:function:scaler",
+    "AWS::Logs::LogGroup": f"arn:aws:logs:{_HERE}:log-group:scaler:*",
+    "AWS::SQS::Queue": f"arn:aws:sqs:{_HERE}:letters",
+}
+# what knows no resources, by the Service Authorization Reference (read 2026-11)
+_WITHOUT_RESOURCES = {
+    "application-autoscaling:DescribeScalableTargets",
+    "cloudwatch:GetMetricData",
+    "tag:GetResources",
+}
+
+
+@lru_cache
+def _policies() -> dict[str, dict[str, Any]]:
+    """The policy documents of a stack that has everything, by logical id."""
+    stack = cdk.Stack(cdk.App(), "Shop", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    units = Capacity.autoscaled(min=3, max=30)
+    table = HighWaterTable(
+        stack,
+        "Jobs",
+        partition_key=key(),
+        read=units,
+        write=units,
+        high_water_mark=HighWaterMark.units(read=900, write=800),
+        pre_warm_strategy=PreWarmStrategy.PROVISION_AND_LOWER,
+    )
+    world = dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=key(),
+        replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")],
+        billing=dynamodb.Billing.provisioned(
+            read_capacity=dynamodb.Capacity.autoscaled(max_capacity=11),
+            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
+        ),
+    )
+    scaler = ThrottleAwareScaler(stack, "Scaler", sees_tags=True, regions=["ap-south-1"])
+    scaler.manage(table)
+    scaler.manage(manage_capacity(world, read=units, write=units))
+    resources: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
+    return {
+        name: _resolved(resource["Properties"]["PolicyDocument"], resources)
+        for name, resource in resources.items()
+        if resource["Type"] == "AWS::IAM::Policy"
+    }
+
+
+def _resolved(value: Any, resources: dict[str, Any]) -> Any:
+    """*value* with an ARN or a name in the place of each reference."""
+    if isinstance(value, list):
+        return [_resolved(item, resources) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "Ref" in value:
+        return _PSEUDO.get(value["Ref"], "jobs")
+    if "Fn::GetAtt" in value:
+        return _ARNS[resources[value["Fn::GetAtt"][0]]["Type"]]
+    if "Fn::Join" in value:
+        return value["Fn::Join"][0].join(_resolved(part, resources) for part in value["Fn::Join"][1])
+    return {name: _resolved(item, resources) for name, item in value.items()}
+
+
+def _issues(document: dict[str, Any]) -> list[str]:
+    found = parliament.analyze_policy_string(json.dumps(document), include_community_auditors=True).findings
+    return [f"{finding.issue}: {finding.detail or ''}".strip() for finding in found]
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def test_there_are_roles_of_the_deployment_the_scaler_and_its_schedule() -> None:
+    assert len(_policies()) == 5, "the deployment's own and to go on, the scaler's own and to hand on, the schedule's"
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_linter_finds_nothing(number: int) -> None:
+    name, document = sorted(_policies().items())[number]
+    assert _issues(document) == [], name
+
+
+def test_star_stands_only_where_an_action_knows_no_resources() -> None:
+    starred = {
+        action
+        for document in _policies().values()
+        for statement in document["Statement"]
+        if "*" in _listed(statement["Resource"])
+        for action in _listed(statement["Action"])
+    }
+    assert starred == _WITHOUT_RESOURCES
+    assert not any(
+        "*" in action
+        for document in _policies().values()
+        for statement in document["Statement"]
+        for action in _listed(statement["Action"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "issue"),
+    [
+        ({"Action": "dynamodb:UpdateTabel", "Resource": "*"}, "UNKNOWN_ACTION"),
+        ({"Action": "dynamodb:UpdateTable", "Resource": "arn:aws:s3:::bucket"}, "RESOURCE_MISMATCH"),
+        (
+            {"Action": "cloudwatch:GetMetricData", "Resource": f"arn:aws:cloudwatch:{_HERE}:alarm:x"},
+            "RESOURCE_MISMATCH",
+        ),
+        ({"Action": "dynamodb:UpdateTable", "Resource": "*"}, "RESOURCE_STAR"),
+    ],
+)
+def test_linter_would_find_what_is_wrong(statement: dict[str, Any], issue: str) -> None:
+    document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement}]}
+    assert any(found.startswith(issue) for found in _issues(document)), _issues(document)
