@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
 
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
@@ -125,5 +130,159 @@ def test_surge_moves_the_floor_a_hand_edit_and_a_deploy_are_healed_and_removal_l
     assert _floor(autoscaling) == 17
     cloudwatch = cloud.client("cloudwatch")
     assert cloudwatch.describe_alarms(AlarmNamePrefix="Highwater ")["MetricAlarms"] == []
+    for one in (autoscaling, cloudwatch):
+        one.close()
+
+
+OTHERS = """
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from cdk_highwater import Capacity, HighWaterMark, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
+
+app = cdk.App()
+stack = cdk.Stack(app, "Others")
+key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+
+
+def units(low: int, high: int) -> Capacity:
+    return Capacity.autoscaled(min=low, max=high, target_utilization_percent=90)
+
+
+def table(name: str, write: Capacity) -> HighWaterTable:
+    return HighWaterTable(
+        stack, name, table_name=name, partition_key=key, read=units(5, 50), write=write, deletion_protection=False,
+        removal_policy=cdk.RemovalPolicy.DESTROY, high_water_mark=HighWaterMark.none(),
+    )
+
+
+world = dynamodb.TableV2(
+    stack,
+    "World",
+    table_name="others-world",
+    partition_key=key,
+    removal_policy=cdk.RemovalPolicy.DESTROY,
+    billing=dynamodb.Billing.provisioned(
+        read_capacity=dynamodb.Capacity.fixed(5), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
+    ),
+)
+capacity = manage_capacity(
+    world,
+    read=units(7, 70),
+    write=units(int(app.node.get_context("min")), 900),
+    windows=[
+        Window.once(
+            "load",
+            start=app.node.get_context("opens"),
+            end=app.node.get_context("closes"),
+            timezone="UTC",
+            write_min=333,
+        )
+    ],
+    high_water_mark=HighWaterMark.none(),
+    scaler_holds_windows=True,
+)
+scaler = ThrottleAwareScaler(stack, "Scaler", sees_tags=True)
+for each in (table("others-hot", units(1_500, 4_000)), table("others-paused", units(12, 300)), capacity):
+    scaler.manage(each)
+app.synth()
+"""
+
+
+def _write_floor(autoscaling: Any, table: str) -> int:
+    found = autoscaling.describe_scalable_targets(
+        ServiceNamespace="dynamodb", ResourceIds=[f"table/{table}"], ScalableDimension=WRITE
+    )["ScalableTargets"]
+    return int(found[0]["MinCapacity"])
+
+
+def _make_tagged_table(cloud: LocalCloud) -> str:
+    """A table that no construct made, with a target of its own and the scaler's tags."""
+    dynamodb = cloud.client("dynamodb")
+    arn = dynamodb.create_table(
+        TableName="others-tagged",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        ProvisionedThroughput={"ReadCapacityUnits": 3, "WriteCapacityUnits": 4},
+    )["TableDescription"]["TableArn"]
+    tags = {"managed": "floor", "read-min": "7", "read-max": "900", "write-min": "21", "write-max": "500"}
+    dynamodb.tag_resource(
+        ResourceArn=arn, Tags=[{"Key": f"highwater:{name}", "Value": value} for name, value in tags.items()]
+    )
+    cloud.client("application-autoscaling").register_scalable_target(
+        ServiceNamespace="dynamodb",
+        ResourceId="table/others-tagged",
+        ScalableDimension=WRITE,
+        MinCapacity=4,
+        MaxCapacity=500,
+    )
+    return "others-tagged"
+
+
+def _hammer_one_key(cloud: LocalCloud) -> int:
+    """Write to one key far more than a partition takes, within capacity; how many writes were throttled."""
+    make: Any = boto3.client
+    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    dynamodb = make("dynamodb", **cloud.client_arguments(), config=once)
+    cloud.run_at(1)
+    throttled = 0
+    for _ in range(12):
+        try:
+            dynamodb.put_item(TableName="others-hot", Item={"pk": {"S": "hot"}, "x": {"S": "x" * 398_000}})
+        except dynamodb.exceptions.ProvisionedThroughputExceededException:
+            throttled += 1
+    dynamodb.close()
+    cloud.run_at(_SPEED)
+    return throttled
+
+
+def _highwater(cloud: LocalCloud, *arguments: str) -> None:
+    command = [str(Path(sys.executable).parent / "highwater"), *arguments]
+    subprocess.run(command, env=os.environ | cloud.environment(), check=True, capture_output=True)
+
+
+def _hot_key_alarm(cloudwatch: Any) -> str:
+    return next(
+        str(alarm["StateValue"])
+        for alarm in cloudwatch.describe_alarms()["MetricAlarms"]
+        if alarm.get("MetricName") == "HotKeys"
+    )
+
+
+def test_hot_key_pause_tags_and_windows_of_a_global_table(cli: CdkCli, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(OTHERS)
+    cloud = cli.cloud
+    autoscaling, cloudwatch = cloud.client("application-autoscaling"), cloud.client("cloudwatch")
+    tagged = _make_tagged_table(cloud)
+    opens = (cloud.status().now + 50 * MINUTE).replace(second=0, microsecond=0)
+    closes = opens + 60 * MINUTE
+    context = {"opens": f"{opens + 5 * MINUTE:%Y-%m-%dT%H:%M}", "closes": f"{closes:%Y-%m-%dT%H:%M}"}
+    cli.deploy(app, context | {"min": "20"})
+    assert (_write_floor(autoscaling, "others-world"), _write_floor(autoscaling, "others-hot")) == (20, 1_500)
+
+    # hands off one; it is looked at again in the end
+    _highwater(cloud, "pause", "others-paused")
+    autoscaling.register_scalable_target(
+        ServiceNamespace="dynamodb", ResourceId="table/others-paused", ScalableDimension=WRITE, MinCapacity=2
+    )
+    assert _until(cloud, lambda: _write_floor(autoscaling, tagged) == 21, 12), "a table found by its tag"
+    assert _hot_key_alarm(cloudwatch) != "ALARM"
+    assert _hammer_one_key(cloud) > 0
+    assert _until(cloud, lambda: _hot_key_alarm(cloudwatch) == "ALARM", 20), "a hot key alarms"
+    assert _write_floor(autoscaling, "others-hot") == 1_500, "and buys nothing"
+
+    # a window that only the scaler holds; a deploy in it, which CloudFormation leaves at the base floor
+    assert opens - cloud.status().now > 2 * MINUTE, "the machine is too slow for this test's times"
+    assert _write_floor(autoscaling, "others-world") == 20
+    cloud.advance(opens - cloud.status().now - MINUTE)
+    assert _until(cloud, lambda: _write_floor(autoscaling, "others-world") == 333, 4)
+    cli.deploy(app, context | {"min": "23"})
+    assert _until(cloud, lambda: _write_floor(autoscaling, "others-world") == 333, 3), "looked at after the deploy"
+    cloud.advance(closes - cloud.status().now - MINUTE)
+    assert _until(cloud, lambda: _write_floor(autoscaling, "others-world") == 23, 8)
+
+    assert _write_floor(autoscaling, "others-paused") == 2, "left alone all the time"
+    _highwater(cloud, "resume", "others-paused")
+    assert _until(cloud, lambda: _write_floor(autoscaling, "others-paused") == 12, 12)
     for one in (autoscaling, cloudwatch):
         one.close()

@@ -39,6 +39,7 @@ class LocalAws:
         from highwater_lab.local.autoscaling.service import AutoScaling
         from highwater_lab.local.capacity.data_plane import DataPlane
         from highwater_lab.local.clock import CloudClock, CloudTime
+        from highwater_lab.local.functions import Functions
         from highwater_lab.local.metrics import Metrics
         from highwater_lab.local.provisioners import Provisioners
         from highwater_lab.local.schedules import Schedules
@@ -61,6 +62,7 @@ class LocalAws:
         metrics.install()
         alarms.install()
         schedules.install()
+        Functions(self.clock.second).install()
         Provisioners(self._tables, self.autoscaling).install()
 
     def autoscaling(self) -> Any:

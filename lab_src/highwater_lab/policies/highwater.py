@@ -20,6 +20,7 @@ from highwater.core.scaler_schedule import (
     FULL_TICK_MINUTES,
     THROTTLE_MINUTES,
     alarm_threshold,
+    is_throttle_tick,
     may_have_throttled,
 )
 from highwater_lab.physics import Cause
@@ -65,7 +66,8 @@ class _Scaler:
         now = datetime.fromtimestamp(seen.now, UTC)
         throttled = [0] * len(consumed)
         self.metrics_requested += 1
-        if may_have_throttled(consumed, target.units, _instant(resource.last_increase), now):
+        is_its_turn = is_throttle_tick("", seen.now // 60)
+        if is_its_turn or may_have_throttled(consumed, target.units, _instant(resource.last_increase), now):
             # throttles; where there are some, requests and throttles by cause
             self.metrics_requested += 4 if any(target.throttled(THROTTLE_MINUTES)) else 1
             recent = target.throttled_by(Cause.PROVISIONED, min(minutes, THROTTLE_MINUTES))

@@ -9,7 +9,8 @@ from typing import Final
 # Every target's metrics are asked for once in so many minutes. CloudWatch charges by the metric asked for, not by the
 # datapoint: docs/cost.md has the arithmetic.
 FULL_TICK_MINUTES: Final = 5
-# Throttles are asked for where there may have been some in so many minutes
+# Throttles are asked for where there may have been some in so many minutes, and once in so many of every target: a hot
+# key throttles a table that has capacity to spare
 THROTTLE_MINUTES: Final = 30
 # Consumption that sets off a target's alarm, of the capacity that it has
 _ALARM_PERCENT: Final = 97
@@ -31,6 +32,11 @@ def may_have_throttled(
         return True
     near = alarm_threshold(capacity_units)
     return any(units is not None and units > near for units in consumed_units[-THROTTLE_MINUTES:])
+
+
+def is_throttle_tick(table: str, minute: int) -> bool:
+    """Whether throttles of all targets of a table are asked for in that minute since 1970, one of its full ticks."""
+    return (minute + sum(table.encode())) % THROTTLE_MINUTES == 0
 
 
 def is_full_tick(table: str, minute: int) -> bool:

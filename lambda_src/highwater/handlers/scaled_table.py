@@ -18,7 +18,7 @@ from highwater.core.direct import in_one_call, wanted_units
 from highwater.core.floors import Bounds, bounds_at
 from highwater.core.observations import Observation
 from highwater.core.plan import Target
-from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold, may_have_throttled
+from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold, is_throttle_tick, may_have_throttled
 from highwater.core.scaler_settings import Mode, ScalerSettings
 from highwater.core.target_names import TargetName
 
@@ -168,10 +168,12 @@ class ScaledTable:
         """What is seen of the targets. Throttles cost more metrics: asked for only where there may have been some."""
         world = self.world
         seen = {name: world.observations[name] for name in names}
+        is_everyones_turn = is_throttle_tick(self.stored.table, int(world.now.timestamp()) // 60)
         throttling = {
             name: observation
             for name, observation in seen.items()
-            if may_have_throttled(
+            if is_everyones_turn
+            or may_have_throttled(
                 observation.consumed_units,
                 self.live.capacities[name.index].of(name.dimension),
                 self.live.increased.get(name.index),

@@ -1,0 +1,53 @@
+"""The metrics that Lambda functions print.
+
+MiniStack counts a function's runs and keeps what it prints as its log. AWS also takes lines in CloudWatch's embedded
+metric format for metrics ("Embedded metric format specification", Amazon CloudWatch User Guide, read 2026-11). Their
+times here are this cloud's, whatever clock the function went by.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ministack.services import cloudwatch, lambda_svc
+
+Document = dict[str, Any]
+
+
+class Functions:
+    """The functions of every account and region; *second* tells the cloud's time in seconds since 1970."""
+
+    def __init__(self, second: Callable[[], int]) -> None:
+        self._second = second
+        self._emit = lambda_svc._emit_lambda_logs
+
+    def install(self) -> None:
+        """Stand in front of MiniStack's writing of logs, which it looks up at each run."""
+        lambda_svc._emit_lambda_logs = self._after_run
+
+    def _after_run(self, func: Document, request_id: str, log_text: str, *more: Any, **named: Any) -> None:
+        self._emit(func, request_id, log_text, *more, **named)
+        for line in (log_text or "").splitlines():
+            for namespace, name, dimensions, values, unit in _printed(line):
+                cloudwatch._store_datum(namespace, name, dimensions, self._second(), unit, None, values, None, None)
+
+
+def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float], str]]:
+    """The metrics of a line in the embedded metric format; none of any other line."""
+    if '"_aws"' not in line:
+        return
+    try:
+        document = json.loads(line)
+        for directive in document["_aws"]["CloudWatchMetrics"]:
+            for names in directive["Dimensions"] or [[]]:
+                dimensions = {name: str(document[name]) for name in names}
+                for metric in directive["Metrics"]:
+                    value = document[metric["Name"]]
+                    values = [float(each) for each in (value if isinstance(value, list) else [value])]
+                    unit = metric.get("Unit", "None")
+                    yield directive["Namespace"], metric["Name"], dimensions, values, unit
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # AWS leaves such a line in the log and makes no metric of it
+        return

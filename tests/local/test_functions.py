@@ -1,0 +1,82 @@
+"""What CloudWatch knows of functions: their runs, their errors, and the metrics that they print."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from highwater_lab.local import LocalCloud
+
+pytestmark = pytest.mark.xdist_group("cloud-functions")
+ACCOUNT = "000000000000"
+HANDLER = """
+import json
+
+def handler(event, context):
+    directive = {
+        "Namespace": "Shop",
+        "Dimensions": [["stage"], ["stage", "table"]],
+        "Metrics": [{"Name": "Sold", "Unit": "Count"}, {"Name": "Waits", "Unit": "Seconds"}],
+    }
+    printed = {"_aws": {"Timestamp": 1, "CloudWatchMetrics": [directive]}, "stage": "prod", "table": "orders"}
+    print(json.dumps(printed | {"Sold": event["sold"], "Waits": [2.5, 4]}))
+    print('{"_aws": "no metrics"}')
+    print("plain text")
+    if event["sold"] > 40:
+        raise ValueError("too many")
+"""
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud() as made:
+        functions = made.client("lambda")
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("sells.py", HANDLER)
+        functions.create_function(
+            FunctionName="sells",
+            Runtime="python3.12",
+            Role=f"arn:aws:iam::{ACCOUNT}:role/sells",
+            Handler="sells.handler",
+            Code={"ZipFile": packed.getvalue()},
+        )
+        # the clock of the cloud is far from the machine's
+        made.advance(timedelta(days=3))
+        for sold in (7, 41):
+            functions.invoke(FunctionName="sells", Payload=json.dumps({"sold": sold}).encode())
+        functions.close()
+        yield made
+
+
+def _sum(cloud: LocalCloud, namespace: str, name: str, statistic: str = "Sum", **dimensions: str) -> float:
+    now = cloud.status().now
+    points: Any = cloud.client("cloudwatch").get_metric_statistics(
+        Namespace=namespace,
+        MetricName=name,
+        Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
+        StartTime=now - timedelta(minutes=9),
+        EndTime=now + timedelta(minutes=1),
+        Period=600,
+        Statistics=[statistic],
+    )["Datapoints"]
+    return float(sum(point[statistic] for point in points))
+
+
+def test_runs_and_errors_are_counted_by_the_clouds_clock(cloud: LocalCloud) -> None:
+    assert _sum(cloud, "AWS/Lambda", "Invocations", FunctionName="sells") == 2
+    assert _sum(cloud, "AWS/Lambda", "Errors", FunctionName="sells") == 1
+    assert _sum(cloud, "AWS/Lambda", "Duration", FunctionName="sells") > 0
+
+
+def test_printed_metrics_are_there_with_each_set_of_dimensions(cloud: LocalCloud) -> None:
+    assert _sum(cloud, "Shop", "Sold", stage="prod") == 48
+    assert _sum(cloud, "Shop", "Sold", stage="prod", table="orders") == 48
+    assert _sum(cloud, "Shop", "Waits", stage="prod") == 13
+    assert _sum(cloud, "Shop", "Waits", "SampleCount", stage="prod") == 4
