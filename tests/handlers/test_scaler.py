@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from highwater.core import Dimension, Plan, Window
-from highwater.core.scaler_schedule import is_full_tick
+from highwater.core.scaler_schedule import is_daily_tick, is_full_tick
 from highwater.core.target_names import TargetName
 from highwater.handlers import scaler
 from highwater.handlers.plan_cache import PlanCache
@@ -287,3 +288,23 @@ def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage, monkeyp
     assert stage.bounds(tagged, index="by-day") == (21, 500)
     assert (stage.bounds(plain), stage.bounds(wrong)) == ((2, 400), (2, 400))
     assert answer["counts"]["UnreadablePlans"] == 1
+
+
+def test_table_that_idles_and_bursts_is_told_once_a_day(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    bursting = stage.table()
+    tomorrow = stage.now() + timedelta(days=1)
+    minutes = (tomorrow + n * MINUTE for n in range(1_440))
+    daily = next(at for at in minutes if is_daily_tick(bursting, int(at.timestamp()) // 60)).replace(second=5)
+    # an hour before it a burst; the other hours have nothing
+    stage.cloud.advance(daily - stage.now() - 60 * MINUTE)
+    stage.write(bursting, 30)
+    stage.cloud.advance(daily - stage.now() - MINUTE)
+    assert "CheaperOnDemand" not in stage.run(bursting)["counts"]
+    stage.cloud.advance(MINUTE)
+    notes: list[str] = []
+    monkeypatch.setattr(scaler.logger, "warning", notes.append)
+    assert stage.run(bursting)["counts"]["CheaperOnDemand"] == 1
+    assert notes == [
+        f"{bursting}: idles and bursts: on demand its last day would have cost 4 % of the least that provisioned "
+        "capacity could: use on-demand, or see what highwater recommend says"
+    ]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from highwater.core.demand import MINUTES_PER_DAY
+
 # Every target's metrics are asked for once in so many minutes. CloudWatch charges by the metric asked for, not by the
 # datapoint: docs/cost.md has the arithmetic.
 FULL_TICK_MINUTES: Final = 5
@@ -37,6 +39,11 @@ def may_have_throttled(
 def is_throttle_tick(table: str, minute: int) -> bool:
     """Whether throttles of all targets of a table are asked for in that minute since 1970, one of its full ticks."""
     return (minute + sum(table.encode())) % THROTTLE_MINUTES == 0
+
+
+def is_daily_tick(table: str, minute: int) -> bool:
+    """Whether a table's last day is looked at in that minute since 1970, one of its full ticks."""
+    return (minute + sum(table.encode())) % MINUTES_PER_DAY == 0
 
 
 def is_full_tick(table: str, minute: int) -> bool:

@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from highwater.aws import alarms, autoscaling, metrics, tables
 from highwater.aws.alarms import SeenAlarm
 from highwater.aws.plans import StoredPlan
+from highwater.core.demand import MINUTES_PER_DAY
 from highwater.core.floors import has_changed
 from highwater.core.observations import Observation
 from highwater.core.plan import Target
-from highwater.core.scaler_schedule import is_full_tick
+from highwater.core.scaler_schedule import is_daily_tick, is_full_tick
 from highwater.core.scaler_settings import Mode, ScalerSettings
 from highwater.core.target_names import TargetName
 from highwater.handlers.scaled_table import Clients, Outcome, ScaledTable, World
@@ -21,6 +22,7 @@ from highwater.handlers.scaler_event import TICK, ScalerEvent
 
 _THREADS = 8
 _MINUTE = timedelta(minutes=1)
+_LATE_MINUTES = 5
 _SETTINGS = {mode: ScalerSettings.of(mode) for mode in Mode}
 
 
@@ -97,12 +99,15 @@ class ScaledRegion:
     ) -> dict[TargetName, Observation]:
         """Minutes of every target that is due; none at all where CloudWatch does not answer."""
         found: dict[TargetName, Observation] = {}
-        for mode, settings in _SETTINGS.items():
-            wanted = [name for name in due if names[name][0].mode is mode]
-            if not wanted:
-                continue
+        by_minutes: dict[int, list[TargetName]] = {}
+        for name in due:
+            minutes = _SETTINGS[names[name][0].mode].history // _MINUTE
+            if is_daily_tick(name.table, int(now.timestamp()) // 60):
+                # CloudWatch charges by the metric, however long the past; what is late yet is not of the day
+                minutes = max(minutes, MINUTES_PER_DAY + _LATE_MINUTES)
+            by_minutes.setdefault(minutes, []).append(name)
+        for minutes, wanted in by_minutes.items():
             try:
-                minutes = settings.history // _MINUTE
                 found |= metrics.see_consumed(self.clients.cloudwatch, wanted, minutes, now)
             except Exception as error:
                 # without metrics floors may rise to their plan and never fall

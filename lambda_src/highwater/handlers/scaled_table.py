@@ -17,8 +17,15 @@ from highwater.core.decisions import Decision, LimitCode
 from highwater.core.direct import in_one_call, wanted_units
 from highwater.core.floors import Bounds, bounds_at
 from highwater.core.observations import Observation
+from highwater.core.on_demand import on_demand_percent
 from highwater.core.plan import Target
-from highwater.core.scaler_schedule import THROTTLE_MINUTES, alarm_threshold, is_throttle_tick, may_have_throttled
+from highwater.core.scaler_schedule import (
+    THROTTLE_MINUTES,
+    alarm_threshold,
+    is_daily_tick,
+    is_throttle_tick,
+    may_have_throttled,
+)
 from highwater.core.scaler_settings import Mode, ScalerSettings
 from highwater.core.target_names import TargetName
 
@@ -27,6 +34,10 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ssm import SSMClient
+
+
+# What is found is the least that provisioned capacity costs: under it on-demand is cheaper whatever else
+_SURELY_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,7 @@ class ScaledTable:
         by_index: dict[str | None, list[Decision]] = {}
         due = self._due()
         seen = self._with_throttles(list(due))
+        self._compare_with_on_demand()
         for name, (target, current) in due.items():
             by_index.setdefault(target.index, []).append(self._decide(target, current, seen[name]))
         for index, decided in by_index.items():
@@ -119,6 +131,26 @@ class ScaledTable:
                 self._tell(decision)
                 self._arm(decision)
         return self.outcome
+
+    def _compare_with_on_demand(self) -> None:
+        """Once a day, whether on-demand would have cost less: provisioned capacity does not serve bursts well."""
+        world = self.world
+        if not is_daily_tick(self.stored.table, int(world.now.timestamp()) // 60):
+            return
+        days = []
+        for target in self.stored.plan.targets():
+            seen = world.observations.get(TargetName(self.stored.table, target.index, target.dimension))
+            if seen is None:
+                # a dimension that is not scaled: the table is not known whole
+                return
+            days.append((target.dimension, seen.consumed_units[: len(seen.consumed_units) - seen.late_minutes]))
+        percent = on_demand_percent(days)
+        if percent is not None and percent < _SURELY_PERCENT:
+            self.outcome.count("CheaperOnDemand")
+            self.outcome.notes.append(
+                f"{self.stored.label}: idles and bursts: on demand its last day would have cost {percent} % of the "
+                "least that provisioned capacity could: use on-demand, or see what highwater recommend says"
+            )
 
     def _due(self) -> dict[TargetName, tuple[Target, int]]:
         """The targets to decide for, each with the value that is there; what is left alone is noted."""
