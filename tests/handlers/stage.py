@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 
 from highwater.core import Capacity, Dimension, Plan
-from highwater.core.target_names import TargetName, plan_parameter
+from highwater.core.target_names import ALARM_PREFIX, TargetName, plan_parameter
 from highwater.handlers import scaler
 from highwater_lab.local import LocalCloud
 
@@ -150,8 +150,16 @@ class Stage:
         event = {"highwater": "tables", "tables": list(tables), "time": self.now().isoformat()} | more
         return scaler.handler(event, context or Context())
 
+    def forget_alarms(self) -> None:
+        """Delete the alarms, which are judged in every minute that the clock is moved ahead."""
+        cloudwatch = self.client("cloudwatch")
+        found = cloudwatch.describe_alarms(AlarmNamePrefix=ALARM_PREFIX)["MetricAlarms"]
+        if found:
+            cloudwatch.delete_alarms(AlarmNames=[alarm["AlarmName"] for alarm in found])
+
     def forget(self) -> None:
         """Delete what was made, and close the clients."""
+        self.forget_alarms()
         autoscaling = self.client("application-autoscaling")
         for target in autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]:
             named = {key: target[key] for key in ("ServiceNamespace", "ResourceId", "ScalableDimension")}

@@ -22,6 +22,8 @@ from highwater.handlers.scaler_event import TICK, ScalerEvent
 
 _THREADS = 8
 _MINUTE = timedelta(minutes=1)
+# a run takes minutes at most, and one that is handed on some more
+_OLD = timedelta(minutes=10)
 _LATE_MINUTES = 5
 _SETTINGS = {mode: ScalerSettings.of(mode) for mode in Mode}
 
@@ -46,7 +48,7 @@ class ScaledRegion:
         if not due:
             return 0
         seen_targets = autoscaling.see_targets(self.clients.autoscaling, due)
-        now = self.event.now or seen_targets.at
+        now = self._time_of_event(seen_targets.at)
         observations = self._observe(due, names, now)
         world = World(now, frozenset(due), seen_targets, seen_alarms, observations)
         due_tables = {name.table for name in due}
@@ -62,6 +64,17 @@ class ScaledRegion:
                 else:
                     self.outcome.add(done.result())
         return len(due)
+
+    def _time_of_event(self, service: datetime) -> datetime:
+        """The event's time; the *service*'s own where the event has none or was long on its way: plans are of today."""
+        now = self.event.now
+        if now is None or abs(now - service) <= _OLD:
+            return now or service
+        text = (
+            f"the event is of {now:%Y-%m-%d %H:%M:%S} UTC, and AWS says {service:%Y-%m-%d %H:%M:%S}: the latter counts"
+        )
+        self.outcome.notes.append(text)
+        return service
 
     def _with_live_indexes(self, stored: StoredPlan) -> StoredPlan:
         """A plan told by tags, with the indexes that its table has; it fails later, alone, where the table does not."""

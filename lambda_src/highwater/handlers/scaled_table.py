@@ -230,9 +230,22 @@ class ScaledTable:
                 if (target.index, target.dimension) == (decision.index, decision.dimension)
             )
             wanted = Bounds(decision.granted, bounds_at(target, self.world.now).max)
-            if wanted != self.world.targets.of(name) and not self.dry_run:
-                tables.translating(partial(autoscaling.set_bounds, self.clients.autoscaling, name, wanted))
-                self.outcome.count("FloorsSet")
+            seen = self.world.targets.of(name)
+            if wanted == seen or self.dry_run or self._was_overtaken(name, seen, wanted):
+                continue
+            tables.translating(partial(autoscaling.set_bounds, self.clients.autoscaling, name, wanted))
+            self.outcome.count("FloorsSet")
+
+    def _was_overtaken(self, name: TargetName, seen: Bounds | None, wanted: Bounds) -> bool:
+        """Whether another run set a higher floor since this one looked: two at once must not leave the lower."""
+        live = autoscaling.see_targets(self.clients.autoscaling, [name]).of(name)
+        if live is None or live == seen or live.min <= wanted.min:
+            return False
+        where = f"{name.resource_id} {name.dimension}"
+        self.outcome.notes.append(
+            f"{self.stored.label}: left the floor of {where} at {live.min:,}, which another run set meanwhile"
+        )
+        return True
 
     def _apply_direct(self, index: str | None, decisions: Sequence[Decision]) -> None:
         wanted = wanted_units(decisions)
