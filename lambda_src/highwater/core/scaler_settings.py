@@ -43,7 +43,7 @@ class ScalerSettings:
     cautious_target_percent: int = 65
     cautious_hold: timedelta = timedelta(minutes=3)
     jump_percent: int = 160
-    jump_level_percent: int = 50
+    jump_level_percent: int = 100
     jump_history: timedelta = timedelta(hours=8)
     most_jumps: int = 4
     forecast_target_percent: int | None = None
