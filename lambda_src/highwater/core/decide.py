@@ -104,9 +104,9 @@ def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple
     """The units that demand asks for, the most that they may be, and where they come from."""
     demand = demand_by_minute(seen, settings.retry_percent)
     wanted, most, reason = _held(demand, seen, settings.hold, settings.target_percent, settings.step_percent)
-    # minutes whose datapoints are still to come are no quiet ones
-    known = seen.consumed_units[: len(seen.consumed_units) - seen.late_minutes]
-    jumps = count_jumps(known, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent)
+    jumps = count_jumps(
+        seen.known_units, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent
+    )
     if 1 <= jumps <= settings.most_jumps:
         percent = settings.cautious_target_percent
         cautious, bound, why = _held(demand, seen, settings.cautious_hold, percent, settings.step_percent)
@@ -156,7 +156,7 @@ def _be_cautious(answer: _Answer, settings: ScalerSettings, seen: Observation, h
     if answer.units >= held:
         return
     hold = settings.hold // _MINUTE
-    window = seen.consumed_units[: len(seen.consumed_units) - seen.late_minutes][-hold:]
+    window = seen.known_units[-hold:]
     if seen.age(now) > settings.patience:
         answer.become(held, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
     elif seen.lacks_throttles:

@@ -59,6 +59,11 @@ class Observation:
                 return back
         return len(self.consumed_units)
 
+    @property
+    def known_units(self) -> Sequence[int | None]:
+        """Units consumed up to the newest minute that has a datapoint: those still to come are no quiet minutes."""
+        return self.consumed_units[: len(self.consumed_units) - self.late_minutes]
+
     def age(self, now: datetime) -> timedelta:
         """How long ago the newest minute that has a datapoint ended; not below zero."""
         if self.is_empty:

@@ -143,7 +143,7 @@ class ScaledTable:
             if seen is None:
                 # a dimension that is not scaled: the table is not known whole
                 return
-            days.append((target.dimension, seen.consumed_units[: len(seen.consumed_units) - seen.late_minutes]))
+            days.append((target.dimension, seen.known_units))
         percent = on_demand_percent(days)
         if percent is not None and percent < _SURELY_PERCENT:
             self.outcome.count("CheaperOnDemand")
