@@ -22,7 +22,7 @@ from cdk_highwater.rule_packs import (
 )
 from highwater.core import Mode
 from highwater.core.tagged_plans import MANAGED_TAG
-from highwater.core.target_names import PLANS_PATH
+from highwater.core.target_names import LOG_GROUPS_PREFIX, PLANS_PATH
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); what does not fit is handed on
 _TIMEOUT = cdk.Duration.minutes(3)
@@ -47,8 +47,14 @@ class ScalerFunction(Construct):
             enforce_ssl=True,
             retention_period=cdk.Duration.days(14),
         )
+        # a name that `highwater explain` finds the decisions by
+        own = cdk.Names.unique_resource_name(self, max_length=200, separator="-")
         self.log_group = logs.LogGroup(
-            self, "Logs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=cdk.RemovalPolicy.DESTROY
+            self,
+            "Logs",
+            log_group_name=f"{LOG_GROUPS_PREFIX}{own}",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         self.role = iam.Role(
             self,

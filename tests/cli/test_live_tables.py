@@ -77,6 +77,44 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
     assert stage.bounds(table) == (88, 400), "it changes nothing"
 
 
+def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: Run) -> None:
+    table = stage.table()
+    logs = stage.client("logs")
+    group = {"logGroupName": "/highwater/scaler/Shop-Scaler", "logStreamName": "one"}
+    logs.create_log_group(logGroupName=group["logGroupName"])
+    logs.create_log_stream(**group)
+    at = int(stage.now().timestamp() * 1000) - 3_600_000
+
+    def told(name: str, target: str, current: int, granted: int) -> str:
+        decision = {"table": name, "target": target, "current": current, "granted": granted, "reason": "peak of 40"}
+        return json.dumps({"level": "INFO", "message": "decision", "decision": decision})
+
+    messages = [
+        "START RequestId: 1",
+        told(table, "table write", 11, 12),
+        told("others", "table write", 13, 14),
+        told(table, "table write", 15, 16),
+        '{"message": "decision"}',
+        told(table, "table write", 17, 17),
+        told(table, "table write", 17, 1_900),
+        told(table, "table read", 21, 22),
+    ]
+    logs.put_log_events(
+        **group, logEvents=[{"timestamp": at + 1000 * n, "message": text} for n, text in enumerate(messages)]
+    )
+    lines = _lines(highwater("explain", table).stdout)
+    decided = [line.split(" UTC: ")[1] for line in lines if line.startswith("  decided at ")]
+    assert decided == [
+        "21 to 22, peak of 40",
+        "15 to 16, peak of 40",
+        "left at 17, peak of 40",
+        "17 to 1,900, peak of 40",
+    ]
+    document = json.loads(highwater("explain", table, "--json").stdout)
+    assert [each["granted"] for each in document[1]["last_decisions"]] == [16, 17, 1_900]
+    logs.delete_log_group(logGroupName=group["logGroupName"])
+
+
 def test_explain_names_the_windows_that_are_open_and_no_others_of_the_same_floor(stage: Stage, highwater: Run) -> None:
     begun = stage.now() - 20 * MINUTE
     windows = tuple(

@@ -152,7 +152,10 @@ def test_function_queue_and_logs_are_bounded_and_encrypted() -> None:
     assert function["Environment"]["Variables"]["HIGHWATER_DRY_RUN"] == "false"
     queue = view.properties_of("AWS::SQS::Queue")
     assert (queue["SqsManagedSseEnabled"], queue["MessageRetentionPeriod"]) == (True, 14 * 86_400)
-    assert all(group["Properties"]["RetentionInDays"] == 90 for group in view.of_type("AWS::Logs::LogGroup"))
+    groups = [group["Properties"] for group in view.of_type("AWS::Logs::LogGroup")]
+    assert all(group["RetentionInDays"] == 90 for group in groups)
+    names = [group["LogGroupName"] for group in groups if "LogGroupName" in group]
+    assert names == ["/highwater/scaler/Shop-Scaler-Function"], "highwater explain finds decisions by it"
 
 
 def test_plan_is_stored_for_the_function() -> None:

@@ -28,7 +28,8 @@ _EVERY_SECONDS = 10
 @_WATCH
 @_JSON
 def explain(table: str, watch: bool, as_json: bool) -> None:
-    """Say why the capacity of TABLE is what it is now: plan, open windows, relief, decreases used, what comes next.
+    """Say why the capacity of TABLE is what it is now: plan, open windows, relief, last decisions, decreases used, what
+    comes next.
 
     Reads what a ThrottleAwareScaler reads and decides as it would, but changes nothing.
     """
@@ -140,6 +141,14 @@ def _lines(situation: Situation) -> list[str]:
         )
         if decision.has_hot_key:
             lines.append("a single key throttles: no capacity helps, spread the key or cache it")
+    lines.extend(
+        f"decided at {told.at:%Y-%m-%d %H:%M:%S} UTC: {told.current:,} to {told.granted:,}, {told.reason}"
+        if told.granted != told.current
+        else f"decided at {told.at:%Y-%m-%d %H:%M:%S} UTC: left at {told.current:,}, {told.reason}"
+        for told in situation.last_decisions
+    )
+    if situation.log_refused is not None:
+        lines.append(f"its last decisions could not be read from CloudWatch Logs: {situation.log_refused}")
     left = max(0, FREE_DECREASES_PER_DAY - situation.decreases_used)
     lines.append(f"decreases today: {situation.decreases_used}, {left} left at any time, then one an hour")
     lines.append(f"next change by the plan: {_next(situation) or 'none within eight days'}")

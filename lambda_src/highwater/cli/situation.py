@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from highwater.aws import autoscaling, metrics, plans, tables
+from botocore.exceptions import ClientError
+
+from highwater.aws import autoscaling, decisions, metrics, plans, tables
+from highwater.aws.decisions import ToldDecision, see_decisions
 from highwater.aws.plans import StoredPlan
 from highwater.core import Bounds, Decision, Target, TargetState, bounds_at, decide, timeline
 from highwater.core.scaler_schedule import THROTTLE_MINUTES
@@ -36,6 +39,8 @@ class Situation:
         next_change: When the plan next asks for other bounds within eight days, and for which.
         open_windows: Names of the windows that are open now.
         decision: What the scaler would decide, `None` where it would not look.
+        last_decisions: What it decided lately, as its log has it, the newest last.
+        log_refused: Why its log could not be read, `None` where it could.
     """
 
     table: str
@@ -50,6 +55,8 @@ class Situation:
     next_change: tuple[datetime, Bounds] | None
     open_windows: tuple[str, ...]
     decision: Decision | None
+    last_decisions: tuple[ToldDecision, ...] = ()
+    log_refused: str | None = None
 
     @property
     def relief(self) -> int:
@@ -83,6 +90,10 @@ class Situation:
                 "limits": [{"code": str(limit.code), "sentence": limit.sentence} for limit in self.decision.limits],
                 "hot_key": self.decision.has_hot_key,
             },
+            "last_decisions": [
+                {"at": told.at.isoformat(), "current": told.current, "granted": told.granted, "reason": told.reason}
+                for told in self.last_decisions
+            ],
         }
 
 
@@ -94,7 +105,7 @@ def find_plans(table: str | None) -> tuple[list[StoredPlan], tuple[str, ...]]:
 
 
 def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
-    """The situation of every autoscaled target of a plan; *decides* asks for its metrics, which CloudWatch charges.
+    """The situation of every autoscaled target of a plan; *decides* asks for metrics and logs too.
 
     Raises:
         TableNotFoundError: The table is gone.
@@ -106,6 +117,7 @@ def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
     }
     live = tables.see_table(tables.client(stored.region), stored.table)
     seen = autoscaling.see_targets(autoscaling.client(stored.region), targets)
+    told, log_refused = _told(stored.label, seen.at) if decides else ({}, None)
     for name, target in targets.items():
         if target.index not in live.capacities:
             continue
@@ -125,7 +137,17 @@ def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
             next_change=changes[1] if len(changes) > 1 else None,
             open_windows=tuple(each.window.name for each in target.windows if is_open(each.window, seen.at)),
             decision=_decision(stored, target, name, planned, seen, live, provisioned) if decides else None,
+            last_decisions=told.get(target.label, ()),
+            log_refused=log_refused,
         )
+
+
+def _told(label: str, now: datetime) -> tuple[dict[str, tuple[ToldDecision, ...]], str | None]:
+    """The last decisions; who may not read the log still learns all else."""
+    try:
+        return see_decisions(decisions.client(), label, now), None
+    except ClientError as refused:
+        return {}, refused.response["Error"]["Code"]
 
 
 def _decision(

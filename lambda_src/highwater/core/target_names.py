@@ -13,6 +13,10 @@ ALARM_PREFIX: Final = "Highwater "
 PLANS_PATH: Final = "/highwater/plans/"
 
 
+# What names of the scalers' log groups begin with
+LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
+
+
 @dataclass(frozen=True, slots=True)
 class TargetName:
     """How Application Auto Scaling names a target of DynamoDB."""
