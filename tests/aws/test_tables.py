@@ -138,7 +138,19 @@ def test_see_table_when_it_stands_tells_capacities_marks_and_decreases_by_index(
         is_active=True,
         capacities={None: HOME, "by_status": Units(3, 4)},
         marks={None: HOME, "by_status": Units(60, 80)},
+        increased={None: None, "by_status": None},
     )
+
+
+def test_see_table_tells_when_each_was_raised_last(bench: Bench) -> None:
+    name = bench.make_table(HOME, by_status=(4, 5))
+    tables.set_capacity(bench.dynamodb, name, "by_status", Units(6, 7))
+    raised = bench.cloud.status().now
+    seen = tables.see_table(bench.wire.client, name)
+    assert seen.increased[None] is None
+    at = seen.increased["by_status"]
+    assert at is not None
+    assert abs(at - raised) < timedelta(seconds=5)
 
 
 def test_see_table_when_on_demand_has_no_capacity_and_the_default_mark(bench: Bench) -> None:
