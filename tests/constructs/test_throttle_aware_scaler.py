@@ -155,7 +155,8 @@ def test_function_queue_and_logs_are_bounded_and_encrypted() -> None:
     groups = [group["Properties"] for group in view.of_type("AWS::Logs::LogGroup")]
     assert all(group["RetentionInDays"] == 90 for group in groups)
     names = [group["LogGroupName"] for group in groups if "LogGroupName" in group]
-    assert names == ["/highwater/scaler/Shop-Scaler-Function"], "highwater explain finds decisions by it"
+    assert len(names) == 1
+    assert names[0].startswith("/highwater/scaler/Shop-Scaler-Function-"), "highwater explain finds decisions by it"
 
 
 def test_plan_is_stored_for_the_function() -> None:
