@@ -217,7 +217,8 @@ class ScaledTable:
         try:
             return seen | metrics.with_throttles(self.clients.cloudwatch, throttling, THROTTLE_MINUTES, world.now)
         except Exception as error:
-            self.outcome.notes.append(f"{self.stored.label}: no throttles known: {error}")
+            of = ", ".join(f"{name.resource_id} {name.dimension}" for name in throttling)
+            self.outcome.notes.append(f"{self.stored.label}: no throttles known of {of}: {error}")
             self.outcome.count("MetricsMissing", len(throttling))
             return seen | {name: replace(seen[name], lacks_throttles=True) for name in throttling}
 
