@@ -111,10 +111,12 @@ def test_no_fault_raises_a_floor_above_its_ceiling_or_lowers_one_without_data(
     # the faults are over
     run.outcome = Outcome()
     assert run.run().failed == {}
-    assert {(name.table, name.dimension): bounds for name, bounds in _floors(stage, tables).items()} == {
+    right = {(name.table, name.dimension): bounds for name, bounds in _floors(stage, tables).items()}
+    # while the minutes after the surge have not come, 65 % of its peak; in a longer test all of it
+    assert right.pop((tables[0], Dimension.WRITE)) in ((76, _CEILING), (49, _CEILING))
+    assert right == {
         **{(table, Dimension.READ): (7, 900) for table in tables},
         **{(table, Dimension.WRITE): (_BASELINE, _CEILING) for table in tables[1:]},
-        (tables[0], Dimension.WRITE): (76, _CEILING),
     }
 
 
