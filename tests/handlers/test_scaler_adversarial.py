@@ -298,6 +298,43 @@ def test_run_that_is_overtaken_leaves_the_higher_floor(stage: Stage, monkeypatch
     assert notes == [f"{table}: left the floor of table/{table} write at 250, which another run set meanwhile"]
 
 
+def test_run_that_waited_does_not_lower_what_a_later_one_raised(stage: Stage) -> None:
+    table = stage.table()
+    stage.cloud.advance(40 * MINUTE)
+    stage.write(table, 30)
+    stage.cloud.advance(4 * MINUTE)
+    stage.run(table)
+    assert stage.bounds(table) == (76, 400)
+    # its event is of before the surge's first datapoint
+    stage.run(table, time=(stage.now() - 4 * MINUTE).isoformat())
+    assert stage.bounds(table) == (76, 400)
+
+
+def test_capacity_that_was_raised_since_a_run_looked_stays(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = stage.table(mode="direct", units=(7, 90))
+    late = stage.now().replace(minute=52, second=0, microsecond=0) + 60 * MINUTE
+    stage.cloud.advance(late - stage.now())
+    see = tables.see_table
+
+    def see_after_another_run_acts(client: Any, table: str) -> Any:
+        stage.cloud.advance(timedelta(seconds=3))
+        stage.client("dynamodb").update_table(
+            TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 250}
+        )
+        return see(client, table)
+
+    monkeypatch.setattr(tables, "see_table", see_after_another_run_acts)
+    notes: list[str] = []
+    monkeypatch.setattr(scaler.logger, "warning", notes.append)
+    stage.run(table)
+    assert stage.capacity(table) == (7, 250)
+    assert notes == [f"{table}: left as it is, as it was raised meanwhile"]
+    monkeypatch.setattr(tables, "see_table", see)
+    stage.cloud.advance(timedelta(seconds=3))
+    stage.run(table)
+    assert stage.capacity(table) == (7, 12)
+
+
 def test_two_runs_at_once_leave_what_the_later_would(stage: Stage) -> None:
     table = stage.table()
     stage.cloud.advance(40 * MINUTE)

@@ -48,9 +48,11 @@ class ScaledRegion:
         if not due:
             return 0
         seen_targets = autoscaling.see_targets(self.clients.autoscaling, due)
-        now = self._time_of_event(seen_targets.at)
-        observations = self._observe(due, names, now)
-        world = World(now, frozenset(due), seen_targets, seen_alarms, observations)
+        turn = self._time_of_event(seen_targets.at)
+        # a run that waited lowers nothing on what it would have seen then
+        now = max(turn, seen_targets.at)
+        observations = self._observe(due, names, turn, now)
+        world = World(now, turn, frozenset(due), seen_targets, seen_alarms, observations)
         due_tables = {name.table for name in due}
         by_label = {plan.label: plan for plan in chosen if plan.table in due_tables}
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -108,14 +110,18 @@ class ScaledRegion:
         return self._is_full_tick(name.table)
 
     def _observe(
-        self, due: Iterable[TargetName], names: dict[TargetName, tuple[StoredPlan, Target]], now: datetime
+        self,
+        due: Iterable[TargetName],
+        names: dict[TargetName, tuple[StoredPlan, Target]],
+        turn: datetime,
+        now: datetime,
     ) -> dict[TargetName, Observation]:
         """Minutes of every target that is due; none at all where CloudWatch does not answer."""
         found: dict[TargetName, Observation] = {}
         by_minutes: dict[int, list[TargetName]] = {}
         for name in due:
             minutes = _SETTINGS[names[name][0].mode].history // _MINUTE
-            if is_daily_tick(name.table, int(now.timestamp()) // 60):
+            if is_daily_tick(name.table, int(turn.timestamp()) // 60):
                 # CloudWatch charges by the metric, however long the past; what is late yet is not of the day
                 minutes = max(minutes, MINUTES_PER_DAY + _LATE_MINUTES)
             by_minutes.setdefault(minutes, []).append(name)
