@@ -37,7 +37,7 @@ class LoadError(HighwaterError, ValueError):
 
 @dataclass(slots=True)
 class LoadMinute:
-    """What was asked for and granted in one minute of the cloud's clock, in units."""
+    """What was asked for and granted in one minute of the cloud's clock, in units; the answer's minute counts."""
 
     asked: float = 0.0
     granted: float = 0.0
@@ -57,7 +57,7 @@ class LoadReport:
         throttled_requests: How many of them were throttled in the end.
         retries: How often the SDK sent one again.
         latencies_ms: Real milliseconds of each answered request.
-        most_behind_seconds: By how many cloud seconds the clients were late at worst.
+        most_behind_seconds: By how many cloud seconds the latest answer came after its request had been due.
     """
 
     begun: datetime
@@ -156,14 +156,17 @@ class Load:
         """Hand out requests as they fall due on the cloud's clock."""
         sent = dict.fromkeys(sizes, 0)
         length = self._traffic.minutes * 60
-        told = -1
+        told, before = -1, 0.0
         while True:
             at = min(length, (time.monotonic() - begun) * self._report.speed)
             for dimension, size in sizes.items():
                 due = int(self._asked_until(dimension, at) / size)
-                for _ in range(due - sent[dimension]):
-                    self._work.put((dimension, at))
+                new = due - sent[dimension]
+                for number in range(1, new + 1):
+                    # where this thread itself overslept, what it hands out late was due in between
+                    self._work.put((dimension, before + (at - before) * number / new))
                 sent[dimension] = due
+            before = at
             if self._tell is not None and int(at) // 60 > told:
                 told = int(at) // 60
                 self._tell(self._report, told)
@@ -213,8 +216,9 @@ class Load:
             report.retries += retries
             report.throttled_requests += granted < units
             report.latencies_ms.append((ended - started) * 1000)
-            report.most_behind_seconds = max(report.most_behind_seconds, (started - begun) * report.speed - due)
-            minute = report.minutes[dimension][min(int(due) // 60, self._traffic.minutes)]
+            answered = (ended - begun) * report.speed
+            report.most_behind_seconds = max(report.most_behind_seconds, answered - due)
+            minute = report.minutes[dimension][min(int(answered) // 60, self._traffic.minutes)]
             minute.asked += units
             minute.granted += granted
             minute.throttled += units - granted
