@@ -26,7 +26,7 @@ from highwater.core import (
 )
 from highwater.core.demand import count_jumps, demand_by_minute
 
-NOW = datetime(2027, 3, 4, 10, 20, 40, tzinfo=UTC)
+NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
 LATE = NOW.replace(minute=52)
 # of their own, whatever the defaults
 FLOOR = ScalerSettings(
@@ -82,6 +82,25 @@ def test_peak_counts_for_half_an_hour_and_no_longer() -> None:
     peak = [95 * 60]
     assert granted(400, steady(19, 60, [*peak, *[19 * 60] * 29])) == 100
     assert granted(400, steady(19, 60, [*peak, *[19 * 60] * 30])) == 26  # of cautious 75 %, after a jump
+
+
+@pytest.mark.parametrize(("minute", "minutes"), [(0, 30), (20, 30), (21, 31), (49, 59), (50, 30), (59, 30)])
+def test_peak_counts_through_an_hour_that_is_paid_for(minute: int, minutes: int) -> None:
+    now = NOW.replace(minute=minute)
+    just, no_more = (steady(19, 90, [95 * 60, *[19 * 60] * after], now=now) for after in (minutes - 1, minutes))
+    calm = replace(FLOOR, most_jumps=0)
+    decision = decide(calm, state(400), just, now=now)
+    assert (decision.granted, decision.reason) == (100, f"peak of 95 units/s in the last {minutes} minutes at 95 %")
+    assert decide(calm, state(400), no_more, now=now).granted == 20
+
+
+def test_caution_raises_nothing_late_in_an_hour() -> None:
+    after_a_jump = [*[100 * 60] * 60, *[200 * 60] * 4, *[100 * 60] * 31]
+    late, early = (seen(after_a_jump, now=now) for now in (LATE, NOW))
+    assert decide(FLOOR, state(106), late, now=LATE).granted == 106
+    assert decide(FLOOR, state(156, boosts=50), late, now=LATE).granted == 156
+    assert decide(FLOOR, state(400), late, now=LATE).granted == 134
+    assert decide(FLOOR, state(106), early, now=NOW).granted == 134
 
 
 def test_throttled_units_are_demand() -> None:
@@ -185,9 +204,9 @@ def test_capacity_above_its_ceiling_is_lowered_at_once_where_the_budget_allows()
 
 
 def test_yesterdays_next_minutes_are_provided_for() -> None:
-    # the minute from 10:30 to 10:31 of yesterday
+    # the minute from 10:13 to 10:14 of yesterday
     day: list[int | None] = [60 * 60] * 1440
-    at = minute_of(NOW.replace(minute=30)) - 1440 - ((int(NOW.timestamp()) - 160) // 60 - 1440)
+    at = minute_of(NOW.replace(minute=13)) - 1440 - ((int(NOW.timestamp()) - 160) // 60 - 1440)
     day[at] = 600 * 60
     decision = decide(DIRECT, state(64), seen(day), now=NOW)
     assert decision.granted == 500
@@ -240,8 +259,8 @@ def test_newest_datapoints_may_be_late() -> None:
 
 def test_caution_is_about_the_last_minutes_that_are_known() -> None:
     short = replace(FLOOR, cautious_hold=timedelta(minutes=3))
-    after_a_jump = seen([*[100 * 60] * 60, *[300 * 60] * 2, None, None, None])
-    assert decide(short, state(100), after_a_jump, now=NOW).reason == (
+    after_a_jump = seen([*[100 * 60] * 60, *[300 * 60] * 2, None, None, None], now=LATE)
+    assert decide(short, state(400), after_a_jump, now=LATE).reason == (
         "peak of 300 units/s in the last 3 minutes at 75 %, cautious after 1 jump"
     )
 

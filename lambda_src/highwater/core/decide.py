@@ -50,7 +50,8 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     The stages, each of which may change what the one before answered and says so in the decision's limits:
 
     1. demand: units asked for by minute, throttles included and retries taken out;
-    2. target: the peak that is held over the target percentage, or yesterday's where that is forecast;
+    2. target: the peak that is held over the target percentage, or yesterday's where that is forecast; a peak counts
+       for a while, and at least through an hour that is paid for anyway;
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
     4. tolerance: a little less than now stays what it is;
     5. caution: without fresh data the value may rise and never falls, as missing data is not zero;
@@ -62,12 +63,12 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     Deciding again on the answer changes nothing. More throttles never give a lower answer.
     """
     now = now.astimezone(UTC)
-    wanted, most, reason = _target(settings, seen, now)
+    # what boosts added is theirs
+    held = max(state.current - state.boosts, 0)
+    wanted, most, reason = _target(settings, seen, held, now)
     answer = _Answer(wanted)
     if wanted > most:
         answer.become(most, LimitCode.STEP, f"at most {settings.step_percent} % of what was consumed")
-    # what boosts added is theirs
-    held = max(state.current - state.boosts, 0)
     _tolerate(answer, settings, state, held)
     if held > state.baseline:
         _be_cautious(answer, settings, seen, held, now)
@@ -100,25 +101,30 @@ class _Answer:
             self.units = units
 
 
-def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple[int, int, str]:
+def _target(settings: ScalerSettings, seen: Observation, held: int, now: datetime) -> tuple[int, int, str]:
     """The units that demand asks for, the most that they may be, and where they come from."""
     demand = demand_by_minute(seen, settings.retry_percent)
-    wanted, most, reason = _held(demand, seen, settings.hold, settings.target_percent, settings.step_percent)
+    minutes = _minutes_held(settings, settings.hold, now)
+    wanted, most, reason = _held(demand, seen, minutes, settings.target_percent, settings.step_percent)
+    is_late = now.minute >= settings.late_minute
     jumps = count_jumps(
         seen.known_units, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent
     )
     if 1 <= jumps <= settings.most_jumps:
         percent = settings.cautious_target_percent
-        cautious, bound, why = _held(demand, seen, settings.cautious_hold, percent, settings.step_percent)
+        minutes = _minutes_held(settings, settings.cautious_hold, now)
+        cautious, bound, why = _held(demand, seen, minutes, percent, settings.step_percent)
+        # headroom for a few minutes would be billed for the hour
+        cautious = min(cautious, held) if is_late else cautious
         if cautious > wanted:
             wanted, reason = cautious, f"{why}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
         most = max(most, bound)
     if settings.forecast_target_percent is None or seen.is_empty:
         return wanted, most, reason
-    is_late = settings.mode is Mode.DIRECT and now.minute >= settings.late_minute
     # the newest minute may be some minutes old already
     old = max(0, seen.age(now) // _MINUTE - seen.late_minutes)
-    ahead = (_NEXT_HOUR_MINUTES if is_late else _SOON_MINUTES) + min(old, _NEXT_HOUR_MINUTES)
+    looks_far = is_late and settings.mode is Mode.DIRECT
+    ahead = (_NEXT_HOUR_MINUTES if looks_far else _SOON_MINUTES) + min(old, _NEXT_HOUR_MINUTES)
     before = yesterday(demand, ahead)
     forecast = _per_second(before, settings.forecast_target_percent)
     if forecast > wanted:
@@ -127,11 +133,19 @@ def _target(settings: ScalerSettings, seen: Observation, now: datetime) -> tuple
     return wanted, max(most, forecast), reason
 
 
+def _minutes_held(settings: ScalerSettings, hold: timedelta, now: datetime) -> int:
+    """For how many minutes a peak counts: *hold*, and before the late minute of an hour all since that of the last.
+
+    An hour is billed at its highest value, so lowering within it saves nothing, and late in it the next one's begins.
+    """
+    minutes = hold // _MINUTE
+    return minutes if now.minute >= settings.late_minute else max(minutes, now.minute + 60 - settings.late_minute)
+
+
 def _held(
-    demand: Sequence[int | None], seen: Observation, hold: timedelta, percent: int, step_percent: int
+    demand: Sequence[int | None], seen: Observation, minutes: int, percent: int, step_percent: int
 ) -> tuple[int, int, str]:
     """The highest of the last known minutes over a percentage, the most that it may be, and a sentence."""
-    minutes = hold // _MINUTE
     # throttles of a minute may be known before its consumption
     window = minutes + seen.late_minutes
     highest = peak(demand, window)
@@ -155,7 +169,7 @@ def _tolerate(answer: _Answer, settings: ScalerSettings, state: TargetState, hel
 def _be_cautious(answer: _Answer, settings: ScalerSettings, seen: Observation, held: int, now: datetime) -> None:
     if answer.units >= held:
         return
-    hold = settings.hold // _MINUTE
+    hold = _minutes_held(settings, settings.hold, now)
     window = seen.known_units[-hold:]
     if seen.age(now) > settings.patience:
         answer.become(held, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")

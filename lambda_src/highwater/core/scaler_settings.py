@@ -21,9 +21,9 @@ class ScalerSettings:
     Attributes:
         mode: What is moved.
         target_percent: Demand over capacity that is held: capacity is the peak of the last *hold* over this.
-        hold: How long a peak counts.
+        hold: How long a peak counts at least: through an hour that is paid for anyway it does.
         cautious_target_percent: The same where jumps were seen, but few: headroom has to catch the next.
-        cautious_hold: How long a peak counts then.
+        cautious_hold: How long a peak counts then, at least.
         jump_percent: Four minutes on average above so much of the highest of the quarter of an hour before are a jump.
         jump_level_percent: Only jumps to so much of the average of the *jump_history* count.
         jump_history: How far back jumps count.
@@ -33,14 +33,15 @@ class ScalerSettings:
             client that sends a request again counts it again. 100 for clients that never do.
         step_percent: At most so much of the current value after one decision.
         tolerance_percent: A lower value this near to the current one leaves it.
-        late_minute: DIRECT lowers from this minute of the hour on: hours are billed at their highest value.
+        late_minute: From this minute of the hour on it is lowered to what the next hour needs, and caution raises no
+            more: hours are billed at their highest value. With 0 the minutes of *hold* alone count.
         patience: Data older than this is missing.
     """
 
     mode: Mode = Mode.FLOOR
     target_percent: int = 100
     hold: timedelta = timedelta(minutes=30)
-    cautious_target_percent: int = 65
+    cautious_target_percent: int = 68
     cautious_hold: timedelta = timedelta(minutes=3)
     jump_percent: int = 160
     jump_level_percent: int = 100
@@ -83,7 +84,8 @@ class ScalerSettings:
     @property
     def history(self) -> timedelta:
         """How much of the past a decision looks at."""
-        longest = max(self.hold, self.cautious_hold, self.jump_history)
+        # an hour at least, through which peaks are held
+        longest = max(self.hold, self.cautious_hold, self.jump_history, timedelta(hours=1))
         return longest if self.forecast_target_percent is None else max(longest, timedelta(days=1))
 
 
