@@ -69,8 +69,10 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
         "  the plan asks for a floor of 12 and a ceiling of 400",
         "  the live floor is 88, 76 of it relief; the live ceiling 400",
     ]
-    assert write[4] == ("  demand asks for 76: peak of 49 units/s in the last 3 minutes at 65 %, cautious after 1 jump")
-    assert "  the next run sets 76 in place of 88" in write
+    assert write[4] == (
+        "  demand asks for 73: peak of 49 units/s in the last 15 minutes at 68 %, cautious after 1 jump"
+    )
+    assert "  the next run sets 73 in place of 88" in write
     assert write[-2] == "  decreases today: 0, 4 left at any time, then one an hour"
     assert write[-1].startswith("  next change by the plan: ")
     assert write[-1].endswith(" 03:05: 333 to 400")

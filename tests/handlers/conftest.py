@@ -47,5 +47,7 @@ def stage(scaled_cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator
     monkeypatch.setattr(scaler, "_hand_on", handed_on.append)
     monkeypatch.setattr(scaler, "_PLANS", PlanCache())
     made = Stage(scaled_cloud, handed_on)
+    # what is held, and until when, depends on the minute of the hour
+    made.wait_for_minute(20)
     yield made
     made.forget()

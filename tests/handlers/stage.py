@@ -142,6 +142,12 @@ class Stage:
         client.close()
         return throttled
 
+    def wait_for_minute(self, minute: int) -> None:
+        """Go on to that minute of an hour, which may be the next."""
+        now = self.now()
+        at = now.replace(minute=minute, second=1, microsecond=0)
+        self.cloud.advance((at if at > now else at + 60 * MINUTE) - now)
+
     def now(self) -> datetime:
         return self.cloud.status().now
 

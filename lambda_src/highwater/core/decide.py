@@ -169,7 +169,7 @@ def _tolerate(answer: _Answer, settings: ScalerSettings, state: TargetState, hel
 def _be_cautious(answer: _Answer, settings: ScalerSettings, seen: Observation, held: int, now: datetime) -> None:
     if answer.units >= held:
         return
-    hold = _minutes_held(settings, settings.hold, now)
+    hold = settings.hold // _MINUTE
     window = seen.known_units[-hold:]
     if seen.age(now) > settings.patience:
         answer.become(held, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
