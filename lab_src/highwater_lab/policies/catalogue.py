@@ -10,6 +10,7 @@ from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTI
 from highwater_lab.policies.better_dynamodb_scaling import BetterDynamodbScaling, ImprovedDynamodbAutoScaling
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import clairvoyant
+from highwater_lab.policies.declared_with_scaler import DeclaredWithScaler
 from highwater_lab.policies.dynamic_dynamodb import DynamicDynamodb
 from highwater_lab.policies.dynamodb_lambda_autoscale import DynamodbLambdaAutoscale
 from highwater_lab.policies.fixed import Fixed
@@ -84,4 +85,6 @@ def run_policy(
     """Run one policy by name, the clairvoyant bound included; raises `PolicyError` for an unknown one."""
     if name == CLAIRVOYANT:
         return clairvoyant(setup, traffic, prices=prices)
-    return simulate(setup, traffic, find_policy(name), timing=timing, prices=prices, progress=progress)
+    has_scaler = name == Declared.name and setup.scaler is not None and not setup.is_on_demand
+    policy = DeclaredWithScaler() if has_scaler else find_policy(name)
+    return simulate(setup, traffic, policy, timing=timing, prices=prices, progress=progress)

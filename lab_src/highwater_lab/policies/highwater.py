@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from highwater.core import (
+    Bounds,
     Decision,
     DecreaseBudget,
+    Dimension,
     Observation,
+    Plan,
     ScalerSettings,
     TargetState,
     decide,
     in_one_call,
     wanted_units,
 )
+from highwater.core.floors import timeline
 from highwater.core.scaler_schedule import (
     FULL_TICK_MINUTES,
     THROTTLE_MINUTES,
@@ -36,6 +41,51 @@ _TRACKING_PERCENT: Final = 90
 _MINUTE = timedelta(minutes=1)
 
 
+class FirstBounds:
+    """The plan of a target that has none: the bounds that it is first seen with."""
+
+    def __init__(self) -> None:
+        self._first: dict[SeenTarget, Bounds] = {}
+
+    def at(self, now: int, index: str | None, target: SeenTarget) -> Bounds | None:  # noqa: ARG002 - plans need both
+        """What is planned then, `None` where the target is not scaled."""
+        return self._first.setdefault(target, target.bounds)
+
+    def has_changed(self, now: int, index: str | None, target: SeenTarget) -> bool:  # noqa: ARG002
+        """Whether a window opened or closed in the minute before."""
+        return False
+
+
+class PlannedBounds(FirstBounds):
+    """What a plan asks for, its windows included."""
+
+    def __init__(self, plan: Plan, traffic: Traffic) -> None:
+        super().__init__()
+        end = traffic.start + traffic.minutes * _MINUTE
+        self._planned: dict[tuple[str | None, Dimension], tuple[list[float], list[Bounds]]] = {}
+        for target in plan.targets():
+            if target.capacity.is_autoscaled:
+                changes = timeline(target, traffic.start, end)
+                times = [at.timestamp() for at, _ in changes]
+                self._planned[target.index, target.dimension] = times, [bounds for _, bounds in changes]
+
+    def of(self, now: float, index: str | None, dimension: Dimension) -> Bounds | None:
+        """What is planned for a target then, `None` where it is not scaled."""
+        planned = self._planned.get((index, dimension))
+        if planned is None:
+            return None
+        times, bounds = planned
+        return bounds[max(0, bisect_right(times, now) - 1)]
+
+    def at(self, now: int, index: str | None, target: SeenTarget) -> Bounds | None:
+        """What is planned then, `None` where the target is not scaled."""
+        return self.of(now, index, target.dimension)
+
+    def has_changed(self, now: int, index: str | None, target: SeenTarget) -> bool:
+        """Whether a window opened or closed in the minute before."""
+        return self.at(now, index, target) != self.at(now - 60, index, target)
+
+
 class _Scaler:
     """What both modes share: when a target is looked at, and what is seen of it.
 
@@ -43,14 +93,17 @@ class _Scaler:
     target's metrics every few minutes, and in between only while the target's alarm is in ALARM.
     """
 
-    def __init__(self, settings: ScalerSettings) -> None:
+    def __init__(self, settings: ScalerSettings, planned: FirstBounds | None) -> None:
         self._settings = settings
+        self.planned = planned or FirstBounds()
         self._thresholds: dict[SeenTarget, int] = {}
         self.metrics_requested = 0
 
-    def is_due(self, seen: Seen, target: SeenTarget) -> bool:
+    def is_due(self, seen: Seen, resource: SeenResource, target: SeenTarget) -> bool:
         """Whether the target is looked at in this minute."""
         if seen.now // 60 % FULL_TICK_MINUTES == 0 or target not in self._thresholds:
+            return True
+        if self.planned.has_changed(seen.now, resource.index, target):
             return True
         newest = target.consumed_quanta(1)
         return bool(newest) and -(-newest[0] // 60) > self._thresholds[target]
@@ -59,7 +112,7 @@ class _Scaler:
         """Set the target's alarm for the capacity that it will have."""
         self._thresholds[target] = alarm_threshold(units)
 
-    def decide(self, seen: Seen, resource: SeenResource, target: SeenTarget, current: int, lowest: int) -> Decision:
+    def decide(self, seen: Seen, resource: SeenResource, target: SeenTarget, current: int, planned: Bounds) -> Decision:
         """What the core says of the target now."""
         minutes = self._settings.history // _MINUTE
         consumed = tuple(-(-quanta // 60) for quanta in target.consumed_quanta(minutes))
@@ -76,8 +129,8 @@ class _Scaler:
             index=resource.index,
             dimension=target.dimension,
             current=current,
-            baseline=lowest,
-            ceiling=target.ceiling,
+            baseline=planned.min,
+            ceiling=planned.max,
             budget=DecreaseBudget(resource.decreases_today(seen.now), _instant(resource.last_decrease)),
         )
         observation = Observation(seen.minute_of(target.newest), consumed, throttled)
@@ -97,9 +150,8 @@ class HighwaterFloor(Policy):
     offset_seconds = 40
     alarms_per_target = 1
 
-    def __init__(self, settings: ScalerSettings | None = None) -> None:
-        self._scaler = _Scaler(settings or ScalerSettings.floor())
-        self._lowest: dict[SeenTarget, int] = {}
+    def __init__(self, settings: ScalerSettings | None = None, planned: FirstBounds | None = None) -> None:
+        self._scaler = _Scaler(settings or ScalerSettings.floor(), planned)
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
         """Every target tracked that has room to move, none with a schedule."""
@@ -111,15 +163,14 @@ class HighwaterFloor(Policy):
         )
 
     def poll(self, seen: Seen, calls: Calls) -> int:
-        """Set the floor of every target that is due; how many metrics that took."""
+        """Set the bounds of every target that is due; how many metrics that took."""
         before = self._scaler.metrics_requested
         for resource in seen.resources:
             for target in resource.targets:
-                lowest = self._lowest.setdefault(target, target.floor)
-                if lowest < target.ceiling and self._scaler.is_due(seen, target):
-                    decision = self._scaler.decide(seen, resource, target, target.floor, lowest)
-                    if decision.changes:
-                        calls.set_floor(resource.index, target.dimension, decision.granted)
+                planned = self._scaler.planned.at(seen.now, resource.index, target)
+                if planned and planned.min < planned.max and self._scaler.is_due(seen, resource, target):
+                    decision = self._scaler.decide(seen, resource, target, target.floor, planned)
+                    calls.set_bounds(resource.index, target.dimension, Bounds(decision.granted, planned.max))
                     self._scaler.arm(target, max(decision.granted, target.units))
         return self._scaler.metrics_requested - before
 
@@ -133,18 +184,22 @@ class HighwaterDirect(Poller):
     offset_seconds = 40
     alarms_per_target = 1
 
-    def __init__(self, settings: ScalerSettings | None = None) -> None:
-        self._scaler = _Scaler(settings or ScalerSettings.direct())
+    def __init__(self, settings: ScalerSettings | None = None, planned: FirstBounds | None = None) -> None:
+        self._scaler = _Scaler(settings or ScalerSettings.direct(), planned)
 
     def poll(self, seen: Seen, calls: Calls) -> int:
         """One call for each resource that has a target due; how many metrics that took."""
         before = self._scaler.metrics_requested
         for resource in seen.resources:
-            targets = [target for target in resource.targets if target.floor < target.ceiling]
-            if resource.is_busy(seen.now) or not any(self._scaler.is_due(seen, target) for target in targets):
+            bounds = {t: self._scaler.planned.at(seen.now, resource.index, t) for t in resource.targets}
+            targets = {target: planned for target, planned in bounds.items() if planned and planned.min < planned.max}
+            if resource.is_busy(seen.now) or not any(self._scaler.is_due(seen, resource, target) for target in targets):
                 continue
             decisions = in_one_call(
-                [self._scaler.decide(seen, resource, target, target.units, target.floor) for target in targets]
+                [
+                    self._scaler.decide(seen, resource, target, target.units, planned)
+                    for target, planned in targets.items()
+                ]
             )
             wanted = wanted_units(decisions)
             if wanted:

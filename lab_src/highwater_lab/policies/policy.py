@@ -29,6 +29,11 @@ class Policy:
     metrics_per_target = 0
     alarms_per_target = 0
 
+    @property
+    def actor(self) -> str:
+        """Who it is that changes something, for what a run tells."""
+        return self.name
+
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002 - some look ahead
         """The table as this policy has it before the start."""
         return setup
@@ -50,4 +55,4 @@ class Poller(Policy):
 
 
 class Declared(Policy):
-    """What the template says, windows and all."""
+    """What the template says, windows and all; with its scaler, `DeclaredWithScaler` does."""

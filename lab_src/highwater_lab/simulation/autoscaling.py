@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from highwater.core import Dimension
+from highwater.core import Bounds, Dimension
 from highwater_lab.physics import Refused
 from highwater_lab.services.target_tracking import Alarm
 from highwater_lab.services.timing import Timing
@@ -69,13 +69,13 @@ class AutoScaling:
                 at = minute * 60 + self._offset + self._timing.alarm_latency
                 self._table.at(at, self._reaction(target, newest))
 
-    def set_floor(self, at: int, index: str | None, dimension: Dimension, floor: int, why: str) -> None:
-        """RegisterScalableTarget with another floor: it clamps at once."""
+    def set_bounds(self, at: int, index: str | None, dimension: Dimension, bounds: Bounds, why: str) -> None:
+        """RegisterScalableTarget with other bounds: it clamps at once."""
         target = next(t for t in self._table.targets if (t.index, t.dimension) == (index, dimension))
-        if floor == target.floor:
+        if bounds == Bounds(target.floor, target.ceiling):
             return
-        target.set_bounds(at, floor, target.ceiling)
-        text = f"{why}: floor {floor:,}, ceiling {target.ceiling:,}"
+        target.set_bounds(at, bounds.min, bounds.max)
+        text = f"{why}: floor {bounds.min:,}, ceiling {bounds.max:,}"
         self._table.tell(Event(at, index, dimension, EventKind.BOUNDS, text))
         self._clamp(at, target, why)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from highwater.core import Dimension
+from highwater.core import Bounds, Dimension
 from highwater_lab.physics import Cause, Refused, Resource
 from highwater_lab.simulation.targets import TargetState
 
@@ -16,11 +16,11 @@ class Calls:
 
     Attributes:
         update_table: Index or `None`, wanted units by dimension; answers what refused it, or `None`.
-        set_floor: Index or `None`, dimension, floor: RegisterScalableTarget, which clamps at once.
+        set_bounds: Index or `None`, dimension, bounds: RegisterScalableTarget, which clamps at once.
     """
 
     update_table: Callable[[str | None, Mapping[Dimension, int]], Refused | None]
-    set_floor: Callable[[str | None, Dimension, int], None]
+    set_bounds: Callable[[str | None, Dimension, Bounds], None]
 
 
 class SeenTarget:
@@ -40,6 +40,11 @@ class SeenTarget:
     def floor(self) -> int:
         """The lowest that its policy may set."""
         return self._state.floor
+
+    @property
+    def bounds(self) -> Bounds:
+        """Floor and ceiling."""
+        return Bounds(self.floor, self.ceiling)
 
     @property
     def ceiling(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from highwater.core import Dimension
+from highwater.core import Bounds, Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT, Refused
 from highwater_lab.policies.policy import Policy
 from highwater_lab.services.billing import Bill, bill
@@ -108,12 +108,12 @@ class _Poller:
         self._seen.move_to(at)
 
         def update(index: str | None, wanted: Mapping[Dimension, int]) -> Refused | None:
-            return self._table.request(at, index, wanted, self._pace, self._policy.name)
+            return self._table.request(at, index, wanted, self._pace, self._policy.actor)
 
-        def set_floor(index: str | None, dimension: Dimension, floor: int) -> None:
-            self._autoscaling.set_floor(at, index, dimension, floor, self._policy.name)
+        def set_bounds(index: str | None, dimension: Dimension, bounds: Bounds) -> None:
+            self._autoscaling.set_bounds(at, index, dimension, bounds, self._policy.actor)
 
-        asked = self._policy.poll(self._seen, Calls(update, set_floor))
+        asked = self._policy.poll(self._seen, Calls(update, set_bounds))
         if asked is None:
             asked = self._policy.metrics_per_target * 2 * len(self._seen.resources)
         self.metrics_requested += asked

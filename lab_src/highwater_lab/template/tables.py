@@ -13,6 +13,7 @@ from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetu
 from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.global_tables import as_table
 from highwater_lab.template.intrinsics import Resolver
+from highwater_lab.template.scalers import read_scalers
 from highwater_lab.template.scaling import Key, Scaling, read_scaling, resources_of
 
 _GLOBAL = "AWS::DynamoDB::GlobalTable"
@@ -61,6 +62,7 @@ def find_tables(template: Template, parameters: Mapping[str, str]) -> list[Table
     resolver = Resolver(template, parameters)
     scaling = read_scaling(template, resolver)
     marks = _read_marks(template, resolver)
+    scalers = read_scalers(template, resolver)
     tables = []
     named = set()
     for kind in _KINDS:
@@ -73,8 +75,10 @@ def find_tables(template: Template, parameters: Mapping[str, str]) -> list[Table
                 scaling = own | scaling
             elif kind == _SIMPLE and "ProvisionedThroughput" not in properties:
                 properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
-            tables.append(_table(resolver, logical_id, physical, properties, scaling, marks, notes))
-    tables.extend(_imported(name, scaling, marks) for name in dict.fromkeys(k[0] for k in scaling) if name not in named)
+            table = _table(resolver, logical_id, physical, properties, scaling, marks, notes)
+            tables.append(replace(table, scaler=scalers.get(physical)))
+    others = [name for name in dict.fromkeys(key[0] for key in scaling) if name not in named]
+    tables.extend(replace(_imported(name, scaling, marks), scaler=scalers.get(name)) for name in others)
     return [replace(table, notes=(*table.notes, *resolver.notes)) for table in tables]
 
 

@@ -1,0 +1,152 @@
+"""Rehearsals of templates that give their table to the scaler."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
+from highwater.core import Dimension, Mode
+from highwater_lab.policies.declared_with_scaler import DeclaredWithScaler
+from highwater_lab.rehearse import rehearse
+from highwater_lab.simulation import Run, simulate
+from highwater_lab.simulation.events import EventKind
+from highwater_lab.template import TemplateError, find_table, load_templates
+from tests.simulation.tables import START, table, tracked, writes
+
+KEY = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
+WRITE = Dimension.WRITE
+# two of zones whose clocks change on different days: no list of scheduled actions holds both
+LOADS = [
+    Window.daily("load", start="10:00", end="10:30", timezone="UTC", write_min=3_000, write_max=9_500),
+    Window.daily("sale", start="04:00", end="05:00", timezone="America/New_York", write_min=700),
+    Window.daily("late", start="23:00", end="23:30", timezone="Asia/Tokyo", write_min=800),
+]
+SURGE = writes(*[200] * 60, *[1_400] * 40, *[200] * 80, start=START.replace(hour=9))
+
+
+def _synthesized(folder: Path, *, target_percent: int = 90, scaled: bool = True, held: bool = False) -> Path:
+    app = cdk.App(outdir=str(folder / "cdk.out"))
+    stack = cdk.Stack(app, "Shop")
+    orders = HighWaterTable(
+        stack,
+        "Orders",
+        partition_key=KEY,
+        read=Capacity.fixed(5),
+        write=Capacity.autoscaled(min=100, max=9_000, target_utilization_percent=target_percent),
+        windows=LOADS if held else [],
+        scaler_holds_windows=held,
+    )
+    if scaled:
+        ThrottleAwareScaler(stack, "Scaler").manage(orders)
+    app.synth()
+    return folder / "cdk.out"
+
+
+def _floors(run: Run) -> list[tuple[int, int, int]]:
+    """Seconds, floor, ceiling."""
+    return list(run.target(WRITE).bounds)
+
+
+def test_scaler_of_the_template_is_rehearsed_with_it(tmp_path: Path) -> None:
+    found = rehearse(_synthesized(tmp_path / "with"), SURGE, compare=["highwater-floor", "native:90"])
+    declared, floor, native = found.runs
+    assert declared.policy == "declared"
+    # the same table and target percentage: the same decisions, at the same price
+    assert declared.targets == floor.targets
+    assert declared.bill == floor.bill
+    assert declared.throttled_units < native.throttled_units
+    assert declared.bill.scaler > 0
+    told = [event.text for event in declared.events if event.kind is EventKind.BOUNDS]
+    assert told
+    assert all(text.startswith("scaler: floor ") and text.endswith(", ceiling 9,000") for text in told)
+    without = rehearse(_synthesized(tmp_path / "without", scaled=False), SURGE)
+    assert without.setup.scaler is None
+    assert without.declared.targets == native.targets
+
+
+def test_windows_that_the_scaler_holds_are_rehearsed(tmp_path: Path) -> None:
+    found = rehearse(_synthesized(tmp_path, held=True), writes(*[20] * 180, start=START.replace(hour=8)))
+    assert found.setup.scaler is not None
+    assert found.setup.resources[0].write.actions == ()
+    # the sale is from 9:00 UTC on, as New York is in winter
+    floors = _floors(found.declared)
+    assert [(low, high) for _, low, high in floors] == [(100, 9_000), (700, 9_000), (3_000, 9_500), (100, 9_000)]
+    leads = [at // 60 for at, _, _ in floors[1:]]
+    assert 50 <= leads[0] <= 60
+    assert 110 <= leads[1] <= 120
+    assert leads[2] == 150
+
+
+def test_window_that_is_open_at_the_start_is_there_at_the_start(tmp_path: Path) -> None:
+    found = rehearse(_synthesized(tmp_path, held=True), writes(*[20] * 60, start=START.replace(hour=10, minute=5)))
+    assert _floors(found.declared)[0] == (0, 3_000, 9_500)
+
+
+def test_direct_table_is_moved_by_the_scaler_alone(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path / "cdk.out"))
+    stack = cdk.Stack(app, "Shop")
+    orders = dynamodb.Table(stack, "Orders", partition_key=KEY, read_capacity=5, write_capacity=120)
+    ThrottleAwareScaler(stack, "Scaler").manage_direct(
+        orders, read=Capacity.fixed(5), write=Capacity.autoscaled(min=100, max=9_000), windows=[LOADS[0]]
+    )
+    app.synth()
+    found = rehearse(tmp_path / "cdk.out", SURGE)
+    assert found.setup.scaler is not None
+    assert found.setup.scaler.mode is Mode.DIRECT
+    capacity = list(found.declared.target(WRITE).capacity_by_minute())
+    # asked for at 09:55, as the window has a lead; UpdateTable takes as long
+    assert (capacity[59], capacity[60]) == (211, 3_000)
+    assert 1_400 <= capacity[115] < 3_000, "what the surge asked for, as the hour is paid for"
+    assert capacity[-1] < 1_400
+    assert found.declared.target(Dimension.READ).capacity == ((0, 5),)
+
+
+def test_global_table_has_its_scaler(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path / "cdk.out"))
+    stack = cdk.Stack(app, "Shop")
+    world = dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=KEY,
+        billing=dynamodb.Billing.provisioned(
+            read_capacity=dynamodb.Capacity.fixed(7), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
+        ),
+    )
+    units = Capacity.autoscaled(min=100, max=9_000, target_utilization_percent=90)
+    capacity = manage_capacity(
+        world, read=units, write=units, windows=[LOADS[0]], scaler_holds_windows=True, high_water_mark=None
+    )
+    ThrottleAwareScaler(stack, "Scaler").manage(capacity)
+    app.synth()
+    floors = _floors(rehearse(tmp_path / "cdk.out", SURGE).declared)
+    assert (3_000, 9_500) in [(low, high) for _, low, high in floors]
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("no plan", "Expecting value: line 1 column 1 (char 0)"),
+        ('{"mode": "floor"}', "'plan'"),
+        ('{"mode": "often", "plan": {}}', "'often' is not a valid Mode"),
+        ("7", "'int' object is not subscriptable"),
+    ],
+)
+def test_plan_that_is_none_is_told_in_one_line(tmp_path: Path, value: str, says: str) -> None:
+    file = tmp_path / "odd.json"
+    parameter = {"Name": "/highwater/plans/orders", "Value": value}
+    file.write_text(json.dumps({"Resources": {"Plan": {"Type": "AWS::SSM::Parameter", "Properties": parameter}}}))
+    with pytest.raises(TemplateError) as refused:
+        find_table(load_templates(file))
+    assert str(refused.value) == (
+        f"{file}: Plan (Parameter) Value is no plan of Highwater's scaler: {says}; run cdk synth again"
+    )
+
+
+def test_policy_needs_a_scaler() -> None:
+    with pytest.raises(ValueError, match=r"\Atable Orders has no scaler\Z"):
+        simulate(table(tracked()), writes(7), DeclaredWithScaler())
