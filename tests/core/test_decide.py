@@ -95,9 +95,15 @@ def test_peak_counts_through_an_hour_that_is_paid_for(minute: int, minutes: int)
 
 
 def test_caution_raises_nothing_late_in_an_hour() -> None:
-    after_a_jump = [*[100 * 60] * 60, *[200 * 60] * 4, *[100 * 60] * 31]
+    after_a_jump: list[int | None] = [*[100 * 60] * 60, *[200 * 60] * 4, *[100 * 60] * 31]
     late, early = (seen(after_a_jump, now=now) for now in (LATE, NOW))
     assert decide(FLOOR, state(106), late, now=LATE).granted == 106
+    decision = decide(FLOOR, state(120), late, now=LATE)
+    assert decision.granted == 120
+    assert decision.reason == (
+        "peak of 100 units/s in the last 15 minutes at 75 %, cautious after 1 jump, "
+        "though not above 120 so late in an hour"
+    )
     assert decide(FLOOR, state(156, boosts=50), late, now=LATE).granted == 156
     assert decide(FLOOR, state(400), late, now=LATE).granted == 134
     assert decide(FLOOR, state(106), early, now=NOW).granted == 134

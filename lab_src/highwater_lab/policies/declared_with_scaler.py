@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from highwater.core import Dimension, Mode
-from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor, PlannedBounds
+from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
+from highwater_lab.policies.planned_bounds import PlannedBounds
 from highwater_lab.policies.policy import Declared, Policy
 
 if TYPE_CHECKING:

@@ -114,10 +114,12 @@ def _target(settings: ScalerSettings, seen: Observation, held: int, now: datetim
         percent = settings.cautious_target_percent
         minutes = _minutes_held(settings, settings.cautious_hold, now)
         cautious, bound, why = _held(demand, seen, minutes, percent, settings.step_percent)
-        # headroom for a few minutes would be billed for the hour
-        cautious = min(cautious, held) if is_late else cautious
+        why = f"{why}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
+        if is_late and cautious > held:
+            # headroom for a few minutes would be billed for the hour
+            cautious, why = held, f"{why}, though not above {held:,} so late in an hour"
         if cautious > wanted:
-            wanted, reason = cautious, f"{why}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
+            wanted, reason = cautious, why
         most = max(most, bound)
     if settings.forecast_target_percent is None or seen.is_empty:
         return wanted, most, reason
