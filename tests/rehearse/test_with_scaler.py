@@ -56,6 +56,7 @@ def test_scaler_of_the_template_is_rehearsed_with_it(tmp_path: Path) -> None:
     found = rehearse(_synthesized(tmp_path / "with"), SURGE, compare=["highwater-floor", "native:90"])
     declared, floor, native = found.runs
     assert declared.policy == "declared"
+    assert found.setup.notes == ("declared is with the template's scaler, in FLOOR mode",)
     # the same table and target percentage: the same decisions, at the same price
     assert declared.targets == floor.targets
     assert declared.bill == floor.bill

@@ -85,6 +85,6 @@ def run_policy(
     """Run one policy by name, the clairvoyant bound included; raises `PolicyError` for an unknown one."""
     if name == CLAIRVOYANT:
         return clairvoyant(setup, traffic, prices=prices)
-    has_scaler = name == Declared.name and setup.scaler is not None and not setup.is_on_demand
+    has_scaler = name == Declared.name and setup.scaler is not None
     policy = DeclaredWithScaler() if has_scaler else find_policy(name)
     return simulate(setup, traffic, policy, timing=timing, prices=prices, progress=progress)

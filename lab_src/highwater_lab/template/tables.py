@@ -9,7 +9,7 @@ from typing import Any
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation.setup import ResourceSetup, Scaler, TableSetup, TargetSetup
 from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.global_tables import as_table
 from highwater_lab.template.intrinsics import Resolver
@@ -76,9 +76,9 @@ def find_tables(template: Template, parameters: Mapping[str, str]) -> list[Table
             elif kind == _SIMPLE and "ProvisionedThroughput" not in properties:
                 properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
             table = _table(resolver, logical_id, physical, properties, scaling, marks, notes)
-            tables.append(replace(table, scaler=scalers.get(physical)))
+            tables.append(_with_scaler(table, scalers.get(physical)))
     others = [name for name in dict.fromkeys(key[0] for key in scaling) if name not in named]
-    tables.extend(replace(_imported(name, scaling, marks), scaler=scalers.get(name)) for name in others)
+    tables.extend(_with_scaler(_imported(name, scaling, marks), scalers.get(name)) for name in others)
     return [replace(table, notes=(*table.notes, *resolver.notes)) for table in tables]
 
 
@@ -112,6 +112,13 @@ def _table(
         is_infrequent_access=resolver.resolve(properties.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS",
         notes=tuple(notes),
     )
+
+
+def _with_scaler(table: TableSetup, scaler: Scaler | None) -> TableSetup:
+    if scaler is None or table.is_on_demand:
+        return table
+    note = f"declared is with the template's scaler, in {scaler.mode.upper()} mode"
+    return replace(table, scaler=scaler, notes=(*table.notes, note))
 
 
 def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: str) -> bool:
