@@ -52,10 +52,11 @@ class Day:
     simulated: Seen
     late_seconds: float
 
-    def agrees(self, billed_percent: int = BILLED_TOLERANCE_PERCENT) -> bool:
-        """Whether both would be billed the same, within so much, after as many changes and decreases."""
+    @property
+    def agrees(self) -> bool:
+        """Whether both would be billed the same, after as many changes and decreases."""
         apart = abs(self.local.unit_hours - self.simulated.unit_hours)
-        billed = 100 * apart <= billed_percent * self.simulated.unit_hours
+        billed = 100 * apart <= BILLED_TOLERANCE_PERCENT * self.simulated.unit_hours
         changes = abs(len(self.local.changes) - len(self.simulated.changes)) <= CHANGES_TOLERANCE
         decreases = abs(self.local.decreases - self.simulated.decreases) <= 1
         return billed and changes and decreases
@@ -180,7 +181,7 @@ def main() -> int:
     for told, simulated in itertools.zip_longest(day.local.changes, day.simulated.changes):
         print(f"{'':24}{_told(told):>14}{_told(simulated):>14}")
     print(f"clients at most {day.late_seconds:.0f} s of the cloud behind")
-    return 0 if day.agrees() else 1
+    return 0 if day.agrees else 1
 
 
 def _told(change: tuple[int, int] | None) -> str:

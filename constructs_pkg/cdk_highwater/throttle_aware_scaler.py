@@ -36,6 +36,7 @@ from highwater.core import (
     check,
 )
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.scaled_plan import ScaledPlan
 from highwater.core.scaler_schedule import alarm_threshold
 from highwater.core.target_names import ALARM_PREFIX, TargetName, plan_parameter
 
@@ -191,7 +192,7 @@ class ThrottleAwareScaler(Construct):
         return cdk.Token.is_unresolved(region) or cdk.Token.is_unresolved(other) or region == other
 
     def _store_plan(self, scope: Construct, subject: Subject, plan: Plan, mode: Mode, region: str | None) -> None:
-        value = f'{{"mode":"{mode}","plan":{plan.to_json()}}}'
+        value = ScaledPlan(mode, plan).to_json()
         size = len(value.encode())
         cdk.CfnResource(
             scope,

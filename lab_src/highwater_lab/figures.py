@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
+from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.on_demand import OnDemandMode
-from highwater_lab.policies.policy import Declared, Policy
+from highwater_lab.policies.policy import Policy
 from highwater_lab.services.schedules import At
 from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.services.timing import Timing

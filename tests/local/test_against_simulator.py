@@ -73,14 +73,14 @@ def test_load_sent_at_twenty_times_the_speed_meets_what_the_simulator_says() -> 
         assert got == pytest.approx(units, rel=0.05)
 
 
-def test_hours_of_auto_scaling_at_six_hundred_times_the_speed_are_billed_as_the_simulator_bills_them() -> None:
-    # the whole day, to 5 %, is `make benchmark-day`; these have a surge, its throttles and its decrease. Of three hours
-    # one is the surge's: a step of 26 in place of 29 units is 7.5 % of the bill
+def test_hours_of_auto_scaling_at_two_hundred_times_the_speed_are_billed_as_the_simulator_bills_them() -> None:
+    # the whole day, to 5 %, is `make benchmark-day`; these have a surge, its throttles and its decrease. Slower than
+    # that, as one request of 135 units that slips into the next minute is a step of 29 in place of 26 units
     for _ in range(_TRIES):
-        day = run_day(600, 3)
+        day = run_day(200, 3)
         # a fifth of a real second
-        if day.late_seconds <= 120:
+        if day.late_seconds <= 40:
             break
-    assert day.agrees(10), day
+    assert day.agrees, day
     assert day.local.decreases >= 1
     assert min(day.local.throttled, day.simulated.throttled) > 0

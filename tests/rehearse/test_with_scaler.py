@@ -11,12 +11,12 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
 from highwater.core import Dimension, Mode
-from highwater_lab.policies.declared_with_scaler import DeclaredWithScaler
+from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse import rehearse
 from highwater_lab.simulation import Run, simulate
 from highwater_lab.simulation.events import EventKind
 from highwater_lab.template import TemplateError, find_table, load_templates
-from tests.simulation.tables import START, table, tracked, writes
+from tests.simulation.tables import START, writes
 
 KEY = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
 WRITE = Dimension.WRITE
@@ -148,6 +148,11 @@ def test_plan_that_is_none_is_told_in_one_line(tmp_path: Path, value: str, says:
     )
 
 
-def test_policy_needs_a_scaler() -> None:
-    with pytest.raises(ValueError, match=r"\Atable Orders has no scaler\Z"):
-        simulate(table(tracked()), writes(7), DeclaredWithScaler())
+def test_simulation_of_what_is_declared_has_the_scaler_too(tmp_path: Path) -> None:
+    found = rehearse(_synthesized(tmp_path), SURGE)
+    run = simulate(found.setup, SURGE, Declared())
+    assert (run.targets, run.events, run.bill) == (
+        found.declared.targets,
+        found.declared.events,
+        found.declared.bill,
+    )

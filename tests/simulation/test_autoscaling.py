@@ -39,7 +39,7 @@ def test_rise_comes_45_seconds_after_the_second_datapoint() -> None:
 
 def test_delays_add_up() -> None:
     timing = Timing(metric_delay=61, alarm_latency=3, autoscaling_update=5)
-    from highwater_lab.policies.policy import Declared
+    from highwater_lab.policies.declared import Declared
     from highwater_lab.simulation import simulate
 
     run = simulate(table(tracked(low=100)), writes(*[50] * 5, *[95] * 10), Declared(), timing=timing)

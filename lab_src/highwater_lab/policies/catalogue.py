@@ -10,14 +10,14 @@ from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTI
 from highwater_lab.policies.better_dynamodb_scaling import BetterDynamodbScaling, ImprovedDynamodbAutoScaling
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import clairvoyant
-from highwater_lab.policies.declared_with_scaler import DeclaredWithScaler
+from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamic_dynamodb import DynamicDynamodb
 from highwater_lab.policies.dynamodb_lambda_autoscale import DynamodbLambdaAutoscale
 from highwater_lab.policies.fixed import Fixed
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.policies.native import Native
 from highwater_lab.policies.on_demand import OnDemandMode
-from highwater_lab.policies.policy import Declared, Policy
+from highwater_lab.policies.policy import Policy
 from highwater_lab.policies.sprkem import Sprkem
 from highwater_lab.policies.step_cron import StepCron
 from highwater_lab.policies.throttle_aware_lambda import ThrottleAwareLambda
@@ -85,6 +85,4 @@ def run_policy(
     """Run one policy by name, the clairvoyant bound included; raises `PolicyError` for an unknown one."""
     if name == CLAIRVOYANT:
         return clairvoyant(setup, traffic, prices=prices)
-    has_scaler = name == Declared.name and setup.scaler is not None
-    policy = DeclaredWithScaler() if has_scaler else find_policy(name)
-    return simulate(setup, traffic, policy, timing=timing, prices=prices, progress=progress)
+    return simulate(setup, traffic, find_policy(name), timing=timing, prices=prices, progress=progress)

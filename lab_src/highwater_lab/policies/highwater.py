@@ -25,7 +25,7 @@ from highwater.core.scaler_schedule import (
     may_have_throttled,
 )
 from highwater_lab.physics import Cause
-from highwater_lab.policies.planned_bounds import FirstBounds
+from highwater_lab.policies.planned_bounds import PlannedBounds
 from highwater_lab.policies.policy import Policy, Poller
 from highwater_lab.services.target_tracking import TargetTracking
 
@@ -45,17 +45,26 @@ class _Scaler:
     target's metrics every few minutes, and in between only while the target's alarm is in ALARM.
     """
 
-    def __init__(self, settings: ScalerSettings, planned: FirstBounds | None) -> None:
+    def __init__(self, settings: ScalerSettings, planned: PlannedBounds | None) -> None:
         self._settings = settings
-        self.planned = planned or FirstBounds()
+        self._planned = planned
         self._thresholds: dict[SeenTarget, int] = {}
         self.metrics_requested = 0
+
+    def keep(self, setup: TableSetup) -> None:
+        """Keep the bounds of the setup where there is no plan."""
+        self._planned = self._planned or PlannedBounds.of_setup(setup)
+
+    def bounds(self, seen: Seen, resource: SeenResource, target: SeenTarget) -> Bounds | None:
+        """What is planned for the target now, `None` where nothing scales it."""
+        planned = self._planned and self._planned.at(seen.now, resource.index, target.dimension)
+        return planned if planned and planned.min < planned.max else None
 
     def is_due(self, seen: Seen, resource: SeenResource, target: SeenTarget) -> bool:
         """Whether the target is looked at in this minute."""
         if seen.now // 60 % FULL_TICK_MINUTES == 0 or target not in self._thresholds:
             return True
-        if self.planned.has_changed(seen.now, resource.index, target):
+        if self._planned and self._planned.has_changed(seen.now, resource.index, target.dimension):
             return True
         newest = target.consumed_quanta(1)
         return bool(newest) and -(-newest[0] // 60) > self._thresholds[target]
@@ -102,11 +111,12 @@ class HighwaterFloor(Policy):
     offset_seconds = 40
     alarms_per_target = 1
 
-    def __init__(self, settings: ScalerSettings | None = None, planned: FirstBounds | None = None) -> None:
+    def __init__(self, settings: ScalerSettings | None = None, planned: PlannedBounds | None = None) -> None:
         self._scaler = _Scaler(settings or ScalerSettings.floor(), planned)
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
         """Every target tracked that has room to move, none with a schedule."""
+        self._scaler.keep(setup)
         tracking = TargetTracking(target_percent=_TRACKING_PERCENT)
         return replace(setup, is_on_demand=False).each_target(
             lambda target: replace(
@@ -119,8 +129,8 @@ class HighwaterFloor(Policy):
         before = self._scaler.metrics_requested
         for resource in seen.resources:
             for target in resource.targets:
-                planned = self._scaler.planned.at(seen.now, resource.index, target)
-                if planned and planned.min < planned.max and self._scaler.is_due(seen, resource, target):
+                planned = self._scaler.bounds(seen, resource, target)
+                if planned and self._scaler.is_due(seen, resource, target):
                     decision = self._scaler.decide(seen, resource, target, target.floor, planned)
                     calls.set_bounds(resource.index, target.dimension, Bounds(decision.granted, planned.max))
                     self._scaler.arm(target, max(decision.granted, target.units))
@@ -136,15 +146,20 @@ class HighwaterDirect(Poller):
     offset_seconds = 40
     alarms_per_target = 1
 
-    def __init__(self, settings: ScalerSettings | None = None, planned: FirstBounds | None = None) -> None:
+    def __init__(self, settings: ScalerSettings | None = None, planned: PlannedBounds | None = None) -> None:
         self._scaler = _Scaler(settings or ScalerSettings.direct(), planned)
+
+    def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:
+        """As any scaler of its own."""
+        self._scaler.keep(setup)
+        return super().arrange(setup, traffic)
 
     def poll(self, seen: Seen, calls: Calls) -> int:
         """One call for each resource that has a target due; how many metrics that took."""
         before = self._scaler.metrics_requested
         for resource in seen.resources:
-            bounds = {t: self._scaler.planned.at(seen.now, resource.index, t) for t in resource.targets}
-            targets = {target: planned for target, planned in bounds.items() if planned and planned.min < planned.max}
+            bounds = {target: self._scaler.bounds(seen, resource, target) for target in resource.targets}
+            targets = {target: planned for target, planned in bounds.items() if planned}
             if resource.is_busy(seen.now) or not any(self._scaler.is_due(seen, resource, target) for target in targets):
                 continue
             decisions = in_one_call(

@@ -1,8 +1,10 @@
-"""The floors and ceilings that the scaler keeps a table's targets at least at: those of its plan, or the first seen."""
+"""The floors and ceilings that the scaler keeps a table's targets at least at."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -10,52 +12,49 @@ from highwater.core import Bounds, Dimension, Plan
 from highwater.core.floors import timeline
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import SeenTarget
+    from highwater_lab.simulation.setup import TableSetup
     from highwater_lab.traffic.series import Traffic
 
 _MINUTE = timedelta(minutes=1)
 
 
-class FirstBounds:
-    """The plan of a target that has none: the bounds that it is first seen with."""
+@dataclass(frozen=True, slots=True)
+class PlannedBounds:
+    """By index and dimension, the seconds since 1970 at which bounds change, and those from then on."""
 
-    def __init__(self) -> None:
-        self._first: dict[SeenTarget, Bounds] = {}
+    changes: Mapping[tuple[str | None, Dimension], tuple[Sequence[float], Sequence[Bounds]]]
 
-    def at(self, now: int, index: str | None, target: SeenTarget) -> Bounds | None:  # noqa: ARG002 - plans need both
-        """What is planned then, `None` where the target is not scaled."""
-        return self._first.setdefault(target, target.bounds)
+    @classmethod
+    def of_setup(cls, setup: TableSetup) -> PlannedBounds:
+        """Those that the table is set up with, all the time."""
+        return cls(
+            {
+                (resource.index, dimension): ((0,), (Bounds(target.min, target.max),))
+                for resource in setup.resources
+                for dimension in Dimension
+                for target in (resource.target(dimension),)
+            }
+        )
 
-    def has_changed(self, now: int, index: str | None, target: SeenTarget) -> bool:  # noqa: ARG002
-        """Whether a window opened or closed in the minute before."""
-        return False
-
-
-class PlannedBounds(FirstBounds):
-    """What a plan asks for, its windows included."""
-
-    def __init__(self, plan: Plan, traffic: Traffic) -> None:
-        super().__init__()
+    @classmethod
+    def of_plan(cls, plan: Plan, traffic: Traffic) -> PlannedBounds:
+        """What a plan asks for during *traffic*, its windows included."""
         end = traffic.start + traffic.minutes * _MINUTE
-        self._planned: dict[tuple[str | None, Dimension], tuple[list[float], list[Bounds]]] = {}
+        changes = {}
         for target in plan.targets():
             if target.capacity.is_autoscaled:
-                changes = timeline(target, traffic.start, end)
-                times = [at.timestamp() for at, _ in changes]
-                self._planned[target.index, target.dimension] = times, [bounds for _, bounds in changes]
+                times, bounds = zip(*timeline(target, traffic.start, end), strict=True)
+                changes[target.index, target.dimension] = [at.timestamp() for at in times], bounds
+        return cls(changes)
 
-    def of(self, now: float, index: str | None, dimension: Dimension) -> Bounds | None:
+    def at(self, now: float, index: str | None, dimension: Dimension) -> Bounds | None:
         """What is planned for a target then, `None` where it is not scaled."""
-        planned = self._planned.get((index, dimension))
+        planned = self.changes.get((index, dimension))
         if planned is None:
             return None
         times, bounds = planned
         return bounds[max(0, bisect_right(times, now) - 1)]
 
-    def at(self, now: int, index: str | None, target: SeenTarget) -> Bounds | None:
-        """What is planned then, `None` where the target is not scaled."""
-        return self.of(now, index, target.dimension)
-
-    def has_changed(self, now: int, index: str | None, target: SeenTarget) -> bool:
+    def has_changed(self, now: float, index: str | None, dimension: Dimension) -> bool:
         """Whether a window opened or closed in the minute before."""
-        return self.at(now, index, target) != self.at(now - 60, index, target)
+        return self.at(now, index, dimension) != self.at(now - 60, index, dimension)

@@ -52,7 +52,3 @@ class Poller(Policy):
         return replace(setup, is_on_demand=False).each_target(
             lambda target: replace(target, tracking=None, actions=(), is_scaled=True)
         )
-
-
-class Declared(Policy):
-    """What the template says, windows and all; with its scaler, `DeclaredWithScaler` does."""

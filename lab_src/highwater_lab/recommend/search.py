@@ -11,8 +11,9 @@ from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, ch
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.zones import find_zone
+from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.on_demand import OnDemandMode
-from highwater_lab.policies.policy import Declared, Policy
+from highwater_lab.policies.policy import Policy
 from highwater_lab.recommend.candidates import Candidate, Choice, frontier, plan_of
 from highwater_lab.recommend.surges import find_surges, round_up, windows_for
 from highwater_lab.services.prices import Prices, load_prices

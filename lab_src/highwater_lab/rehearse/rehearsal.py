@@ -14,7 +14,7 @@ from highwater.core import Dimension, HighwaterError
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
-from highwater_lab.policies.policy import Declared
+from highwater_lab.policies.declared import Declared
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from highwater.core import Dimension, Mode, Plan
+from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.scaled_plan import ScaledPlan
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.services.schedules import Expression
 from highwater_lab.services.target_tracking import TargetTracking
@@ -90,14 +91,6 @@ class ResourceSetup:
         return replace(self, read=read, write=write)
 
 
-@dataclass(frozen=True, slots=True)
-class Scaler:
-    """A scaler that looks after the table: what it moves, and the plan that it keeps."""
-
-    mode: Mode
-    plan: Plan
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSetup:
     """A table with its indexes.
@@ -114,7 +107,7 @@ class TableSetup:
         quota_units: The account's quota per table and index.
         account_quota_units: The account's quota of all provisioned capacity, as if this table were the only one.
         starts_settled: Whether it starts with capacity to suit its first minute, or with what it is set up with.
-        scaler: Highwater's scaler, where the template gives it the table.
+        scaler: What Highwater's scaler keeps, where the template gives it the table.
         notes: What a reader of the template should know, a line each.
     """
 
@@ -129,7 +122,7 @@ class TableSetup:
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
     account_quota_units: int = DEFAULT_ACCOUNT_QUOTA_UNITS
     starts_settled: bool = True
-    scaler: Scaler | None = None
+    scaler: ScaledPlan | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from highwater.core import Mode, Plan
-from highwater.core.target_names import PLANS_PATH
-from highwater_lab.simulation.setup import Scaler
+from highwater.core.scaled_plan import ScaledPlan
+from highwater.core.target_names import PLANS_PATH, table_of_plan
 from highwater_lab.template.document import Template
 from highwater_lab.template.intrinsics import Resolver
 from highwater_lab.template.scaling import resources_of
 
 
-def read_scalers(template: Template, resolver: Resolver) -> dict[str, Scaler]:
+def read_scalers(template: Template, resolver: Resolver) -> dict[str, ScaledPlan]:
     """The scaler of each table that has a plan in the template, by the table's name; those of other regions last.
 
     Raises `TemplateError` for a plan that is none.
     """
-    found: dict[str, Scaler] = {}
+    found: dict[str, ScaledPlan] = {}
     for logical_id, properties in resources_of(template, resolver, "AWS::SSM::Parameter"):
         name = str(resolver.resolve(properties.get("Name")))
         if name.startswith(PLANS_PATH):
             scaler = _read(resolver, resolver.resolve(properties.get("Value")), f"{logical_id} (Parameter) Value")
-            *region, table = name.removeprefix(PLANS_PATH).rsplit("/", 1)
-            if not region or table not in found:
+            table, region = table_of_plan(name)
+            if region is None or table not in found:
                 found[table] = scaler
     return found
 
 
-def _read(resolver: Resolver, text: Any, where: str) -> Scaler:
+def _read(resolver: Resolver, text: Any, where: str) -> ScaledPlan:
     try:
-        document = json.loads(str(text))
-        return Scaler(Mode(document["mode"]), Plan.from_document(document["plan"]))
+        return ScaledPlan.from_json(str(text))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         shown = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise resolver.error(f"{where} is no plan of Highwater's scaler: {shown}; run cdk synth again") from error

@@ -9,7 +9,8 @@ from typing import Any
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.simulation.setup import ResourceSetup, Scaler, TableSetup, TargetSetup
+from highwater.core.scaled_plan import ScaledPlan
+from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.global_tables import as_table
 from highwater_lab.template.intrinsics import Resolver
@@ -114,7 +115,7 @@ def _table(
     )
 
 
-def _with_scaler(table: TableSetup, scaler: Scaler | None) -> TableSetup:
+def _with_scaler(table: TableSetup, scaler: ScaledPlan | None) -> TableSetup:
     if scaler is None or table.is_on_demand:
         return table
     note = f"declared is with the template's scaler, in {scaler.mode.upper()} mode"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,8 +10,9 @@ import boto3
 from botocore.config import Config
 
 from highwater.core.plan import Plan
+from highwater.core.scaled_plan import ScaledPlan
 from highwater.core.scaler_settings import Mode
-from highwater.core.target_names import PLANS_PATH, table_label
+from highwater.core.target_names import PLANS_PATH, table_label, table_of_plan
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
@@ -72,11 +72,9 @@ def see_plans(ssm: SSMClient) -> StoredPlans:
         for parameter in page["Parameters"]:
             name = parameter["Name"]
             try:
-                document = json.loads(parameter["Value"])
-                mode = Mode(document["mode"])
-                *region, table = name.removeprefix(PLANS_PATH).split("/")
-                plan = Plan.from_document(document["plan"])
-                plans.append(StoredPlan(table, mode, plan, region=region[0] if region else None))
+                scaled = ScaledPlan.from_json(parameter["Value"])
+                table, region = table_of_plan(name)
+                plans.append(StoredPlan(table, scaled.mode, scaled.plan, region=region))
             except (ValueError, KeyError, TypeError) as error:
                 unreadable.append(f"{name}: {type(error).__name__}: {error}")
     return StoredPlans(tuple(plans), tuple(unreadable))

@@ -47,6 +47,12 @@ def table_label(table: str, region: str | None) -> str:
     return table if region is None else f"{region}/{table}"
 
 
+def table_of_plan(parameter: str) -> tuple[str, str | None]:
+    """The table and region that `plan_parameter` made a parameter's name of."""
+    *region, table = parameter.removeprefix(PLANS_PATH).split("/")
+    return table, region[0] if region else None
+
+
 def plan_parameter(table: str, region: str | None = None) -> str:
     """The name of the SSM parameter that holds a table's plan; *region* is where the table is, if not with it."""
     return f"{PLANS_PATH}{table_label(table, region)}"

@@ -48,9 +48,10 @@ class ScaledRegion:
         if not due:
             return 0
         seen_targets = autoscaling.see_targets(self.clients.autoscaling, due)
-        turn = self._time_of_event(seen_targets.at)
+        of_event = self._time_of_event(seen_targets.at)
+        turn = int(of_event.timestamp()) // 60
         # a run that waited lowers nothing on what it would have seen then
-        now = max(turn, seen_targets.at)
+        now = max(of_event, seen_targets.at)
         observations = self._observe(due, names, turn, now)
         world = World(now, turn, frozenset(due), seen_targets, seen_alarms, observations)
         due_tables = {name.table for name in due}
@@ -113,7 +114,7 @@ class ScaledRegion:
         self,
         due: Iterable[TargetName],
         names: dict[TargetName, tuple[StoredPlan, Target]],
-        turn: datetime,
+        turn: int,
         now: datetime,
     ) -> dict[TargetName, Observation]:
         """Minutes of every target that is due; none at all where CloudWatch does not answer."""
@@ -121,7 +122,7 @@ class ScaledRegion:
         by_minutes: dict[int, list[TargetName]] = {}
         for name in due:
             minutes = _SETTINGS[names[name][0].mode].history // _MINUTE
-            if is_daily_tick(name.table, int(turn.timestamp()) // 60):
+            if is_daily_tick(name.table, turn):
                 # CloudWatch charges by the metric, however long the past; what is late yet is not of the day
                 minutes = max(minutes, MINUTES_PER_DAY + _LATE_MINUTES)
             by_minutes.setdefault(minutes, []).append(name)

@@ -96,7 +96,7 @@ class World:
 
     Attributes:
         now: AWS's time when the run looked, or the event's where that is a little ahead: what is right now.
-        turn: The event's time: whose turn it is.
+        turn: The event's minute since 1970: whose turn it is.
         due: The targets that it looks at.
         targets: What Application Auto Scaling has of them.
         alarms: Their alarms.
@@ -104,7 +104,7 @@ class World:
     """
 
     now: datetime
-    turn: datetime
+    turn: int
     due: frozenset[TargetName]
     targets: SeenTargets
     alarms: dict[TargetName, SeenAlarm]
@@ -145,7 +145,7 @@ class ScaledTable:
     def _compare_with_on_demand(self) -> None:
         """Once a day, whether on-demand would have cost less: provisioned capacity does not serve bursts well."""
         world = self.world
-        if not is_daily_tick(self.stored.table, int(world.turn.timestamp()) // 60):
+        if not is_daily_tick(self.stored.table, world.turn):
             return
         days = []
         for target in self.stored.plan.targets():
@@ -210,7 +210,7 @@ class ScaledTable:
         """What is seen of the targets. Throttles cost more metrics: asked for only where there may have been some."""
         world = self.world
         seen = {name: world.observations[name] for name in names}
-        is_everyones_turn = is_throttle_tick(self.stored.table, int(world.turn.timestamp()) // 60)
+        is_everyones_turn = is_throttle_tick(self.stored.table, world.turn)
         throttling = {
             name: observation
             for name, observation in seen.items()
@@ -264,7 +264,7 @@ class ScaledTable:
             return
         increased = self.live.increased.get(index)
         if increased is not None and increased > self.world.now and any(it.granted < it.current for it in decisions):
-            where = f"{self.stored.label}" if index is None else f"{self.stored.label}'s index {index}"
+            where = self.stored.label if index is None else f"{self.stored.label}'s index {index}"
             self.outcome.notes.append(f"{where}: left as it is, as it was raised meanwhile")
             return
         units = self.live.capacities[index].with_units(wanted)

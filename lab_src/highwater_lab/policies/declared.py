@@ -1,0 +1,59 @@
+"""What the template says: windows, target tracking, limits, and Highwater's scaler where it has one for the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from highwater.core import Dimension, Mode
+from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
+from highwater_lab.policies.planned_bounds import PlannedBounds
+from highwater_lab.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from highwater.core.scaled_plan import ScaledPlan
+    from highwater_lab.simulation.seen import Calls, Seen
+    from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
+    from highwater_lab.traffic.series import Traffic
+
+
+class Declared(Policy):
+    """What the template says, windows and all, and its scaler."""
+
+    def __init__(self) -> None:
+        self._scaler: Policy = Policy()
+
+    @property
+    def actor(self) -> str:
+        """The scaler, as beside it auto scaling acts."""
+        return "scaler"
+
+    def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:
+        """Targets that a scaler alone moves, and windows that it alone holds, start with its plan's bounds."""
+        scaled = setup.scaler
+        if scaled is None:
+            return setup
+        planned = PlannedBounds.of_plan(scaled.plan, traffic)
+        self._scaler = (HighwaterDirect if scaled.mode is Mode.DIRECT else HighwaterFloor)(planned=planned)
+        self.period_seconds, self.offset_seconds = self._scaler.period_seconds, self._scaler.offset_seconds
+        self.alarms_per_target = self._scaler.alarms_per_target
+        start = traffic.start.timestamp()
+        return replace(
+            setup, resources=tuple(_opened(resource, scaled, planned, start) for resource in setup.resources)
+        )
+
+    def poll(self, seen: Seen, calls: Calls) -> int | None:
+        """As the scaler's mode has it."""
+        return self._scaler.poll(seen, calls)
+
+
+def _opened(resource: ResourceSetup, scaled: ScaledPlan, planned: PlannedBounds, start: float) -> ResourceSetup:
+    def opened(dimension: Dimension) -> TargetSetup:
+        target = resource.target(dimension)
+        bounds = planned.at(start, resource.index, dimension)
+        if bounds is None or target.actions:
+            return target
+        is_scaled = target.is_scaled or scaled.mode is Mode.DIRECT
+        return replace(target, min=bounds.min, max=bounds.max, is_scaled=is_scaled)
+
+    return resource.with_targets(opened(Dimension.READ), opened(Dimension.WRITE))
