@@ -19,8 +19,8 @@ from typing import Any, Final
 from botocore.awsrequest import AWSResponse
 
 from highwater.core import Capacity, IndexPlan, Plan
-from highwater.core.scaler_schedule import alarm_threshold
-from highwater.core.target_names import ALARM_PREFIX, TargetName
+from highwater.core.names import ALARM_PREFIX, TargetName
+from highwater.core.scaler.attention import alarm_threshold
 from highwater.handlers.scaler_event import ScalerEvent
 from highwater.handlers.scaler_run import ScalerRun
 

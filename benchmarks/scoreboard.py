@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 
+from benchmarks.scoreboard_page import Board, write_board
+from benchmarks.scores import BASE, Score, Scores, Trace, serviceable, summary
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
@@ -33,7 +33,6 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "pictures"
 MEAN_UNITS = 1_000
 QUOTA = 40_000
-BASE = "native:70"
 POLICIES = (
     "native:30",
     "native:50",
@@ -53,42 +52,6 @@ POLICIES = (
     "highwater-direct",
     "clairvoyant",
 )
-# what a user could run all day: the share of demand that native-70 throttles of it
-SERVICEABLE_PER_MILLION = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """One policy over one trace."""
-
-    trace: str
-    policy: str
-    throttled_per_million: float
-    throttled_minutes: int
-    cost_per_month: float
-    decreases: int
-    metrics_per_month: float
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """One trace: a file, or a scenario where that is `None`."""
-
-    name: str
-    kind: str
-    file: Path | None
-    bin_seconds: int
-    days: float
-    is_proxy: bool
-    is_low: bool = False
-
-    @property
-    def coarse(self) -> str:
-        """What a reader must know about its bins."""
-        if self.is_proxy:
-            return "bytes, not requests"
-        told = [f"coarse: bins of {self.bin_seconds // 60} min"] if self.bin_seconds > 60 else []
-        return ", ".join(told + (["low counts scaled up"] if self.is_low else []))
 
 
 def load(trace: Trace) -> Traffic:
@@ -140,7 +103,7 @@ def find_traces(folder: Path) -> Iterator[Trace]:
         )
 
 
-def score(traces: Sequence[Trace], processes: int) -> dict[tuple[str, str], Score]:
+def score(traces: Sequence[Trace], processes: int) -> Scores:
     """Every policy over every trace, in so many processes."""
     with ProcessPoolExecutor(processes) as pool:
         # the longest first, so that no core idles at the end
@@ -170,47 +133,12 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 2
     scores = score(traces, given.processes)
-    from benchmarks.scoreboard_page import Board, write_board
-
     board = Board(traces, scores, serviceable(traces, scores), POLICIES, BASE)
     write_board(board, given.out)
-    for line in summary(board.serviceable, scores):
+    for line in summary(POLICIES, board.serviceable, scores):
         print(line)
     print(f"{len(scores)} runs in {time.monotonic() - began:.0f} s; written: {given.out}")
     return 0
-
-
-def serviceable(traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> list[Trace]:
-    """The traces by the minute or five on which native-70 throttles under five percent."""
-    return [
-        trace
-        for trace in traces
-        if trace.file is not None
-        and trace.bin_seconds in (60, 300)
-        and scores[trace.name, BASE].throttled_per_million < SERVICEABLE_PER_MILLION
-    ]
-
-
-def summary(traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> list[str]:
-    """A line per policy: throttles summed and cost as geometric mean over *traces*, relative to native-70."""
-    lines = []
-    for policy in POLICIES:
-        throttles, cost = relative(policy, traces, scores)
-        lines.append(f"{policy:<32} throttled x {throttles:6.3f}   cost x {cost:6.3f}")
-    return lines
-
-
-def relative(policy: str, traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> tuple[float, float]:
-    """Throttled share summed over *traces*, and the geometric mean of cost, each over native-70's."""
-    base = sum(scores[t.name, BASE].throttled_per_million for t in traces)
-    mine = sum(scores[t.name, policy].throttled_per_million for t in traces)
-    logs = [math.log(scores[t.name, policy].cost_per_month / scores[t.name, BASE].cost_per_month) for t in traces]
-    return mine / base if base else math.nan, math.exp(sum(logs) / len(logs)) if logs else math.nan
-
-
-def metrics_per_month(policy: str, traces: Sequence[Trace], scores: dict[tuple[str, str], Score]) -> float:
-    """Metrics that a policy asks CloudWatch for on average, per target that it moves and month."""
-    return sum(scores[t.name, policy].metrics_per_month for t in traces) / len(traces) if traces else math.nan
 
 
 def _scenarios() -> list[Trace]:

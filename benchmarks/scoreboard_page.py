@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from benchmarks.scores import Score, Scores, Trace, metrics_per_month, relative
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import SOURCE
 from highwater_lab.services.prices import load_prices
-
-if TYPE_CHECKING:
-    from benchmarks.scoreboard import Score, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +18,7 @@ class Board:
     """Everything that was scored."""
 
     traces: Sequence[Trace]
-    scores: Mapping[tuple[str, str], Score]
+    scores: Scores
     serviceable: Sequence[Trace]
     policies: Sequence[str]
     base: str
@@ -69,8 +66,6 @@ def _head() -> list[str]:
 
 
 def _summary(board: Board) -> list[str]:
-    from benchmarks.scoreboard import metrics_per_month, relative
-
     lines = [
         "",
         "## Serviceable traces",

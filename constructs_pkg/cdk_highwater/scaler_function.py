@@ -20,9 +20,9 @@ from cdk_highwater.rule_packs import (
     role_rules,
     scaler_role_rules,
 )
-from highwater.core import Mode
-from highwater.core.tagged_plans import MANAGED_TAG
-from highwater.core.target_names import LOG_GROUPS_PREFIX, PLANS_PATH
+from highwater.core.names import LOG_GROUPS_PREFIX, PLANS_PATH
+from highwater.core.scaler import Mode
+from highwater.core.scaler.tagged_plans import MANAGED_TAG
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); what does not fit is handed on
 _TIMEOUT = cdk.Duration.minutes(3)

@@ -23,22 +23,12 @@ from cdk_highwater.scaler_alarms import ScalerAlarms, told_metric
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
 from cdk_highwater.table_findings import fitting_findings
-from highwater.core import (
-    Capacity,
-    Finding,
-    HighWaterMark,
-    IndexPlan,
-    Mode,
-    Plan,
-    Severity,
-    Target,
-    Window,
-    check,
-)
+from highwater.core import Capacity, Finding, HighWaterMark, IndexPlan, Plan, Severity, Target, Window, check
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.scaled_plan import ScaledPlan
-from highwater.core.scaler_schedule import alarm_threshold
-from highwater.core.target_names import ALARM_PREFIX, TargetName, plan_parameter
+from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
+from highwater.core.scaler import Mode
+from highwater.core.scaler.attention import alarm_threshold
+from highwater.core.scaler.scaled_plan import ScaledPlan
 
 # An SSM parameter holds 4 KB, an advanced one 8 (AWS Systems Manager User Guide, "Managing parameter tiers", 2026-11)
 _STANDARD_BYTES, _ADVANCED_BYTES = 4_096, 8_192

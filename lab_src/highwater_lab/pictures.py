@@ -86,7 +86,7 @@ def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, 
 
 def _name_peaks(panel: object, target: Target, line: Sequence[tuple[datetime, Bounds]], zone: ZoneInfo) -> None:
     """Write each window's name where it first lifts the floor."""
-    from highwater.core.windows import is_open
+    from highwater.core.plan.windows import is_open
 
     named: set[str] = set()
     for at, bounds in line:

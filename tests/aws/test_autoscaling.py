@@ -12,8 +12,8 @@ import pytest
 from highwater.aws import autoscaling
 from highwater.aws.autoscaling import see_targets, service_time, set_bounds
 from highwater.core import Bounds
-from highwater.core.capacity import Dimension
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
+from highwater.core.units import Dimension
 from tests.handlers.bench import Bench, Call, Fault, Wire, at, refusal, rewritten
 
 pytestmark = pytest.mark.usefixtures("bench")

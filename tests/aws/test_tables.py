@@ -18,8 +18,8 @@ from highwater.aws.tables import (
     TableBusyError,
     TableNotFoundError,
     TableRefusedError,
-    Units,
 )
+from highwater.core.units import Units
 from tests.handlers.bench import Bench, at, refusal, rewritten
 
 HOME = Units(5, 7)

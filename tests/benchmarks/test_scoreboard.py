@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.scoreboard import BASE, POLICIES, Score, Trace, relative, serviceable
+from benchmarks.scoreboard import POLICIES
+from benchmarks.scores import BASE, Score, Trace, relative, serviceable
 from tests.cdk_cli import ROOT
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from highwater.core import Dimension, Plan, Window
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
 from highwater_lab.local import LocalCloud
 from tests.handlers.stage import MINUTE, PLAN, Stage
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from highwater.core import Bounds, Capacity, Plan, ScheduledAction, Target, Window, compile_actions
-from highwater.core.actions import recurring_action, single_action
+from highwater.core.schedule.actions import recurring_action, single_action
 
 BOUNDS = Bounds(33, 220)
 BASE = Bounds(22, 220)

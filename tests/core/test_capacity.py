@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from highwater.core import Capacity, Dimension
-from highwater.core.capacity import is_deploy_time
+from highwater.core.plan.capacity import is_deploy_time
 
 DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from highwater.core import (
-    DecreaseBudget,
-    Dimension,
+from highwater.core import DecreaseBudget, Dimension
+from highwater.core.scaler import (
     LimitCode,
     Mode,
     Observation,
@@ -24,7 +23,7 @@ from highwater.core import (
     in_one_call,
     wanted_units,
 )
-from highwater.core.demand import count_jumps, demand_by_minute
+from highwater.core.scaler.demand import count_jumps, demand_by_minute
 
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
 LATE = NOW.replace(minute=52)

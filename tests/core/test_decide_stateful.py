@@ -9,17 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from highwater.core import (
-    Decision,
-    DecreaseBudget,
-    Dimension,
-    Observation,
-    ScalerSettings,
-    TargetState,
-    decide,
-    in_one_call,
-    wanted_units,
-)
+from highwater.core import DecreaseBudget, Dimension
+from highwater.core.scaler import Decision, Observation, ScalerSettings, TargetState, decide, in_one_call, wanted_units
 
 _START = datetime(2027, 3, 4, 21, 40, 20, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)

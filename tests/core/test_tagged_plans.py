@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from highwater.core import Mode
-from highwater.core.tagged_plans import plan_of_tags
+from highwater.core.scaler import Mode
+from highwater.core.scaler.tagged_plans import plan_of_tags
 
 TAGS = {
     "highwater:managed": "direct",

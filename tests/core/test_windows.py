@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from highwater.core import Capacity, Plan, Window, baseline
-from highwater.core.windows import DAYS, is_open, openings, parse_days, parse_local, parse_time_of_day
+from highwater.core.plan.windows import DAYS, is_open, openings, parse_days, parse_local, parse_time_of_day
 
 ZERO = timedelta(0)
 # a Wednesday without clock changes near

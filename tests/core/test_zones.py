@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from highwater.core.zones import Gap, changes, constant_shift, find_zone, gaps, instant, similar_zone
+from highwater.core.plan.zones import Gap, changes, constant_shift, find_zone, gaps, instant, similar_zone
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from botocore.awsrequest import AWSResponse
 from botocore.httpsession import URLLib3Session
 
 from highwater.aws import tables
-from highwater.aws.tables import RAISED_FROM_TAG, Units
+from highwater.aws.tables import RAISED_FROM_TAG
+from highwater.core.units import Units
 from highwater_lab.local import LocalCloud
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from highwater.aws.tables import Units
+from highwater.core.units import Units
 from highwater.handlers import marks
 from highwater.handlers.cloudformation import Outcome, failure
 from highwater.handlers.patience import Patience

@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 
 from highwater.core import Capacity, Dimension, Plan
-from highwater.core.target_names import ALARM_PREFIX, TargetName, plan_parameter
+from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
 from highwater.handlers import scaler
 from highwater_lab.local import LocalCloud
 

@@ -14,8 +14,8 @@ import boto3
 import pytest
 
 from highwater.aws import tables
-from highwater.aws.tables import Units
 from highwater.core import Capacity, Plan, Window
+from highwater.core.units import Units
 from highwater.handlers import cloudformation, deployment, marks
 from tests.handlers.bench import Bench, Wire, answer, at, refusal, update_table
 from tests.handlers.serving import KilledError, marks_event

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from highwater.aws import tables
-from highwater.aws.tables import TableRefusedError, Units
+from highwater.aws.tables import TableRefusedError
+from highwater.core.units import Units
 from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.marks import PROVISION_AND_LOWER, WARM_THROUGHPUT

@@ -11,7 +11,7 @@ from aws_cdk import assertions
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, HighWaterTable, PreWarmStrategy, Window
-from highwater.aws.tables import Units
+from highwater.core.units import Units
 from tests.handlers.bench import Bench
 from tests.handlers.serving import Serving, marks_event
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from highwater.core import Dimension, Plan, Window
-from highwater.core.scaler_schedule import is_daily_tick, is_full_tick
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
+from highwater.core.scaler.attention import is_daily_tick, is_full_tick
 from highwater.handlers import scaler
 from highwater.handlers.plan_cache import PlanCache
 from tests.handlers.stage import MINUTE, PLAN, Context, Stage

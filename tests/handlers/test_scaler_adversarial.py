@@ -12,7 +12,7 @@ import pytest
 
 from highwater.aws import autoscaling, metrics, tables
 from highwater.core import Capacity, Dimension, Plan, Window
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
 from highwater.handlers import scaler
 from highwater.handlers.scaled_table import Clients
 from tests.handlers.stage import MINUTE, PLAN, Context, Stage

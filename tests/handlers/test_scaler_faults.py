@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from highwater.core import Dimension
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
 from highwater.handlers import scaled_region
 from highwater.handlers.scaled_table import Outcome
 from highwater.handlers.scaler_event import ScalerEvent

@@ -11,8 +11,8 @@ import boto3
 import pytest
 
 from highwater.core import Dimension, Plan, Window
-from highwater.core.scaler_schedule import is_full_tick
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
+from highwater.core.scaler.attention import is_full_tick
 from highwater.handlers import cloudformation, deployment, scaler
 from highwater.handlers.scaled_table import Clients
 from tests.handlers.serving import marks_event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ ALLOWED = {
         "rich",
         "yaml",
     },
+}
+CORE = "highwater.core"
+GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits", "names", "units")}
+# the core's places from the ground up, and the places that each may import beside the ground and itself
+CORE_ARROWS = {
+    "plan": set(),
+    "schedule": {"plan"},
+    "checks": {"plan", "schedule"},
+    "scaler": {"plan", "schedule", "checks"},
 }
 LAB = "highwater_lab"
 # folders of the lab, and what of the lab each may import beside itself
@@ -96,6 +106,51 @@ def test_folder_imports_only_what_its_arrows_allow(folder: Path) -> None:
     ]
     assert wrong == []
     assert files
+
+
+@pytest.mark.parametrize("place", CORE_ARROWS)
+def test_place_of_the_core_imports_only_what_its_arrows_allow(place: str) -> None:
+    allowed = {*GROUND, f"{CORE}.{place}", *(f"{CORE}.{name}" for name in CORE_ARROWS[place])}
+    files = sorted((RUNTIME / "core" / place).rglob("*.py"))
+    wrong = [
+        f"{path.name} imports {module}"
+        for path in files
+        for module in _imports(path)
+        if not _is_allowed(module, allowed)
+    ]
+    assert wrong == []
+    assert files
+
+
+def test_ground_of_the_core_imports_only_itself() -> None:
+    files = [path for path in (RUNTIME / "core").glob("*.py") if path.stem != "__init__"]
+    assert {f"{CORE}.{path.stem}" for path in files} == GROUND
+    wrong = [
+        f"{path.name} imports {module}"
+        for path in files
+        for module in _imports(path)
+        if not _is_allowed(module, GROUND)
+    ]
+    assert wrong == []
+
+
+def _modules(folder: Path, package: str) -> dict[str, Path]:
+    return {
+        ".".join((package, *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__"): path
+        for path in folder.rglob("*.py")
+    }
+
+
+@pytest.mark.parametrize("folder", [*ALLOWED, ROOT / "benchmarks"], ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_no_modules_import_each_other_in_a_circle(folder: Path) -> None:
+    package = ".".join(folder.relative_to(ROOT).parts).removeprefix("lambda_src.").removeprefix("lab_src.")
+    package = package.removeprefix("constructs_pkg.")
+    modules = _modules(folder, package)
+    arrows = {name: {module for module in _imports(path) if module in modules} for name, path in modules.items()}
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as circle:
+        pytest.fail(" -> ".join(circle.args[1]))
 
 
 @pytest.mark.parametrize("folder", LAB_ARROWS)

@@ -10,7 +10,8 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
-from highwater.core import Dimension, Mode
+from highwater.core import Dimension
+from highwater.core.scaler import Mode
 from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse import rehearse
 from highwater_lab.simulation import Run, simulate

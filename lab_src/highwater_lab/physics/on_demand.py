@@ -7,11 +7,7 @@ from collections import deque
 from typing import Final
 
 from highwater.core import Dimension
-from highwater.core.limits import (
-    DEFAULT_TABLE_QUOTA_UNITS,
-    ON_DEMAND_WARM_READ_UNITS,
-    ON_DEMAND_WARM_WRITE_UNITS,
-)
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS, ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater_lab.physics.bucket import QUANTA_PER_UNIT
 from highwater_lab.physics.causes import Cause
 from highwater_lab.physics.partitions import PARTITION_UNITS, Partitions

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from highwater.core import Dimension, Mode
+from highwater.core import Dimension
+from highwater.core.scaler import Mode
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.policies.planned_bounds import PlannedBounds
 from highwater_lab.policies.policy import Policy
 
 if TYPE_CHECKING:
-    from highwater.core.scaled_plan import ScaledPlan
+    from highwater.core.scaler.scaled_plan import ScaledPlan
     from highwater_lab.simulation.seen import Calls, Seen
     from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic

@@ -6,18 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from highwater.core import (
-    Bounds,
-    Decision,
-    DecreaseBudget,
-    Observation,
-    ScalerSettings,
-    TargetState,
-    decide,
-    in_one_call,
-    wanted_units,
-)
-from highwater.core.scaler_schedule import (
+from highwater.core import Bounds, DecreaseBudget
+from highwater.core.scaler import Decision, Observation, ScalerSettings, TargetState, decide, in_one_call, wanted_units
+from highwater.core.scaler.attention import (
     FULL_TICK_MINUTES,
     THROTTLE_MINUTES,
     alarm_threshold,
@@ -106,7 +97,7 @@ class HighwaterFloor(Policy):
     """FLOOR mode: target tracking at 90 %, and the scaler moves its floor."""
 
     name = "highwater-floor"
-    source = "Highwater: highwater.core.decide, defaults of docs/decisions/0013"
+    source = "Highwater: highwater.core.scaler.decide, defaults of docs/decisions/0013"
     period_seconds = 60
     offset_seconds = 40
     alarms_per_target = 1

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from highwater.core import Bounds, Dimension, Plan
-from highwater.core.floors import timeline
+from highwater.core.schedule.bounds import timeline
 
 if TYPE_CHECKING:
     from highwater_lab.simulation.setup import TableSetup

@@ -10,7 +10,7 @@ from typing import TypeVar
 from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, check
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.zones import find_zone
+from highwater.core.plan.zones import find_zone
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.on_demand import OnDemandMode
 from highwater_lab.policies.policy import Policy

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from highwater.core.zones import instant
+from highwater.core.plan.zones import instant
 
 _MONTHS = {name.upper(): number for number, name in enumerate(calendar.month_abbr) if name}
 # AWS counts from Sunday 1

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from highwater.core import Plan, Target, compile_actions, marks_of
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS
-from highwater.core.zones import find_zone
+from highwater.core.plan.zones import find_zone
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.simulation.setup import ResourceSetup, ScheduledChange, TableSetup, TargetSetup
@@ -17,14 +17,13 @@ _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 
 def table_of(plan: Plan, name: str) -> TableSetup:
     """The table that a plan makes; the plan must have passed `check`, as the compiler takes no other."""
-    targets = plan.targets()
     marks = {mark.index: mark for mark in marks_of(plan)}
     resources = []
-    for read, write in zip(targets[::2], targets[1::2], strict=True):
-        mark = marks.get(read.index)
+    for index, read, write in plan.resources():
+        mark = marks.get(index)
         resources.append(
             ResourceSetup(
-                index=read.index,
+                index=index,
                 read=_target(read),
                 write=_target(write),
                 warm_read_units=mark.read if mark else 0,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.scaled_plan import ScaledPlan
+from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.physics import KeyDistribution
 from highwater_lab.services.schedules import Expression
 from highwater_lab.services.target_tracking import TargetTracking

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from highwater.core.scaled_plan import ScaledPlan
-from highwater.core.target_names import PLANS_PATH, table_of_plan
+from highwater.core.names import PLANS_PATH, table_of_plan
+from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.template.document import Template
 from highwater_lab.template.intrinsics import Resolver
 from highwater_lab.template.scaling import resources_of

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from highwater.core import Dimension
-from highwater.core.zones import find_zone
+from highwater.core.plan.zones import find_zone
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.simulation.setup import ScheduledChange

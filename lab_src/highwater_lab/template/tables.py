@@ -9,7 +9,7 @@ from typing import Any
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater.core.scaled_plan import ScaledPlan
+from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.global_tables import as_table

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from highwater.core.capacity import Dimension
-from highwater.core.target_names import ALARM_PREFIX, TargetName
+from highwater.core.names import ALARM_PREFIX, TargetName
+from highwater.core.units import Dimension
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
-from highwater.core.capacity import Dimension
-from highwater.core.floors import Bounds
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
+from highwater.core.schedule.bounds import Bounds
+from highwater.core.units import Dimension
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient

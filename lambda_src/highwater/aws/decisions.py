@@ -12,7 +12,7 @@ from typing import Any, Final
 import boto3
 from botocore.config import Config
 
-from highwater.core.target_names import LOG_GROUPS_PREFIX
+from highwater.core.names import LOG_GROUPS_PREFIX
 
 _PAST: Final = timedelta(days=1)
 

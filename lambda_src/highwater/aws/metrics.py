@@ -12,8 +12,8 @@ import botocore.session
 from botocore.config import Config
 from botocore.utils import parse_timestamp
 
-from highwater.core.observations import Observation
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
+from highwater.core.scaler.observations import Observation
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

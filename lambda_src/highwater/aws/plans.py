@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
-from highwater.core.plan import Plan
-from highwater.core.scaled_plan import ScaledPlan
-from highwater.core.scaler_settings import Mode
-from highwater.core.target_names import PLANS_PATH, table_label, table_of_plan
+from highwater.core.names import PLANS_PATH, table_label, table_of_plan
+from highwater.core.plan.plan import Plan
+from highwater.core.scaler.scaled_plan import ScaledPlan
+from highwater.core.scaler.settings import Mode
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient

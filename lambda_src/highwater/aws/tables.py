@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
 from highwater.core.budget import DecreaseBudget
-from highwater.core.capacity import Dimension
+from highwater.core.units import Units
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -67,34 +67,6 @@ class TableRefusedError(Exception):
 
 class DecreaseRefusedError(Exception):
     """The decrease budget of the day is spent; the message says until when."""
-
-
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Read and write units per second."""
-
-    read: int
-    write: int
-
-    def at_least(self, other: Units) -> Units:
-        """Each the higher of the two."""
-        return Units(max(self.read, other.read), max(self.write, other.write))
-
-    def at_most(self, other: Units) -> Units:
-        """Each the lower of the two."""
-        return Units(min(self.read, other.read), min(self.write, other.write))
-
-    def of(self, dimension: Dimension) -> int:
-        """The units of one dimension."""
-        return self.read if dimension is Dimension.READ else self.write
-
-    def with_units(self, units: Mapping[Dimension, int]) -> Units:
-        """The same with other units in the dimensions given."""
-        return Units(units.get(Dimension.READ, self.read), units.get(Dimension.WRITE, self.write))
-
-    def covers(self, other: Units) -> bool:
-        """Whether neither dimension is below the other's."""
-        return self.read >= other.read and self.write >= other.write
 
 
 @dataclass(frozen=True, slots=True)

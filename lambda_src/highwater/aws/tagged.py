@@ -8,8 +8,8 @@ import boto3
 from botocore.config import Config
 
 from highwater.aws.plans import StoredPlan, StoredPlans
-from highwater.core.tagged_plans import MANAGED_TAG, plan_of_tags
-from highwater.core.target_names import table_label
+from highwater.core.names import table_label
+from highwater.core.scaler.tagged_plans import MANAGED_TAG, plan_of_tags
 
 if TYPE_CHECKING:
     from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient

@@ -16,7 +16,7 @@ from rich.text import Text
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.situation import Situation, find_plans, see
 from highwater.core.limits import FREE_DECREASES_PER_DAY
-from highwater.core.scaler_settings import Mode
+from highwater.core.scaler.settings import Mode
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 _WATCH = click.option("--watch", is_flag=True, help="Show it anew every ten seconds, until interrupted.")

@@ -12,11 +12,12 @@ from botocore.exceptions import ClientError
 from highwater.aws import autoscaling, decisions, metrics, plans, tables
 from highwater.aws.decisions import ToldDecision, see_decisions
 from highwater.aws.plans import StoredPlan
-from highwater.core import Bounds, Decision, Target, TargetState, bounds_at, decide, timeline
-from highwater.core.scaler_schedule import THROTTLE_MINUTES
-from highwater.core.scaler_settings import Mode, ScalerSettings
-from highwater.core.target_names import TargetName
-from highwater.core.windows import is_open
+from highwater.core import Bounds, Target, bounds_at, timeline
+from highwater.core.names import TargetName
+from highwater.core.plan.windows import is_open
+from highwater.core.scaler import Decision, TargetState, decide
+from highwater.core.scaler.attention import THROTTLE_MINUTES
+from highwater.core.scaler.settings import Mode, ScalerSettings
 
 _MINUTE = timedelta(minutes=1)
 _AHEAD = timedelta(days=8)

@@ -14,7 +14,7 @@ from typing import Any
 
 import boto3
 
-from highwater.core.target_names import table_label
+from highwater.core.names import table_label
 from highwater.handlers import cloudformation, floors, marks
 from highwater.handlers.patience import Patience
 

@@ -9,17 +9,16 @@ was left behind is registered again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
 from highwater.aws import tables
 from highwater.aws.autoscaling import client, see_targets, set_bounds
-from highwater.core.capacity import Dimension
-from highwater.core.floors import Bounds, bounds_at
-from highwater.core.plan import Plan, Target
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
+from highwater.core.plan.plan import Plan, Target
+from highwater.core.schedule.bounds import Bounds, bounds_at
+from highwater.core.units import Dimension, Units
 from highwater.handlers.patience import Patience, TimeIsUpError
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def assert_floors(table: str, plan_json: str, patience: Patience) -> str:
     Raises:
         FloorsNotReachedError: The time is up, and capacity lies below a floor though nothing is being changed.
     """
-    plan = Plan.from_document(json.loads(plan_json))
+    plan = Plan.from_json(plan_json)
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
     autoscaling, dynamodb = client(), tables.client()
     done: dict[str, str] = {}
@@ -69,7 +68,7 @@ def release(table: str, plan_json: str, region: str | None = None) -> str:
 
     *region* is where the table is, by default here.
     """
-    plan = Plan.from_document(json.loads(plan_json))
+    plan = Plan.from_json(plan_json)
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
     autoscaling = client(region)
     seen = see_targets(autoscaling, targets)
@@ -97,7 +96,7 @@ def _behind(live: tables.SeenTable, wanted: Mapping[TargetName, Bounds]) -> dict
     for name, bounds in wanted.items():
         capacity = live.capacities.get(name.index)
         # an index that the table has not is told by the registration; an on-demand table has no units
-        if capacity is None or capacity == tables.Units(0, 0):
+        if capacity is None or capacity == Units(0, 0):
             continue
         units = capacity.read if name.dimension is Dimension.READ else capacity.write
         if units < bounds.min:

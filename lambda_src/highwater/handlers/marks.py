@@ -20,9 +20,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from highwater.aws import autoscaling, tables
-from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError, TableNotFoundError, Units
-from highwater.core.capacity import Dimension
-from highwater.core.target_names import TargetName
+from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError, TableNotFoundError
+from highwater.core.names import TargetName
+from highwater.core.units import Dimension, Units
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.patience import Patience, TimeIsUpError
 

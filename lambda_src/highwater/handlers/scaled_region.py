@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from highwater.aws import alarms, autoscaling, metrics, tables
 from highwater.aws.alarms import SeenAlarm
 from highwater.aws.plans import StoredPlan
-from highwater.core.demand import MINUTES_PER_DAY
-from highwater.core.floors import has_changed
-from highwater.core.observations import Observation
-from highwater.core.plan import Target
-from highwater.core.scaler_schedule import is_daily_tick, is_full_tick
-from highwater.core.scaler_settings import Mode, ScalerSettings
-from highwater.core.target_names import TargetName
+from highwater.core.names import TargetName
+from highwater.core.plan.plan import Target
+from highwater.core.scaler.attention import is_daily_tick, is_full_tick
+from highwater.core.scaler.demand import MINUTES_PER_DAY
+from highwater.core.scaler.observations import Observation
+from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.schedule.bounds import has_changed
 from highwater.handlers.scaled_table import Clients, Outcome, ScaledTable, World
 from highwater.handlers.scaler_event import TICK, ScalerEvent
 

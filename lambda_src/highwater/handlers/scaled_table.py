@@ -12,22 +12,22 @@ from highwater.aws import alarms, autoscaling, metrics, plans, tables
 from highwater.aws.alarms import SeenAlarm
 from highwater.aws.autoscaling import SeenTargets
 from highwater.aws.plans import StoredPlan
-from highwater.core.decide import TargetState, decide
-from highwater.core.decisions import Decision, LimitCode
-from highwater.core.direct import in_one_call, wanted_units
-from highwater.core.floors import Bounds, bounds_at
-from highwater.core.observations import Observation
-from highwater.core.on_demand import on_demand_percent
-from highwater.core.plan import Target
-from highwater.core.scaler_schedule import (
+from highwater.core.names import TargetName
+from highwater.core.plan.plan import Target
+from highwater.core.scaler.attention import (
     THROTTLE_MINUTES,
     alarm_threshold,
     is_daily_tick,
     is_throttle_tick,
     may_have_throttled,
 )
-from highwater.core.scaler_settings import Mode, ScalerSettings
-from highwater.core.target_names import TargetName
+from highwater.core.scaler.decide import TargetState, decide
+from highwater.core.scaler.decisions import Decision, LimitCode
+from highwater.core.scaler.direct import in_one_call, wanted_units
+from highwater.core.scaler.observations import Observation
+from highwater.core.scaler.on_demand import on_demand_percent
+from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.schedule.bounds import Bounds, bounds_at
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient

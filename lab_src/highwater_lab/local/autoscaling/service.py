@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
-from highwater.core.zones import find_zone
+from highwater.core.plan.zones import find_zone
 from highwater_lab.local.autoscaling.records import (
     SERVICE_NAMESPACE,
     ActivityRecord,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from highwater.core.capacity import Dimension
-from highwater.core.decisions import Decision, Limit, LimitCode
+from highwater.core.scaler.decisions import Decision, Limit, LimitCode
+from highwater.core.units import Dimension
 
 
 def in_one_call(decisions: Sequence[Decision]) -> tuple[Decision, ...]:

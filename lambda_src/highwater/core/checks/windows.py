@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from highwater.core.capacity import is_deploy_time
-from highwater.core.findings import (
-    Finding,
-    deploy_time_units,
-    error,
-    is_whole,
-    name_missing,
-    units_not_positive,
-)
+from highwater.core.findings import Finding, deploy_time_units, error, is_whole, name_missing, units_not_positive
 from highwater.core.limits import MAX_LEAD
-from highwater.core.plan import Plan
-from highwater.core.windows import Window, once_span, parse_days, parse_local, parse_time_of_day
-from highwater.core.zones import find_zone, similar_zone
+from highwater.core.plan.capacity import is_deploy_time
+from highwater.core.plan.plan import Plan
+from highwater.core.plan.windows import Window, once_span, parse_days, parse_local, parse_time_of_day
+from highwater.core.plan.zones import find_zone, similar_zone
 
 _UNITS = ("read_min", "write_min", "read_max", "write_max")
 

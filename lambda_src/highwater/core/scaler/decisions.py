@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from highwater.core.capacity import Dimension
+from highwater.core.units import Dimension
 
 
 class LimitCode(StrEnum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from highwater.core.floors import Bounds, bounds_with
-from highwater.core.plan import Target, TargetWindow
-from highwater.core.weeks import edges_of
-from highwater.core.windows import covers_minute
-from highwater.core.zones import constant_shift
+from highwater.core.plan.plan import Target, TargetWindow
+from highwater.core.plan.windows import covers_minute
+from highwater.core.plan.zones import constant_shift
+from highwater.core.schedule.bounds import Bounds, bounds_with
+from highwater.core.schedule.weeks import edges_of
 
 
 def effective(target: Target) -> Target:

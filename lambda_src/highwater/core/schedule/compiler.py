@@ -18,16 +18,16 @@ from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from highwater.core.actions import ScheduledAction, recurring_action, single_action
-from highwater.core.effective import effective
 from highwater.core.errors import PlanError
 from highwater.core.findings import Finding, Severity
-from highwater.core.floors import Bounds, bounds_at, bounds_with, timeline
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
-from highwater.core.plan import Target, TargetWindow
-from highwater.core.weeks import Week, WindowsMeetError, changes_of_week, refuse_meeting_windows, weeks_of
-from highwater.core.windows import once_span
-from highwater.core.zones import MINUTES_PER_DAY, aware, instant
+from highwater.core.plan.plan import Target, TargetWindow
+from highwater.core.plan.windows import once_span
+from highwater.core.plan.zones import MINUTES_PER_DAY, aware, instant
+from highwater.core.schedule.actions import ScheduledAction, recurring_action, single_action
+from highwater.core.schedule.bounds import Bounds, bounds_at, bounds_with, timeline
+from highwater.core.schedule.effective import effective
+from highwater.core.schedule.weeks import Week, WindowsMeetError, changes_of_week, refuse_meeting_windows, weeks_of
 
 # AAS may run an action some seconds late: an end half a minute before the next section keeps the last run in
 _BEFORE_SECTION_END = timedelta(seconds=30)

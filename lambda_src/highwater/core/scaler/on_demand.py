@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from highwater.core.capacity import Dimension
-from highwater.core.demand import MINUTES_PER_DAY
+from highwater.core.scaler.demand import MINUTES_PER_DAY
+from highwater.core.units import Dimension
 
 # Requests that cost as much as one unit provisioned for an hour: 0.00065 USD for a write unit, 0.625 for a million
 # requests; 0.00013 and 0.125 for reads (us-east-1, 2026-11; the ratio is nearly the same in all regions)

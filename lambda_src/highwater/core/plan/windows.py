@@ -9,7 +9,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from highwater.core.zones import MINUTES_PER_DAY, MINUTES_PER_WEEK, find_zone, instant
+from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_WEEK, find_zone, instant
 
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 DEFAULT_LEAD = timedelta(minutes=5)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from highwater.core.capacity import Capacity, Dimension
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.marks import HighWaterMark
-from highwater.core.windows import Window, once_span
+from highwater.core.plan.capacity import Capacity
+from highwater.core.plan.high_water_mark import HighWaterMark
+from highwater.core.plan.windows import Window, once_span
+from highwater.core.units import Dimension
 
 PLAN_VERSION = 1
 
@@ -89,17 +90,16 @@ class Plan:
     mark: HighWaterMark = HighWaterMark.to_windows()  # noqa: RUF009 - frozen
     table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
 
+    def resources(self) -> Iterator[tuple[str | None, Target, Target]]:
+        """The table, then each index in the order declared: its name (`None` for the table), read and write target."""
+        yield None, *_pair(None, self.read, self.write, self.windows)
+        for index in self.indexes:
+            windows = self.windows if index.windows is None else index.windows
+            yield index.name, *_pair(index.name, index.read or self.read, index.write or self.write, windows)
+
     def targets(self) -> tuple[Target, ...]:
         """Every target: the table's read and write, then each index's, in the order declared."""
-        targets = []
-        for index in (None, *self.indexes):
-            read = (index.read if index else None) or self.read
-            write = (index.write if index else None) or self.write
-            windows = self.windows if index is None or index.windows is None else index.windows
-            name = index.name if index else None
-            targets.append(_target(name, Dimension.READ, read, windows))
-            targets.append(_target(name, Dimension.WRITE, write, windows))
-        return tuple(targets)
+        return tuple(target for _, read, write in self.resources() for target in (read, write))
 
     def all_windows(self) -> tuple[Window, ...]:
         """The table's windows, then those that indexes have of their own."""
@@ -160,11 +160,20 @@ class Plan:
         """`to_document` as text, the same for the same plan."""
         return json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"))
 
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """The plan that `to_json` wrote; raises what `from_document` raises."""
+        return cls.from_document(json.loads(text))
+
     def with_indexes(self, names: Iterable[str]) -> Plan:
         """The plan with every index of those names; one that it does not list yet follows the table."""
         listed = {index.name for index in self.indexes}
         more = (IndexPlan(name=name) for name in names if name not in listed)
         return replace(self, indexes=(*self.indexes, *more))
+
+
+def _pair(index: str | None, read: Capacity, write: Capacity, windows: tuple[Window, ...]) -> tuple[Target, Target]:
+    return _target(index, Dimension.READ, read, windows), _target(index, Dimension.WRITE, write, windows)
 
 
 def _target(index: str | None, dimension: Dimension, capacity: Capacity, windows: tuple[Window, ...]) -> Target:

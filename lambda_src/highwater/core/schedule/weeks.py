@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from highwater.core.floors import Bounds, bounds_with
-from highwater.core.plan import Target, TargetWindow
-from highwater.core.windows import Window, covers_minute, openings, weekly_spans
-from highwater.core.zones import MINUTES_PER_WEEK, constant_shift, gaps, instant
+from highwater.core.plan.plan import Target, TargetWindow
+from highwater.core.plan.windows import Window, covers_minute, openings, weekly_spans
+from highwater.core.plan.zones import MINUTES_PER_WEEK, constant_shift, gaps, instant
+from highwater.core.schedule.bounds import Bounds, bounds_with
 
 # Two years that hold no surprise: what is compared are rules, not dates
 _SAMPLE_YEARS = (2026, 2032)

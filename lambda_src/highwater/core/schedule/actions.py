@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from highwater.core.floors import Bounds
-from highwater.core.windows import DAYS
+from highwater.core.plan.windows import DAYS
+from highwater.core.schedule.bounds import Bounds
 
 
 @dataclass(frozen=True, slots=True)

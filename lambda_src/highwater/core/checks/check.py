@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from highwater.core.capacity_checks import bounds_findings, capacity_findings, index_name_findings, mark_findings
+from highwater.core.checks.capacity import bounds_findings, capacity_findings, index_name_findings, mark_findings
+from highwater.core.checks.schedule import action_findings, decrease_findings, index_findings, schedule_findings
+from highwater.core.checks.windows import window_findings
 from highwater.core.errors import PlanError
 from highwater.core.findings import Finding, Severity
-from highwater.core.plan import Plan
-from highwater.core.schedule_checks import action_findings, decrease_findings, index_findings, schedule_findings
-from highwater.core.window_checks import window_findings
-from highwater.core.zones import aware
+from highwater.core.plan.plan import Plan
+from highwater.core.plan.zones import aware
 
 
 def check(plan: Plan, as_of: datetime | None = None, *, has_actions: bool = True) -> tuple[Finding, ...]:

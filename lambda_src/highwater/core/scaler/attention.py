@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from highwater.core.demand import MINUTES_PER_DAY
+from highwater.core.scaler.demand import MINUTES_PER_DAY
 
 # Every target's metrics are asked for once in so many minutes. CloudWatch charges by the metric asked for, not by the
 # datapoint: docs/cost.md has the arithmetic.

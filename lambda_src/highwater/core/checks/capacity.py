@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from highwater.core.capacity import Capacity, Dimension, is_deploy_time
-from highwater.core.findings import (
-    Finding,
-    deploy_time_units,
-    error,
-    is_whole,
-    name_missing,
-    units_not_positive,
-)
+from highwater.core.findings import Finding, deploy_time_units, error, is_whole, name_missing, units_not_positive
 from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
-from highwater.core.marks import marks_of
-from highwater.core.plan import Plan, Target
+from highwater.core.plan.capacity import Capacity, is_deploy_time
+from highwater.core.plan.marks import marks_of
+from highwater.core.plan.plan import Plan, Target
+from highwater.core.units import Dimension
 
 
 def _capacities(plan: Plan) -> Iterator[tuple[str, object]]:

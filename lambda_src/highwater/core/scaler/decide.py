@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from highwater.core.budget import DecreaseBudget
-from highwater.core.capacity import Dimension
-from highwater.core.decisions import Decision, Limit, LimitCode
-from highwater.core.demand import count_jumps, demand_by_minute, peak, yesterday
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.observations import Observation
-from highwater.core.scaler_settings import Mode, ScalerSettings
+from highwater.core.scaler.decisions import Decision, Limit, LimitCode
+from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, yesterday
+from highwater.core.scaler.observations import Observation
+from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.units import Dimension
 
 _MINUTE = timedelta(minutes=1)
 # how far ahead yesterday is looked at: until help comes, and, where capacity may go down, through the next hour

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from highwater.core.capacity import Dimension
+from highwater.core.units import Dimension
 
 # What names of the scaler's alarms begin with; a table's name has no blank
 ALARM_PREFIX: Final = "Highwater "

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from highwater.core.capacity import Capacity, Dimension
-from highwater.core.checks import check as check_plan
-from highwater.core.checks import errors_of
-from highwater.core.marks import HighWaterMark
-from highwater.core.plan import Plan
-from highwater.core.scaler_settings import Mode
+from highwater.core.checks.check import check as check_plan
+from highwater.core.checks.check import errors_of
+from highwater.core.plan.capacity import Capacity
+from highwater.core.plan.high_water_mark import HighWaterMark
+from highwater.core.plan.plan import Plan
+from highwater.core.scaler.settings import Mode
+from highwater.core.units import Dimension
 
 # Its value is what is moved: `floor` or `direct`
 MANAGED_TAG: Final = "highwater:managed"

@@ -4,74 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from highwater.core.capacity import Dimension
-
-if TYPE_CHECKING:
-    from highwater.core.plan import Plan, Target
+from highwater.core.plan.high_water_mark import HighWaterMark, MarkRule
+from highwater.core.plan.plan import Plan, Target
+from highwater.core.units import Dimension
 
 # Prices of one provisioned unit for an hour, us-east-1, DynamoDB Standard, November 2026. A warm-up is charged once
 # at provisioned rates (Amazon DynamoDB Developer Guide, "Warm throughput"); the rate taken, an hour of each unit
 # added, is how the pricing page's examples read and is not confirmed elsewhere: hence "about" wherever it is shown.
 READ_UNIT_HOUR_USD: Final = Decimal("0.00013")
 WRITE_UNIT_HOUR_USD: Final = Decimal("0.00065")
-
-
-class _Rule(StrEnum):
-    WINDOWS = "windows"
-    CEILING = "ceiling"
-    UNITS = "units"
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class HighWaterMark:
-    """The most a table shall be able to take at once, in units per second; it only ever rises.
-
-    Made with `to_windows` (the default), `to_ceiling`, `units` or `none`.
-    """
-
-    rule: _Rule
-    read: int | None = None
-    write: int | None = None
-
-    @classmethod
-    def to_windows(cls) -> HighWaterMark:
-        """Up to the highest floor declared: base floor or window, of each resource and dimension."""
-        return cls(_Rule.WINDOWS)
-
-    @classmethod
-    def to_ceiling(cls) -> HighWaterMark:
-        """Up to the highest ceiling declared, so that auto scaling never waits for partitions."""
-        return cls(_Rule.CEILING)
-
-    @classmethod
-    def units(cls, *, read: int | None = None, write: int | None = None) -> HighWaterMark:
-        """Up to these units per second, at least the base floors, for the table and every index; `None` leaves one."""
-        return cls(_Rule.UNITS, read, write)
-
-    @classmethod
-    def none(cls) -> HighWaterMark:
-        """Leave the mark to DynamoDB: the first rise to a window may take minutes."""
-        return cls(_Rule.NONE)
-
-    @property
-    def is_units(self) -> bool:
-        """Whether the mark was given in units."""
-        return self.rule is _Rule.UNITS
-
-    def to_document(self) -> dict[str, Any]:
-        """The mark as JSON-ready values."""
-        return {"rule": str(self.rule)} | {
-            name: units for name, units in (("read", self.read), ("write", self.write)) if units is not None
-        }
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> HighWaterMark:
-        """The mark that `to_document` wrote."""
-        return cls(_Rule(document["rule"]), document.get("read"), document.get("write"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +43,22 @@ class Mark:
 
 def marks_of(plan: Plan) -> tuple[Mark, ...]:
     """The mark of the table and of each index; none where the plan leaves marks alone."""
-    if plan.mark.rule is _Rule.NONE:
+    if plan.mark.rule is MarkRule.NONE:
         return ()
-    targets = plan.targets()
     return tuple(
-        Mark(read.index, _wanted(plan.mark, read), _wanted(plan.mark, write), _base(read), _base(write))
-        for read, write in zip(targets[::2], targets[1::2], strict=True)
+        Mark(index, _wanted(plan.mark, read), _wanted(plan.mark, write), _base(read), _base(write))
+        for index, read, write in plan.resources()
     )
 
 
 def _wanted(mark: HighWaterMark, target: Target) -> int:
     floors = [w.min for w in target.windows if w.min is not None]
-    if mark.rule is _Rule.UNITS:
+    if mark.rule is MarkRule.UNITS:
         given = mark.read if target.dimension is Dimension.READ else mark.write
         return _base(target) if given is None else given
     if target.capacity.is_deploy_time:
         return _base(target)
-    if mark.rule is _Rule.WINDOWS:
+    if mark.rule is MarkRule.WINDOWS:
         return max([_base(target), *floors])
     # fixed capacity has no ceiling apart from its floors
     return max([int(target.capacity.max), *(w.max for w in target.windows if w.max is not None), *floors])

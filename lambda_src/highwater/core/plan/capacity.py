@@ -5,14 +5,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
-
-
-class Dimension(StrEnum):
-    """The two kinds of capacity units; each is bought, scaled and throttled apart."""
-
-    READ = "read"
-    WRITE = "write"
 
 
 def is_deploy_time(value: object) -> bool:

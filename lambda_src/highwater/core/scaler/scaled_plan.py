@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from highwater.core.plan import Plan
-from highwater.core.scaler_settings import Mode
+from highwater.core.plan.plan import Plan
+from highwater.core.scaler.settings import Mode
 
 
 @dataclass(frozen=True, slots=True)

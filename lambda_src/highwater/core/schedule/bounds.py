@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from highwater.core.plan import Target, TargetWindow
-from highwater.core.windows import is_open, openings
-from highwater.core.zones import aware
+from highwater.core.plan.plan import Target, TargetWindow
+from highwater.core.plan.windows import is_open, openings
+from highwater.core.plan.zones import aware
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from highwater.core.budget import refused_decreases
-from highwater.core.capacity import Dimension
-from highwater.core.compiler import compile_actions
-from highwater.core.effective import effective
 from highwater.core.errors import PlanError
 from highwater.core.findings import Finding, warning
-from highwater.core.floors import timeline
 from highwater.core.limits import FREE_DECREASES_PER_DAY
-from highwater.core.plan import Plan, Target
-from highwater.core.windows import once_span
+from highwater.core.plan.plan import Plan, Target
+from highwater.core.plan.windows import once_span
+from highwater.core.schedule.bounds import timeline
+from highwater.core.schedule.compiler import compile_actions
+from highwater.core.schedule.effective import effective
+from highwater.core.units import Dimension
 
 # Weeks in which planned decreases are counted: one on either side of the year, and each one-off window's own days
 _SAMPLE_WEEKS = (datetime(2027, 1, 11, tzinfo=UTC), datetime(2027, 7, 12, tzinfo=UTC))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from highwater.core.observations import Observation
+from highwater.core.scaler.observations import Observation
 
 MINUTES_PER_DAY = 1440
 # minutes of a jump, and of the peak before that it rises above

@@ -1,0 +1,47 @@
+"""Capacity units per second: the two dimensions that they are bought in, and a pair with one of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Dimension(StrEnum):
+    """The two kinds of capacity units; each is bought, scaled and throttled apart."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Read and write units per second of one table or index.
+
+    Attributes:
+        read: Read capacity units per second.
+        write: Write capacity units per second.
+    """
+
+    read: int
+    write: int
+
+    def at_least(self, other: Units) -> Units:
+        """Each dimension the higher of the two."""
+        return Units(max(self.read, other.read), max(self.write, other.write))
+
+    def at_most(self, other: Units) -> Units:
+        """Each dimension the lower of the two."""
+        return Units(min(self.read, other.read), min(self.write, other.write))
+
+    def of(self, dimension: Dimension) -> int:
+        """The units of one dimension."""
+        return self.read if dimension is Dimension.READ else self.write
+
+    def with_units(self, units: Mapping[Dimension, int]) -> Units:
+        """The same with other units in the dimensions given."""
+        return Units(units.get(Dimension.READ, self.read), units.get(Dimension.WRITE, self.write))
+
+    def covers(self, other: Units) -> bool:
+        """Whether neither dimension is below the other's."""
+        return self.read >= other.read and self.write >= other.write
