@@ -18,11 +18,14 @@ from typing import Any, Final
 
 from botocore.awsrequest import AWSResponse
 
+from highwater.aws import plans
+from highwater.aws.plans import ScaledPlans
+from highwater.aws.region import AwsRegion
 from highwater.core import Capacity, IndexPlan, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName
 from highwater.core.scaler.attention import alarm_threshold
-from highwater.handlers.scaler_event import ScalerEvent
-from highwater.handlers.scaler_run import ScalerRun
+from highwater.handlers.scaler.event import ScalerEvent
+from highwater.handlers.scaler.run import Run
 
 TABLES: Final = 2_500
 LIMIT_MIB: Final = 256
@@ -127,6 +130,20 @@ class Stub:
         return {}
 
 
+class _Stubbed(AwsRegion):
+    """The scaler's region, answered by the stub."""
+
+    def __init__(self, stub: Stub) -> None:
+        super().__init__()
+        self._ssm = plans.client()
+        for client in (self.clients.dynamodb, self.clients.autoscaling, self.clients.cloudwatch, self._ssm):
+            stub.serve(client)
+
+    def read_plans(self) -> ScaledPlans:
+        """The plans that the stub has."""
+        return plans.read_plans(self._ssm)
+
+
 def _names() -> list[str]:
     return [f"table-{number:04}" for number in range(TABLES)]
 
@@ -165,10 +182,8 @@ def main() -> int:
     os.environ.update(dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "none"))
     stub = Stub()
     kept = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    run = ScalerRun(ScalerEvent("tables" if given.all else "tick", NOW), lambda: 600.0)
-    clients = run.clients
-    for client in (clients.dynamodb, clients.autoscaling, clients.cloudwatch, clients.ssm):
-        stub.serve(client)
+    home = _Stubbed(stub)
+    run = Run(ScalerEvent("tables" if given.all else "tick", NOW), lambda: 600.0, lambda _: home)
     began, cpu = time.monotonic(), time.process_time()
     outcome = run.run()
     took, busy = time.monotonic() - began, time.process_time() - cpu

@@ -146,7 +146,7 @@ class ScalerFunction(Construct):
     def _make(self, dry_run: bool, sees_tags: bool, regions: Sequence[str]) -> lambda_.Function:
         return make_function(
             self,
-            handler="scaler",
+            handler="scaler.handler",
             packs=[pack_runtime, pack_powertools],
             role=self.role,
             description="Highwater: floors that follow demand within minutes",

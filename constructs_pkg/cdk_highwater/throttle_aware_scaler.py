@@ -25,7 +25,7 @@ from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, 
 from cdk_highwater.table_findings import fitting_findings
 from highwater.core import Capacity, Finding, HighWaterMark, IndexPlan, Plan, Severity, Target, Window, check
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
+from highwater.core.names import ALARM_PREFIX, TargetName
 from highwater.core.scaler import Mode
 from highwater.core.scaler.attention import alarm_threshold
 from highwater.core.scaler.scaled_plan import ScaledPlan
@@ -182,14 +182,15 @@ class ThrottleAwareScaler(Construct):
         return cdk.Token.is_unresolved(region) or cdk.Token.is_unresolved(other) or region == other
 
     def _store_plan(self, scope: Construct, subject: Subject, plan: Plan, mode: Mode, region: str | None) -> None:
-        value = ScaledPlan(mode, plan).to_json()
+        scaled = ScaledPlan(table=subject.name, mode=mode, plan=plan, region=region)
+        value = scaled.to_json()
         size = len(value.encode())
         cdk.CfnResource(
             scope,
             f"Plan{region or ''}",
             type="AWS::SSM::Parameter",
             properties={
-                "Name": plan_parameter(subject.name, region),
+                "Name": scaled.parameter,
                 "Type": "String",
                 "Tier": "Standard" if size <= _STANDARD_BYTES else "Advanced",
                 "Description": "Highwater: what is planned for this table, read by its scaler",

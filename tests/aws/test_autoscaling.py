@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highwater.aws import autoscaling
-from highwater.aws.autoscaling import see_targets, service_time, set_bounds
+from highwater.aws.autoscaling import read_targets, service_time, set_bounds
 from highwater.core import Bounds
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
@@ -53,7 +53,7 @@ def test_set_bounds_when_seen_again_are_the_same_for_just_that_target(bench: Ben
     names = [TargetName(table, index, dimension) for index in (None, "by_status") for dimension in Dimension]
     for place, name in enumerate(names[:3]):
         set_bounds(wire.client, name, Bounds(5 + place, 500 + place))
-    seen = see_targets(wire.client, names)
+    seen = read_targets(wire.client, names)
     assert [seen.of(name) for name in names] == [Bounds(5, 500), Bounds(6, 501), Bounds(7, 502), None]
 
 
@@ -65,7 +65,7 @@ def test_see_targets_when_many_resources_asks_for_fifty_at_a_time(
     last = TargetName(table, None, Dimension.WRITE)
     set_bounds(bench.autoscaling, last, Bounds(8, 80))
     names = [TargetName(f"no-such-table-{place}", None, Dimension.READ) for place in range(count - 1)]
-    seen = see_targets(wire.client, [*names, last, last])
+    seen = read_targets(wire.client, [*names, last, last])
     asked = [body["ResourceIds"] for body in wire.bodies("DescribeScalableTargets")]
     assert len(asked) == calls
     assert max(map(len, asked)) <= 50, "the service refuses more"
@@ -87,7 +87,7 @@ def test_see_targets_when_both_dimensions_fill_pages_reads_them_all(bench: Bench
     ]
     for place, name in enumerate(names):
         set_bounds(bench.autoscaling, name, Bounds(10 + place, 1000 + place))
-    seen = see_targets(wire.client, names)
+    seen = read_targets(wire.client, names)
     assert [seen.of(name) for name in names] == [Bounds(10 + place, 1000 + place) for place in range(60)]
     assert wire.operations == ["DescribeScalableTargets"] * 2
     assert wire.bodies("DescribeScalableTargets")[1]["NextToken"]
@@ -101,7 +101,7 @@ def test_see_targets_when_a_page_is_empty_reads_the_next(bench: Bench, wire: Wir
         document.update(ScalableTargets=[], NextToken="MA==")
 
     wire.fault = at(1, _dated_like_the_cloud(bench, empty))
-    assert see_targets(wire.client, [name]).of(name) == Bounds(5, 50)
+    assert read_targets(wire.client, [name]).of(name) == Bounds(5, 50)
 
 
 def _dated_like_the_cloud(bench: Bench, change: Callable[[dict[str, Any]], None]) -> Fault:
@@ -119,7 +119,7 @@ def test_see_targets_when_the_clouds_clock_is_ahead_tells_its_time(bench: Bench,
     bench.cloud.advance(timedelta(days=4))
     name = TargetName("no-such-table", None, Dimension.READ)
     before = bench.cloud.status().now
-    at = see_targets(wire.client, [name]).at
+    at = read_targets(wire.client, [name]).at
     assert at.tzinfo is UTC
     assert before <= at <= bench.cloud.status().now
     assert at - datetime.now(UTC) > timedelta(days=3)
@@ -143,5 +143,5 @@ def test_see_targets_when_throttled_asks_again(bench: Bench, wire: Wire, monkeyp
     throttled = refusal("ThrottlingException", "Rate exceeded")
     wire.fault = lambda call: throttled(call) if call.number < 8 else None
     name = TargetName(bench.make_table(), None, Dimension.READ)
-    assert see_targets(wire.client, [name]).of(name) is None
+    assert read_targets(wire.client, [name]).of(name) is None
     assert len(wire.calls) == 8

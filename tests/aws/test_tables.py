@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from highwater.aws import tables
 from highwater.aws.tables import (
     DecreaseRefusedError,
+    DescribedTable,
     OvertakenError,
-    SeenTable,
     TableBusyError,
     TableNotFoundError,
     TableRefusedError,
@@ -128,12 +128,12 @@ def test_see_table_when_it_stands_tells_capacities_marks_and_decreases_by_index(
     tables.set_mark(bench.dynamodb, name, "by_status", Units(60, 80))
     tables.set_capacity(bench.dynamodb, name, "by_status", Units(3, 4))
     lowered = bench.cloud.status().now
-    seen = tables.see_table(bench.wire.client, name)
+    seen = tables.describe_table(bench.wire.client, name)
     used = seen.budgets["by_status"]
     assert used.used_on(lowered) == 1
     assert used.last is not None
     assert abs(used.last - lowered) < timedelta(seconds=5)
-    assert replace(seen, budgets={}) == SeenTable(
+    assert replace(seen, budgets={}) == DescribedTable(
         arn=f"arn:aws:dynamodb:us-east-1:000000000000:table/{name}",
         is_active=True,
         capacities={None: HOME, "by_status": Units(3, 4)},
@@ -146,7 +146,7 @@ def test_see_table_tells_when_each_was_raised_last(bench: Bench) -> None:
     name = bench.make_table(HOME, by_status=(4, 5))
     tables.set_capacity(bench.dynamodb, name, "by_status", Units(6, 7))
     raised = bench.cloud.status().now
-    seen = tables.see_table(bench.wire.client, name)
+    seen = tables.describe_table(bench.wire.client, name)
     assert seen.increased[None] is None
     at = seen.increased["by_status"]
     assert at is not None
@@ -154,7 +154,7 @@ def test_see_table_tells_when_each_was_raised_last(bench: Bench) -> None:
 
 
 def test_see_table_when_on_demand_has_no_capacity_and_the_default_mark(bench: Bench) -> None:
-    seen = tables.see_table(bench.wire.client, bench.make_table(on_demand=True))
+    seen = tables.describe_table(bench.wire.client, bench.make_table(on_demand=True))
     assert (seen.capacities, seen.marks) == ({None: Units(0, 0)}, {None: Units(12_000, 4_000)})
 
 
@@ -171,7 +171,7 @@ def test_see_table_when_anything_changes_is_not_active(bench: Bench, status: str
             described["TableStatus"] = status
 
     bench.wire.fault = rewritten(change)
-    assert not tables.see_table(bench.wire.client, name).is_active
+    assert not tables.describe_table(bench.wire.client, name).is_active
 
 
 def test_see_table_when_parts_are_missing_from_the_answer_counts_them_as_nothing(bench: Bench) -> None:
@@ -183,20 +183,20 @@ def test_see_table_when_parts_are_missing_from_the_answer_counts_them_as_nothing
         document["Table"]["GlobalSecondaryIndexes"][0].pop("ProvisionedThroughput")  # type: ignore[index]
 
     bench.wire.fault = rewritten(strip)
-    seen = tables.see_table(bench.wire.client, name)
+    seen = tables.describe_table(bench.wire.client, name)
     assert (seen.capacities["by_status"], seen.marks[None]) == (Units(0, 0), Units(0, 0))
 
 
 def test_see_table_when_it_is_gone_says_so(bench: Bench) -> None:
     with pytest.raises(TableNotFoundError, match="no-such-table"):
-        tables.see_table(bench.wire.client, "no-such-table")
+        tables.describe_table(bench.wire.client, "no-such-table")
 
 
 @pytest.mark.parametrize(("code", "status"), [("ThrottlingException", 400), ("InternalServerError", 500)])
 def test_see_table_when_refused_for_the_moment_says_so(bench: Bench, code: str, status: int) -> None:
     bench.wire.fault = at(1, refusal(code, "later", status))
     with pytest.raises(TableBusyError, match="later"):
-        tables.see_table(bench.wire.client, "orders")
+        tables.describe_table(bench.wire.client, "orders")
 
 
 # The note of a raise
@@ -204,7 +204,7 @@ def test_see_table_when_refused_for_the_moment_says_so(bench: Bench, code: str, 
 
 def test_raised_from_when_nothing_is_noted_is_none(bench: Bench) -> None:
     name = bench.make_table(HOME)
-    arn = tables.see_table(bench.dynamodb, name).arn
+    arn = tables.describe_table(bench.dynamodb, name).arn
     bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
     assert tables.read_raised_from(bench.wire.client, arn) is None
     tables.clear_raised_from(bench.wire.client, arn)
@@ -223,7 +223,7 @@ def test_raised_from_when_nothing_is_noted_is_none(bench: Bench) -> None:
 def test_raised_from_when_noted_reads_back_and_clears(bench: Bench, noted: dict[str | None, Units]) -> None:
     indexes = {index: Units(3, 4) for index in noted if index is not None}
     name = bench.make_table_with(HOME, indexes)
-    arn = tables.see_table(bench.dynamodb, name).arn
+    arn = tables.describe_table(bench.dynamodb, name).arn
     bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
     tables.write_raised_from(bench.wire.client, arn, noted)
     assert tables.read_raised_from(bench.wire.client, arn) == noted
@@ -234,7 +234,7 @@ def test_raised_from_when_noted_reads_back_and_clears(bench: Bench, noted: dict[
 
 def test_raised_from_when_noted_twice_reads_the_later(bench: Bench) -> None:
     name = bench.make_table(HOME)
-    arn = tables.see_table(bench.dynamodb, name).arn
+    arn = tables.describe_table(bench.dynamodb, name).arn
     tables.write_raised_from(bench.wire.client, arn, {None: HOME})
     tables.write_raised_from(bench.wire.client, arn, {None: Units(8, 9)})
     assert tables.read_raised_from(bench.wire.client, arn) == {None: Units(8, 9)}
@@ -242,7 +242,7 @@ def test_raised_from_when_noted_twice_reads_the_later(bench: Bench) -> None:
 
 def test_raised_from_when_tags_come_in_pages_reads_them_all(bench: Bench) -> None:
     name = bench.make_table(HOME)
-    arn = tables.see_table(bench.dynamodb, name).arn
+    arn = tables.describe_table(bench.dynamodb, name).arn
     tables.write_raised_from(bench.dynamodb, arn, {None: HOME})
 
     def first_page(document: dict[str, object]) -> None:
@@ -281,7 +281,7 @@ def test_raised_from_when_index_names_are_long_fits_into_tags(bench: Bench, inde
     name = bench.make_table_with(HOME, dict.fromkeys(names, Units(3, 4)))
     noted: dict[str | None, Units] = {None: Units(40_000, 39_999)}
     noted |= {index: Units(20_000 + place, 10_000 + place) for place, index in enumerate(names)}
-    _assert_takes_a_note(bench, name, tables.see_table(bench.dynamodb, name).arn, noted)
+    _assert_takes_a_note(bench, name, tables.describe_table(bench.dynamodb, name).arn, noted)
 
 
 @settings(
@@ -298,7 +298,7 @@ def test_raised_from_whatever_is_noted_reads_back(bench: Bench, noted: dict[str,
     all_noted: dict[str | None, Units] = {} if table is None else {None: table}
     for index, units in noted.items():
         all_noted[index] = units
-    _assert_takes_a_note(bench, name, tables.see_table(bench.dynamodb, name).arn, all_noted)
+    _assert_takes_a_note(bench, name, tables.describe_table(bench.dynamodb, name).arn, all_noted)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def running() -> Iterator[LocalCloud]:
 
 @pytest.fixture
 def stage(running: LocalCloud) -> Iterator[Stage]:
-    made = Stage(running, [])
+    made = Stage(running)
     yield made
     made.forget()
 

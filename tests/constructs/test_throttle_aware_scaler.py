@@ -145,7 +145,7 @@ def test_function_queue_and_logs_are_bounded_and_encrypted() -> None:
     function = next(
         f["Properties"]
         for f in view.of_type("AWS::Lambda::Function")
-        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler"
+        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler.handler"
     )
     assert (function["Architectures"], function["Runtime"]) == (["arm64"], "python3.14")
     assert (function["MemorySize"], function["Timeout"]) == (512, 180)
@@ -227,7 +227,7 @@ def test_asset_runs_with_boto3_and_what_is_packed(tmp_path: Path) -> None:
     pack_runtime(tmp_path)
     pack_powertools(tmp_path)
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.scaler as s; "
+        "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.scaler.handler as s; "
         "import aws_lambda_powertools as p; "
         "assert s.__file__.startswith(sys.argv[1]) and p.__file__.startswith(sys.argv[1]); "
         "known = set(sys.stdlib_module_names) | {'highwater', 'aws_lambda_powertools', 'boto3', 'botocore', "
@@ -371,7 +371,7 @@ def test_tags_may_choose_tables_of_several_regions() -> None:
     function = next(
         f["Properties"]
         for f in view.of_type("AWS::Lambda::Function")
-        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler"
+        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler.handler"
     )
     assert function["Environment"]["Variables"]["HIGHWATER_REGIONS"] == "eu-west-3 ap-south-1"
     tagged = next(s for s in _policies(view, "ScalerFunctionRole") if "aws:ResourceTag" in json.dumps(s))

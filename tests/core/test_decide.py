@@ -255,7 +255,10 @@ def test_gap_in_the_window_keeps_the_floor_and_rises_still() -> None:
 
 def test_throttles_that_are_not_known_keep_the_floor() -> None:
     decision = decide(FLOOR, state(400), steady(95, lacks_throttles=True), now=NOW)
-    assert (decision.granted, decision.limits[0].sentence) == (400, "throttles are likely and not known")
+    assert (decision.granted, decision.limits[0].sentence) == (
+        400,
+        "throttles are likely, and CloudWatch did not report them",
+    )
 
 
 def test_newest_datapoints_may_be_late() -> None:
@@ -291,7 +294,7 @@ def test_observation_refuses_what_is_none() -> None:
     ("name", "value", "message"),
     [
         ("target_percent", 19, "target_percent must be from 20 to 200, got 19"),
-        ("late_minute", 60, "late_minute must be from 0 to 59, got 60"),
+        ("lower_from_minute", 60, "lower_from_minute must be from 0 to 59, got 60"),
         ("hold", timedelta(0), "hold must be from a minute to a day, got 0:00:00"),
         ("retry_percent", 99, "retry_percent must be from 100 to 2000, got 99"),
     ],
@@ -325,7 +328,7 @@ states = st.builds(
     st.integers(0, 6),
     st.integers(0, 40_000),
 )
-modes = st.sampled_from([FLOOR, DIRECT, replace(FLOOR, retry_percent=250), replace(DIRECT, late_minute=10)])
+modes = st.sampled_from([FLOOR, DIRECT, replace(FLOOR, retry_percent=250), replace(DIRECT, lower_from_minute=10)])
 nows = st.integers(0, 3_600).map(lambda second: NOW + timedelta(seconds=second))
 
 

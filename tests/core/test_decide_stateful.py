@@ -134,7 +134,7 @@ class _Scaled(RuleBasedStateMachine):
         most = min(self.world.ceiling, _QUOTA)
         least = min(self.world.baseline, most)
         assert decision.granted >= least, "never below the plan"
-        is_blind = seen.is_empty or seen.age(self.now) > self.settings_of_mode.patience
+        is_blind = seen.is_empty or seen.age(self.now) > self.settings_of_mode.missing_after
         if is_blind and self.before - self.world.boost > self.world.baseline:
             assert decision.granted >= min(self.before - self.world.boost, most), "missing data lower nothing"
 

@@ -18,9 +18,9 @@ TAGS = {
 
 
 def test_tags_are_a_plan() -> None:
-    mode, plan = plan_of_tags(TAGS)
-    assert mode is Mode.DIRECT
-    assert [(t.label, t.capacity.min, t.capacity.max) for t in plan.targets()] == [
+    scaled = plan_of_tags("orders", TAGS, "eu-west-1")
+    assert (scaled.label, scaled.mode, scaled.is_tagged) == ("eu-west-1/orders", Mode.DIRECT, True)
+    assert [(t.label, t.capacity.min, t.capacity.max) for t in scaled.plan.targets()] == [
         ("table read", 7, 900),
         ("table write", 21, 500),
     ]
@@ -43,5 +43,5 @@ def test_tags_that_are_none_are_refused(tag: str, value: str | None, message: st
     if value is not None:
         tags[f"highwater:{tag}"] = value
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
-        plan_of_tags(tags)
+        plan_of_tags("orders", tags)
     assert str(refused.value) == message

@@ -176,15 +176,15 @@ class Bench:
 
     def capacities(self, table: str) -> dict[str | None, Units]:
         """What is provisioned."""
-        return tables.see_table(self.dynamodb, table).capacities
+        return tables.describe_table(self.dynamodb, table).capacities
 
     def marks(self, table: str) -> dict[str | None, Units]:
         """The live marks."""
-        return tables.see_table(self.dynamodb, table).marks
+        return tables.describe_table(self.dynamodb, table).marks
 
     def tags(self, table: str) -> dict[str, str]:
         """The table's tags."""
-        arn = tables.see_table(self.dynamodb, table).arn
+        arn = tables.describe_table(self.dynamodb, table).arn
         found = self.dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"]
         return {tag["Key"]: tag["Value"] for tag in found}
 

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from highwater.aws import tables
-from highwater.handlers import scaler
-from highwater.handlers.plan_cache import PlanCache
 from highwater_lab.local import LocalCloud
 from tests.handlers.bench import Bench, running_bench
 from tests.handlers.stage import Stage
@@ -21,12 +17,11 @@ def shared_bench() -> Iterator[tuple[Bench, dict[str, str]]]:
 
 @pytest.fixture
 def bench(shared_bench: tuple[Bench, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """The cloud; DynamoDB clients of the code under test are the wire's."""
+    """The cloud, and the environment that leads boto3 to it."""
     found, variables = shared_bench
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     found.wire.reset()
-    monkeypatch.setattr(tables, "client", lambda _region=None: found.wire.client)
     return found
 
 
@@ -38,16 +33,12 @@ def scaled_cloud() -> Iterator[LocalCloud]:
 
 @pytest.fixture
 def stage(scaled_cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """Tables and the scaler's function, which hands on to a list."""
+    """Tables, and a scaler that hands events on to a list."""
     for name, value in scaled_cloud.environment().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "the-scaler")
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
-    handed_on: list[dict[str, Any]] = []
-    monkeypatch.setattr(scaler, "_hand_on", handed_on.append)
-    monkeypatch.setattr(scaler, "_PLANS", PlanCache())
-    made = Stage(scaled_cloud, handed_on)
-    # what is held, and until when, depends on the minute of the hour
+    made = Stage(scaled_cloud)
+    # how long a peak is held depends on the minute of the hour
     made.wait_for_minute(20)
     yield made
     made.forget()

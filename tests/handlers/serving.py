@@ -82,7 +82,9 @@ class Serving:
             self.invocations += 1
             self._left = self.seconds
             try:
-                outcome = marks.serve(current, Patience(self._remaining, self._sleep), waiting.append)
+                patience = Patience(self._remaining, self._sleep)
+                clients = self.bench.wire.client, self.bench.autoscaling
+                outcome = marks.serve(current, *clients, patience, waiting.append)
             except Exception as error:  # the handler answers for any
                 outcome = failure(str(error) or type(error).__name__)
             if outcome is not None and not current.get("HighwaterAnswered"):

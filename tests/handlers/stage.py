@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,9 +12,13 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from highwater.aws.region import AwsRegion
 from highwater.core import Capacity, Dimension, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
-from highwater.handlers import scaler
+from highwater.handlers.scaler.handler import Scaler
+from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.region import Region
+from highwater.handlers.scaler.run import Options
 from highwater_lab.local import LocalCloud
 
 _numbers = itertools.count(1)
@@ -24,21 +29,11 @@ PLAN = Plan(read=Capacity.autoscaled(min=7, max=900), write=Capacity.autoscaled(
 
 
 @dataclass
-class Context:
-    """What Lambda gives a function."""
-
-    seconds: float = 300.0
-
-    def get_remaining_time_in_millis(self) -> int:
-        return int(self.seconds * 1000)
-
-
-@dataclass
 class Stage:
     """A cloud with tables that the scaler looks after, in one region; *home* is the scaler's, where plans are kept."""
 
     cloud: LocalCloud
-    handed_on: list[dict[str, Any]]
+    handed_on: list[dict[str, Any]] = field(default_factory=list)
     clients: dict[str, Any] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     region: str | None = None
@@ -53,7 +48,7 @@ class Stage:
 
     def elsewhere(self, region: str) -> Stage:
         """The same cloud in another region."""
-        return Stage(self.cloud, self.handed_on, region=region, home=self)
+        return Stage(self.cloud, region=region, home=self)
 
     def table(self, plan: Plan | None = PLAN, mode: str = "floor", units: tuple[int, int] = (7, 12)) -> str:
         """A provisioned table; with a plan that is stored, its targets registered in FLOOR mode, its alarms put."""
@@ -151,10 +146,18 @@ class Stage:
     def now(self) -> datetime:
         return self.cloud.status().now
 
-    def run(self, *tables: str, context: Context | None = None, **more: Any) -> dict[str, Any]:
-        """Run the function for these tables at the cloud's time."""
+    def scaler(self, region_of: Callable[[str | None], Region] = AwsRegion, options: Options | None = None) -> Scaler:
+        """A scaler whose regions are *region_of*'s, and that hands events on to the stage's list."""
+        return Scaler(options or Options(), region_of=region_of, hand_on=self.handed_on.append)
+
+    def run(self, *tables: str, scaler: Scaler | None = None, seconds: float = 300.0, **more: Any) -> Outcome:
+        """Serve these tables at the cloud's time, with so many seconds for it."""
         event = {"highwater": "tables", "tables": list(tables), "time": self.now().isoformat()} | more
-        return scaler.handler(event, context or Context())
+        return self.serve(event, scaler=scaler, seconds=seconds)
+
+    def serve(self, event: dict[str, Any], scaler: Scaler | None = None, seconds: float = 300.0) -> Outcome:
+        """Serve an event."""
+        return (scaler or self.scaler()).serve(event, lambda: seconds)
 
     def forget_alarms(self) -> None:
         """Delete the alarms, which are judged in every minute that the clock is moved ahead."""

@@ -10,14 +10,14 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import boto3
 import pytest
 
 from highwater.aws import tables
 from highwater.core import Capacity, Plan, Window
 from highwater.core.units import Units
 from highwater.handlers import cloudformation, deployment, marks
-from tests.handlers.bench import Bench, Wire, answer, at, refusal, update_table
+from highwater.handlers.patience import Patience
+from tests.handlers.bench import Bench, at, refusal, update_table
 from tests.handlers.serving import KilledError, marks_event
 
 TOO_LONG = 4096
@@ -45,14 +45,10 @@ class CloudFormation:
         return f"http://127.0.0.1:{self.port}/arn%3Aaws?X-Amz-Signature=ab%2Fcd"
 
 
-@dataclass
-class Context:
-    """What Lambda gives of its context."""
-
-    milliseconds: int = 900_000
-
-    def get_remaining_time_in_millis(self) -> int:
-        return self.milliseconds
+def _serve(event: dict[str, Any], bench: Bench | None = None, seconds: float = 900.0, **edges: Any) -> None:
+    """Serve one event, over the bench's wire where one is given."""
+    over_the_wire: dict[str, Any] = {} if bench is None else {"dynamodb": lambda: bench.wire.client}
+    deployment.Deployment(**over_the_wire, **edges).serve(event, Patience(lambda: seconds))
 
 
 @pytest.fixture
@@ -113,7 +109,7 @@ def test_handler_when_floors_are_asserted_answers_success_once(
             MaxCapacity=low * 100,
         )
     event = _event(cloudformation_server, "Create", {"TableName": table, "Plan": PLAN})
-    deployment.handler(event, Context())
+    _serve(event, bench=bench)
     (told,) = cloudformation_server.answers
     assert told.pop("Reason").endswith(" UTC: table write to 140..700")
     assert told == {
@@ -133,7 +129,7 @@ def test_handler_when_marks_are_raised_answers_success_once(
     bench: Bench, cloudformation_server: CloudFormation, strategy: str
 ) -> None:
     table = bench.make_table(Units(5, 7))
-    deployment.handler(_marks_event(cloudformation_server, "Create", table, strategy), Context())
+    _serve(_marks_event(cloudformation_server, "Create", table, strategy), bench=bench)
     (told,) = cloudformation_server.answers
     assert (told["Status"], told["Reason"]) == ("SUCCESS", "raised the table to 400 RCU and 90 WCU")
     assert bench.marks(table) == {None: Units(400, 90)}
@@ -145,13 +141,13 @@ def test_handler_when_the_resource_has_an_id_keeps_it(
     bench: Bench, cloudformation_server: CloudFormation, request_type: str
 ) -> None:
     event = _marks_event(cloudformation_server, request_type, bench.make_table(), marks.WARM_THROUGHPUT)
-    deployment.handler(event | {"PhysicalResourceId": "given-before"}, Context())
+    _serve(event | {"PhysicalResourceId": "given-before"}, bench=bench)
     assert cloudformation_server.answers[0]["PhysicalResourceId"] == "given-before"
 
 
 def test_handler_when_it_fails_keeps_the_id(cloudformation_server: CloudFormation) -> None:
     event = _marks_event(cloudformation_server, "Update", "no-such-table", marks.WARM_THROUGHPUT)
-    deployment.handler(event | {"PhysicalResourceId": "given-before"}, Context())
+    _serve(event | {"PhysicalResourceId": "given-before"})
     (told,) = cloudformation_server.answers
     assert told["PhysicalResourceId"] == "given-before", "a new id would make CloudFormation delete the old one"
     assert (told["Status"], told["Reason"]) == ("FAILED", "table no-such-table does not exist")
@@ -159,7 +155,7 @@ def test_handler_when_it_fails_keeps_the_id(cloudformation_server: CloudFormatio
 
 def test_handler_when_the_plan_is_unknown_answers_its_message(cloudformation_server: CloudFormation) -> None:
     event = _event(cloudformation_server, "Create", {"TableName": "orders", "Plan": '{"version": 2}'})
-    deployment.handler(event, Context())
+    _serve(event)
     (told,) = cloudformation_server.answers
     assert (told["Status"], told["Reason"]) == (
         "FAILED",
@@ -168,7 +164,7 @@ def test_handler_when_the_plan_is_unknown_answers_its_message(cloudformation_ser
 
 
 def test_handler_when_the_type_is_unknown_answers_what_to_do(cloudformation_server: CloudFormation) -> None:
-    deployment.handler(_event(cloudformation_server, "Create", {}, "Custom::Other"), Context())
+    _serve(_event(cloudformation_server, "Create", {}, "Custom::Other"))
     (told,) = cloudformation_server.answers
     assert (told["Status"], told["Reason"]) == (
         "FAILED",
@@ -176,26 +172,23 @@ def test_handler_when_the_type_is_unknown_answers_what_to_do(cloudformation_serv
     )
 
 
-def test_handler_when_an_error_has_no_text_answers_its_kind(
-    cloudformation_server: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_handler_when_an_error_has_no_text_answers_its_kind(cloudformation_server: CloudFormation) -> None:
     def fail() -> Any:
         raise RuntimeError
 
-    monkeypatch.setattr("highwater.aws.tables.client", fail)
-    deployment.handler(_marks_event(cloudformation_server, "Create", "orders", marks.WARM_THROUGHPUT), Context())
+    event = _marks_event(cloudformation_server, "Create", "orders", marks.WARM_THROUGHPUT)
+    _serve(event, dynamodb=fail)
     assert cloudformation_server.answers[0]["Reason"] == "RuntimeError"
 
 
-def test_handler_when_floors_are_deleted_succeeds_without_any_call(
-    cloudformation_server: CloudFormation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
+def test_handler_when_floors_are_deleted_succeeds_without_any_call(cloudformation_server: CloudFormation) -> None:
+    def fail(*_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(boto3, "client", fail)
-    deployment.handler(
-        _event(cloudformation_server, "Delete", {"TableName": "gone", "Plan": '{"version": 2}'}), Context()
+    _serve(
+        _event(cloudformation_server, "Delete", {"TableName": "gone", "Plan": '{"version": 2}'}),
+        dynamodb=fail,
+        autoscaling=fail,
     )
     (told,) = cloudformation_server.answers
     assert (told["Status"], told["Reason"]) == ("SUCCESS", "nothing to undo: the targets go with the stack")
@@ -246,7 +239,7 @@ def test_answer_when_the_url_is_neither_https_nor_loopback_is_refused(
 def test_handler_when_the_url_is_refused_fails_loudly(cloudformation_server: CloudFormation) -> None:
     event = _event(cloudformation_server, "Delete", {}) | {"ResponseURL": "file:///etc/passwd"}
     with pytest.raises(ValueError, match=r"^refusing to answer at file://None: not an https address$"):
-        deployment.handler(event, Context())
+        _serve(event)
 
 
 def test_handler_when_cloudformation_does_not_take_the_answer_fails_so_that_lambda_tries_again(
@@ -255,7 +248,7 @@ def test_handler_when_cloudformation_does_not_take_the_answer_fails_so_that_lamb
     cloudformation_server.status = 503
     event = _event(cloudformation_server, "Delete", {})
     with pytest.raises(OSError, match="503"):
-        deployment.handler(event, Context())
+        _serve(event)
     assert len(cloudformation_server.answers) == 1
     assert cloudformation_server.answers[0]["Status"] == "SUCCESS"
 
@@ -269,10 +262,10 @@ def test_handler_when_answered_before_answers_nothing(
     home = Units(5, 7)
     table = bench.make_table(home) if standing else "no-such-table"
     if standing:
-        tables.write_raised_from(bench.dynamodb, tables.see_table(bench.dynamodb, table).arn, {None: home})
+        tables.write_raised_from(bench.dynamodb, tables.describe_table(bench.dynamodb, table).arn, {None: home})
         update_table(bench.dynamodb, table, None, Units(400, 90))
     event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
-    deployment.handler(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, failed)}, Context())
+    _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, failed)}, bench=bench)
     assert cloudformation_server.answers == []
     if standing:
         assert bench.capacities(table) == {None: home}
@@ -285,30 +278,26 @@ def test_handler_when_it_fails_after_the_answer_raises_so_that_lambda_tries_agai
     event = _marks_event(cloudformation_server, "Create", bench.make_table(), marks.PROVISION_AND_LOWER)
     bench.wire.fault = refusal("AccessDeniedException", "not authorized")
     with pytest.raises(tables.TableRefusedError, match=r"^not authorized$"):
-        deployment.handler(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, None)}, Context())
+        _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, None)}, bench=bench)
     assert cloudformation_server.answers == []
 
 
 def test_handler_when_time_is_up_invokes_itself_and_does_not_answer_yet(
     bench: Bench, cloudformation_server: CloudFormation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lambda_wire = Wire(boto3.client("lambda"))
-    clients = {"lambda": lambda_wire.client, "application-autoscaling": bench.autoscaling}
-    monkeypatch.setattr(boto3, "client", lambda name, **_: clients[name])
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
-    lambda_wire.fault = answer(202, b"")
+    invoked: list[tuple[str, dict[str, Any]]] = []
     table = bench.make_table(Units(5, 7))
     bench.wire.fault = at(1, refusal("ResourceInUseException", "in use"), "UpdateTable")
     event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
-    deployment.handler(event, Context(milliseconds=20_000))
+    _serve(event, seconds=20.0, bench=bench, invoke=lambda function, again: invoked.append((function, again)))
     assert cloudformation_server.answers == []
-    (call,) = lambda_wire.calls
-    assert call.request.url.endswith("/functions/highwater-deployment/invocations")
-    assert call.request.headers["X-Amz-Invocation-Type"] in ("Event", b"Event")
-    assert call.body == event | {
+    ((function, again),) = invoked
+    assert function == "highwater-deployment"
+    assert again == event | {
         "HighwaterProgress": {"phase": "raising", "raising_invocations": 1, "raised": [], "failure": None}
     }
-    deployment.handler(call.body, Context())
+    _serve(again, bench=bench)
     (told,) = cloudformation_server.answers
     assert (told["Status"], told["Reason"]) == ("SUCCESS", "raised the table to 400 RCU and 90 WCU")
     assert bench.capacities(table) == {None: Units(5, 7)}
@@ -321,5 +310,5 @@ def test_handler_when_the_process_ends_does_not_answer(bench: Bench, cloudformat
     bench.wire.fault = killed
     event = _marks_event(cloudformation_server, "Create", bench.make_table(), marks.WARM_THROUGHPUT)
     with pytest.raises(KilledError):
-        deployment.handler(event, Context())
+        _serve(event, bench=bench)
     assert cloudformation_server.answers == [], "Lambda repeats the event, which then answers"

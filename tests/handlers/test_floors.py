@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +26,8 @@ READ = Capacity.autoscaled(min=5, max=500)
 WRITE = Capacity.autoscaled(min=7, max=700)
 DIMENSIONS = ("Read", "Write")
 
+AssertFloors = Callable[..., str]
+
 pytestmark = pytest.mark.usefixtures("wire")
 
 
@@ -36,9 +38,8 @@ def wire_of_autoscaling(shared_bench: tuple[Bench, dict[str, str]]) -> Wire:
 
 
 @pytest.fixture
-def wire(bench: Bench, wire_of_autoscaling: Wire, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
+def wire(bench: Bench, wire_of_autoscaling: Wire) -> Iterator[Wire]:
     wire_of_autoscaling.reset()
-    monkeypatch.setattr(floors, "client", lambda: wire_of_autoscaling.client)
     yield wire_of_autoscaling
     registered = bench.autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]
     for target in registered:
@@ -54,10 +55,16 @@ def now(bench: Bench) -> datetime:
     return bench.cloud.status().now
 
 
-def _assert_floors(table: str, plan_json: str, seconds: float = 300.0) -> str:
-    """The function with so much time, of which each look and each pause takes five seconds."""
-    left = itertools.count(seconds, -5.0)
-    return floors.assert_floors(table, plan_json, Patience(lambda: next(left), lambda _: None))
+@pytest.fixture
+def assert_floors(bench: Bench, wire: Wire) -> AssertFloors:
+    """The function over the wires, with so many seconds, of which each look and each pause takes five."""
+
+    def run(table: str, plan_json: str, seconds: float = 300.0) -> str:
+        left = itertools.count(seconds, -5.0)
+        patience = Patience(lambda: next(left), lambda _: None)
+        return floors.assert_floors(table, plan_json, bench.wire.client, wire.client, patience)
+
+    return run
 
 
 def _window(now: datetime, opens: int, closes: int, name: str = "sale", **units: int) -> Window:
@@ -146,54 +153,65 @@ def test_assert_floors_when_at_base_sets_what_the_plan_asks_for_now(
     windows: list[tuple[int, int, dict[str, int]]],
     expected: dict[str, tuple[int, int]],
     told: str,
+    assert_floors: AssertFloors,
 ) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
     planned = tuple(
         _window(now, opens, closes, f"window-{place}", **units) for place, (opens, closes, units) in enumerate(windows)
     )
-    sentence = _assert_floors(table, Plan(read=READ, write=WRITE, windows=planned).to_json())
+    sentence = assert_floors(table, Plan(read=READ, write=WRITE, windows=planned).to_json())
     assert _bounds(bench, table) == expected
     assert _told(sentence) == told
     changed = sum(expected[dimension] != BASE[dimension] for dimension in DIMENSIONS)
     assert wire.operations.count("RegisterScalableTarget") == changed, "registering clamps capacity: only where needed"
 
 
-def test_assert_floors_when_a_window_is_open_lifts_capacity_at_once(bench: Bench, now: datetime) -> None:
+def test_assert_floors_when_a_window_is_open_lifts_capacity_at_once(
+    bench: Bench, now: datetime, assert_floors: AssertFloors
+) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, read_min=120, write_min=140),))
-    _assert_floors(table, plan.to_json())
+    assert_floors(table, plan.to_json())
     capacity = bench.capacities(table)[None]
     assert (capacity.read, capacity.write) == (120, 140)
 
 
-def test_assert_floors_when_a_window_has_closed_lets_the_floor_down(bench: Bench, now: datetime) -> None:
+def test_assert_floors_when_a_window_has_closed_lets_the_floor_down(
+    bench: Bench, now: datetime, assert_floors: AssertFloors
+) -> None:
     table = bench.make_table()
     _register(bench, table, {"Read": (120, 500), "Write": (140, 900)})
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -3, -1, read_min=120, write_min=140, write_max=900),))
-    assert _told(_assert_floors(table, plan.to_json())) == "table read to 5..500, table write to 7..700"
+    assert _told(assert_floors(table, plan.to_json())) == "table read to 5..500, table write to 7..700"
     assert _bounds(bench, table) == BASE
 
 
-def test_assert_floors_when_asked_twice_registers_once(bench: Bench, wire: Wire, now: datetime) -> None:
+def test_assert_floors_when_asked_twice_registers_once(
+    bench: Bench, wire: Wire, now: datetime, assert_floors: AssertFloors
+) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, write_min=140),))
-    _assert_floors(table, plan.to_json())
-    assert _told(_assert_floors(table, plan.to_json())) == "floors and ceilings were as planned"
+    assert_floors(table, plan.to_json())
+    assert _told(assert_floors(table, plan.to_json())) == "floors and ceilings were as planned"
     assert wire.operations.count("RegisterScalableTarget") == 1
 
 
-def test_assert_floors_when_capacity_is_fixed_moves_floor_and_ceiling(bench: Bench, now: datetime) -> None:
+def test_assert_floors_when_capacity_is_fixed_moves_floor_and_ceiling(
+    bench: Bench, now: datetime, assert_floors: AssertFloors
+) -> None:
     table = bench.make_table()
     _register(bench, table, {"Read": (5, 5), "Write": (7, 700)})
     plan = Plan(read=Capacity.fixed(5), write=WRITE, windows=(_window(now, -1, 2, read_min=120, read_max=300),))
-    assert _told(_assert_floors(table, plan.to_json())) == "table read to 120..120"
+    assert _told(assert_floors(table, plan.to_json())) == "table read to 120..120"
     assert _bounds(bench, table) == {"Read": (120, 120), "Write": (7, 700)}
 
 
-def test_assert_floors_when_an_index_has_own_windows_follows_those(bench: Bench, now: datetime) -> None:
+def test_assert_floors_when_an_index_has_own_windows_follows_those(
+    bench: Bench, now: datetime, assert_floors: AssertFloors
+) -> None:
     table = bench.make_table(by_status=(3, 4), by_day=(3, 4), by_hour=(3, 4))
     for index in (None, "by_status", "by_day", "by_hour"):
         _register(bench, table, BASE, index)
@@ -207,7 +225,7 @@ def test_assert_floors_when_an_index_has_own_windows_follows_those(bench: Bench,
             IndexPlan(name="by_hour"),
         ),
     )
-    sentence = _assert_floors(table, plan.to_json())
+    sentence = assert_floors(table, plan.to_json())
     assert _told(sentence) == (
         "table write to 140..700, index 'by_status' read to 60..500, index 'by_hour' write to 140..700"
     )
@@ -217,31 +235,37 @@ def test_assert_floors_when_an_index_has_own_windows_follows_those(bench: Bench,
     assert _bounds(bench, table, "by_hour") == {"Read": (5, 500), "Write": (140, 700)}
 
 
-def test_assert_floors_when_a_target_was_set_otherwise_puts_it_right(bench: Bench, now: datetime) -> None:
+def test_assert_floors_when_a_target_was_set_otherwise_puts_it_right(
+    bench: Bench, now: datetime, assert_floors: AssertFloors
+) -> None:
     """What is declared holds after a deploy; another table's bounds are nobody's business here."""
     table, other = bench.make_table(), bench.make_table()
     _register(bench, table, {"Read": (33, 44), "Write": (7, 700)})
     _register(bench, other, {"Read": (34, 45), "Write": (8, 701)})
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, write_min=140),))
-    _assert_floors(table, plan.to_json())
+    assert_floors(table, plan.to_json())
     assert _bounds(bench, table) == {"Read": (5, 500), "Write": (140, 700)}
     assert _bounds(bench, other) == {"Read": (34, 45), "Write": (8, 701)}
 
 
-def test_assert_floors_when_capacity_was_left_behind_registers_again_until_it_follows(bench: Bench) -> None:
+def test_assert_floors_when_capacity_was_left_behind_registers_again_until_it_follows(
+    bench: Bench, assert_floors: AssertFloors
+) -> None:
     """Bounds are right, but the table was busy when they were registered: nothing would lift it any more."""
     table = bench.make_table()
     _register(bench, table, BASE)
     bench.dynamodb.update_table(
         TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 2}
     )
-    sentence = _assert_floors(table, Plan(read=READ, write=WRITE).to_json())
+    sentence = assert_floors(table, Plan(read=READ, write=WRITE).to_json())
     assert _told(sentence) == "table read to 5..500, table write to 7..700"
     throughput = bench.dynamodb.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
     assert (throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]) == (5, 7)
 
 
-def test_assert_floors_when_the_table_is_still_growing_lets_the_deploy_end(bench: Bench) -> None:
+def test_assert_floors_when_the_table_is_still_growing_lets_the_deploy_end(
+    bench: Bench, assert_floors: AssertFloors
+) -> None:
     """A raise above the high-water mark may take longer than a deploy should wait."""
     table = bench.make_table()
     _register(bench, table, BASE)
@@ -254,10 +278,12 @@ def test_assert_floors_when_the_table_is_still_growing_lets_the_deploy_end(bench
 
     seen = rewritten(growing)
     bench.wire.fault = lambda call: seen(call) if call.operation == "DescribeTable" else None
-    assert _assert_floors(table, Plan(read=READ, write=WRITE).to_json()) == "table write is still being raised"
+    assert assert_floors(table, Plan(read=READ, write=WRITE).to_json()) == "table write is still being raised"
 
 
-def test_assert_floors_when_capacity_never_follows_fails_with_where_it_stands(bench: Bench, wire: Wire) -> None:
+def test_assert_floors_when_capacity_never_follows_fails_with_where_it_stands(
+    bench: Bench, wire: Wire, assert_floors: AssertFloors
+) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
     bench.dynamodb.update_table(
@@ -270,10 +296,12 @@ def test_assert_floors_when_capacity_never_follows_fails_with_where_it_stands(be
         "did not follow"
     )
     with pytest.raises(floors.FloorsNotReachedError, match=f"^{re.escape(message)}$"):
-        _assert_floors(table, Plan(read=READ, write=WRITE).to_json())
+        assert_floors(table, Plan(read=READ, write=WRITE).to_json())
 
 
-def test_assert_floors_when_this_machine_is_days_off_goes_by_the_cloud(bench: Bench) -> None:
+def test_assert_floors_when_this_machine_is_days_off_goes_by_the_cloud(
+    bench: Bench, assert_floors: AssertFloors
+) -> None:
     bench.cloud.advance(timedelta(days=9))
     now = bench.cloud.status().now
     assert now - datetime.now(UTC) > timedelta(days=8)
@@ -285,14 +313,14 @@ def test_assert_floors_when_this_machine_is_days_off_goes_by_the_cloud(bench: Be
         write=WRITE,
         windows=(_window(now, -1, 2, "cloud", write_min=140), _window(here, -1, 2, "here", write_min=600)),
     )
-    sentence = _assert_floors(table, plan.to_json())
+    sentence = assert_floors(table, plan.to_json())
     assert _bounds(bench, table)["Write"] == (140, 700), "the window of this machine's now must not count"
     told = datetime.strptime(sentence[3:26], "%Y-%m-%d %H:%M:%S %Z").replace(tzinfo=UTC)
     assert timedelta(0) <= told - now < timedelta(minutes=1)
 
 
 def test_assert_floors_when_the_edge_comes_while_it_works_leaves_the_bounds_of_after(
-    bench: Bench, wire: Wire, now: datetime
+    bench: Bench, wire: Wire, now: datetime, assert_floors: AssertFloors
 ) -> None:
     """The scheduled action lifts the floor just before the stale one is registered; nothing would lift it again."""
     table = bench.make_table()
@@ -305,55 +333,65 @@ def test_assert_floors_when_the_edge_comes_while_it_works_leaves_the_bounds_of_a
         _register(bench, table, {"Write": (140, 700)})
 
     wire.fault = at(1, window_opens, "RegisterScalableTarget")
-    _assert_floors(table, plan.to_json())
+    assert_floors(table, plan.to_json())
     assert _bounds(bench, table)["Write"] == (140, 700), "the window would stay at the base floor to its end"
 
 
-def test_assert_floors_when_a_target_is_not_seen_registers_it(bench: Bench, now: datetime) -> None:
+def test_assert_floors_when_a_target_is_not_seen_registers_it(
+    bench: Bench, now: datetime, assert_floors: AssertFloors
+) -> None:
     """A target registered a moment ago may not be listed yet."""
     table = bench.make_table()
     _register(bench, table, {"Read": (5, 500)})
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, read_min=120, write_min=140),))
-    sentence = _assert_floors(table, plan.to_json())
+    sentence = assert_floors(table, plan.to_json())
     assert _told(sentence) == "table read to 120..500, table write to 140..700"
     assert _bounds(bench, table) == {"Read": (120, 500), "Write": (140, 700)}
 
 
-def test_assert_floors_when_the_table_is_missing_names_it(now: datetime) -> None:
+def test_assert_floors_when_the_table_is_missing_names_it(
+    now: datetime,
+    assert_floors: AssertFloors,
+) -> None:
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, write_min=140),))
     with pytest.raises(TableNotFoundError, match=r"^Requested resource not found: Table: no-such-table not found$"):
-        _assert_floors("no-such-table", plan.to_json())
+        assert_floors("no-such-table", plan.to_json())
 
 
-def test_assert_floors_when_an_index_is_missing_names_it(bench: Bench) -> None:
+def test_assert_floors_when_an_index_is_missing_names_it(
+    bench: Bench,
+    assert_floors: AssertFloors,
+) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
     plan = Plan(read=READ, write=WRITE, indexes=(IndexPlan(name="by_night"),))
     with pytest.raises(ClientError, match=re.escape(f"DynamoDB table does not exist: table/{table}/index/by_night")):
-        _assert_floors(table, plan.to_json())
+        assert_floors(table, plan.to_json())
 
 
-def test_assert_floors_when_the_plan_has_no_windows_tells_no_made_up_time(bench: Bench, wire: Wire) -> None:
+def test_assert_floors_when_the_plan_has_no_windows_tells_no_made_up_time(
+    bench: Bench, wire: Wire, assert_floors: AssertFloors
+) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
-    sentence = _assert_floors(table, Plan(read=READ, write=WRITE).to_json())
+    sentence = assert_floors(table, Plan(read=READ, write=WRITE).to_json())
     assert not sentence.startswith(("at 1-", "at 0001-")), sentence
     assert "RegisterScalableTarget" not in wire.operations
 
 
 @pytest.mark.parametrize(("version", "shown"), [(2, "2"), ("1", "'1'"), (None, "None")], ids=["newer", "text", "none"])
 def test_assert_floors_when_the_plan_has_an_unknown_version_says_what_to_do(
-    wire: Wire, version: object, shown: str
+    wire: Wire, version: object, shown: str, assert_floors: AssertFloors
 ) -> None:
     document = json.dumps({"version": version})
     message = f"plan has version {shown}, this code reads 1; deploy both again"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        _assert_floors("orders", document)
+        assert_floors("orders", document)
     assert wire.calls == []
 
 
 def test_assert_floors_when_throttled_waits_and_goes_on(
-    bench: Bench, wire: Wire, now: datetime, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, wire: Wire, now: datetime, monkeypatch: pytest.MonkeyPatch, assert_floors: AssertFloors
 ) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
     table = bench.make_table()
@@ -361,16 +399,16 @@ def test_assert_floors_when_throttled_waits_and_goes_on(
     throttled = refusal("ThrottlingException", "Rate exceeded")
     wire.fault = lambda call: throttled(call) if call.number in (1, 2, 4, 5, 6) else None
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, write_min=140),))
-    assert _told(_assert_floors(table, plan.to_json())) == "table write to 140..700"
+    assert _told(assert_floors(table, plan.to_json())) == "table write to 140..700"
     assert _bounds(bench, table)["Write"] == (140, 700)
 
 
 def test_assert_floors_when_a_target_is_refused_fails_with_the_service_text(
-    bench: Bench, wire: Wire, now: datetime
+    bench: Bench, wire: Wire, now: datetime, assert_floors: AssertFloors
 ) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
     wire.fault = at(1, refusal("ValidationException", "Unable to assume IAM role: x"), "RegisterScalableTarget")
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, read_min=120, write_min=140),))
     with pytest.raises(ClientError, match=re.escape("Unable to assume IAM role: x")):
-        _assert_floors(table, plan.to_json())
+        assert_floors(table, plan.to_json())

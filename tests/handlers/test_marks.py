@@ -349,6 +349,7 @@ def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """CloudFormation has its answer and sends no further event: giving up leaves the mark for good."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
     left_up = {}
     for number in range(1, 20):
         name = bench.make_table(HOME, by_status=INDEX_HOME)
@@ -357,13 +358,15 @@ def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(
         bench.wire.reset()
         remaining = iter([60.0] * 3)
         first = marks_event("Create", name, WANTED)
-        outcome = marks.serve(first, Patience(partial(next, remaining, 0.0), lambda _: None), continued.append)
+        clients = bench.wire.client, bench.autoscaling
+        patience = Patience(partial(next, remaining, 0.0), lambda _: None)
+        outcome = marks.serve(first, *clients, patience, continued.append)
         assert outcome == DEFERRED
         assert continued[0]["HighwaterAnswered"]
         bench.cloud.advance(HOUR)
         bench.wire.reset()
         bench.wire.fault = at(number, TRANSIENT[kind])
-        _continue_as_lambda_does(monkeypatch, continued)
+        _continue_as_lambda_does(bench, continued)
         if len(bench.wire.calls) < number:
             break
         if (wrong := _left_up(bench, name)) is not None:
@@ -371,23 +374,23 @@ def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(
     assert not left_up, f"{kind} in a continuation leaves it for good: {left_up}"
 
 
-def _continue_as_lambda_does(monkeypatch: pytest.MonkeyPatch, continued: list[dict[str, Any]]) -> None:
+def _continue_as_lambda_does(bench: Bench, continued: list[dict[str, Any]]) -> None:
     """Give continuations to the handler; one that it lets fail is tried twice more."""
-    with monkeypatch.context() as patched:
-        serve = marks.serve
-        patched.setattr(
-            marks, "serve", lambda event, _p, _c: serve(event, Patience(lambda: 60.0, lambda _: None), continued.append)
-        )
-        for _ in range(6):
-            if not continued:
-                return
-            event = continued.pop(0)
-            for _ in range(3):
-                try:
-                    deployment.handler(event, None)
-                except Exception:  # noqa: S112 - Lambda tries asynchronous invocations again
-                    continue
-                break
+    deployed = deployment.Deployment(
+        dynamodb=lambda: bench.wire.client,
+        autoscaling=lambda _: bench.autoscaling,
+        invoke=lambda _, event: continued.append(event),
+    )
+    for _ in range(6):
+        if not continued:
+            return
+        event = continued.pop(0)
+        for _ in range(3):
+            try:
+                deployed.serve(event, Patience(lambda: 60.0, lambda _: None))
+            except Exception:  # noqa: S112 - Lambda tries asynchronous invocations again
+                continue
+            break
 
 
 FOLLOWERS: dict[str, Callable[[str], dict[str, Any]]] = {
@@ -733,8 +736,10 @@ def test_delete_when_an_index_went_meanwhile_brings_the_table_home(bench: Bench,
 
 def test_serve_when_the_table_is_missing_raises_nothing_but_other_errors_pass(bench: Bench, table: str) -> None:
     bench.wire.fault = at(1, DENIED)
+    clients = bench.wire.client, bench.autoscaling
+    patience = Patience(lambda: 60.0, lambda _: None)
     with pytest.raises(TableRefusedError, match=f"^{re.escape(DENIED_TEXT)}$"):
-        marks.serve(marks_event("Create", table, WANTED), Patience(lambda: 60.0, lambda _: None), lambda _: None)
+        marks.serve(marks_event("Create", table, WANTED), *clients, patience, lambda _: None)
 
 
 # Whatever happens

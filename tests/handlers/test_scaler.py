@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from highwater.aws.region import AwsRegion
 from highwater.core import Dimension, Plan, Window
 from highwater.core.names import TargetName
 from highwater.core.scaler.attention import is_daily_tick, is_full_tick
-from highwater.handlers import scaler
-from highwater.handlers.plan_cache import PlanCache
-from tests.handlers.stage import MINUTE, PLAN, Context, Stage
+from highwater.handlers.scaler.event import ScalerEvent
+from highwater.handlers.scaler.handler import TablesFailedError
+from highwater.handlers.scaler.plan_cache import PlanCache
+from highwater.handlers.scaler.run import Options
+from tests.handlers.stage import MINUTE, PLAN, Stage
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
 
@@ -25,9 +28,9 @@ def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Sta
     answer = stage.run(table)
     assert stage.bounds(table) == (73, 400), "30 x 98 units in a minute at 68 %"
     assert stage.capacity(table) == (7, 73)
-    assert [(d["target"], d["current"], d["granted"]) for d in answer["decisions"]] == [("table write", 12, 73)]
+    assert [(d["target"], d["current"], d["granted"]) for d in answer.decisions] == [("table write", 12, 73)]
     reason = "peak of 49 units/s in the last 15 minutes at 68 %, cautious after 1 jump"
-    assert answer["decisions"][0]["reason"] == reason
+    assert answer.decisions[0]["reason"] == reason
     stage.cloud.advance(20 * MINUTE)
     stage.run(table)
     assert stage.bounds(table) == (73, 400), "the hour is paid for"
@@ -42,9 +45,9 @@ def test_run_again_changes_nothing(stage: Stage) -> None:
     stage.write(table, 20)
     stage.cloud.advance(4 * MINUTE)
     first, second = stage.run(table), stage.run(table)
-    assert first["counts"]["FloorsSet"] == 1
-    assert "FloorsSet" not in second["counts"]
-    assert [told for told in second["decisions"] if told["current"] != told["granted"]] == []
+    assert first.counts["FloorsSet"] == 1
+    assert "FloorsSet" not in second.counts
+    assert [told for told in second.decisions if told["current"] != told["granted"]] == []
 
 
 def test_throttles_from_before_a_raise_count_on(stage: Stage) -> None:
@@ -58,7 +61,7 @@ def test_throttles_from_before_a_raise_count_on(stage: Stage) -> None:
     raised = stage.bounds(table)
     assert raised[0] > (60 - throttled) * 98 / 60 / 0.68, "more than what was consumed asks for"
     # consumption is far below the new capacity, and still the throttles are known
-    assert stage.run(table)["counts"].get("FloorsSet", 0) == 0
+    assert stage.run(table).counts.get("FloorsSet", 0) == 0
     assert stage.bounds(table) == raised
 
 
@@ -91,7 +94,7 @@ def test_paused_target_is_left_alone(stage: Stage) -> None:
     stage.register(TargetName(table, None, Dimension.WRITE), 2, 400, SuspendedState=state)
     answer = stage.run(table)
     assert stage.bounds(table) == (2, 400)
-    assert answer["counts"]["Paused"] == 1
+    assert answer.counts["Paused"] == 1
 
 
 def test_alarm_follows_the_capacity_and_keeps_all_else(stage: Stage) -> None:
@@ -127,7 +130,7 @@ def test_alarm_event_looks_at_its_table_alone(stage: Stage) -> None:
         "time": stage.now().strftime("%Y-%m-%dT%H:%M:%S.000+0000"),
         "alarmData": {"configuration": {"metrics": [{"id": "m1", "metricStat": {"metric": metric}}]}},
     }
-    scaler.handler(event, Context())
+    stage.serve(event)
     assert (stage.bounds(one), stage.bounds(other)) == ((12, 400), (2, 400))
 
 
@@ -142,10 +145,10 @@ def test_tick_looks_at_targets_in_their_minute_and_at_those_in_alarm(stage: Stag
         if not is_full_tick(table, int(at.timestamp()) // 60)
     )
     stage.register(name, 2, 400)
-    scaler.handler({"highwater": "tick", "time": minute.isoformat()}, Context())
+    stage.serve({"highwater": "tick", "time": minute.isoformat()})
     assert stage.bounds(table) == (2, 400), "it is not its minute"
     stage.client("cloudwatch").set_alarm_state(AlarmName=name.alarm, StateValue="ALARM", StateReason="a test")
-    scaler.handler({"highwater": "tick", "time": minute.isoformat()}, Context())
+    stage.serve({"highwater": "tick", "time": minute.isoformat()})
     assert stage.bounds(table) == (12, 400)
 
 
@@ -170,13 +173,13 @@ def test_failing_table_goes_alone_into_another_run_and_then_to_the_queue(stage: 
     stage.client("dynamodb").delete_table(TableName=gone)
     answer = stage.run(whole, gone)
     assert stage.bounds(whole) == (12, 400)
-    assert answer["failed"] == {gone: f"TableNotFoundError: Requested resource not found: Table: {gone} not found"}
+    assert answer.failed == {gone: f"TableNotFoundError: Requested resource not found: Table: {gone} not found"}
     again = stage.handed_on.pop()
     assert (again["tables"], again["attempt"]) == ([gone], 1)
-    scaler.handler(again, Context())
+    stage.serve(again)
     last = stage.handed_on.pop()
-    with pytest.raises(scaler.TargetsFailedError, match=f"^{gone}: TableNotFoundError: Requested resource not found"):
-        scaler.handler(last, Context())
+    with pytest.raises(TablesFailedError, match=f"^{gone}: TableNotFoundError: Requested resource not found"):
+        stage.serve(last)
     stage.client("dynamodb").create_table(
         TableName=gone,
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
@@ -188,19 +191,18 @@ def test_failing_table_goes_alone_into_another_run_and_then_to_the_queue(stage: 
 def test_what_does_not_fit_into_the_time_is_handed_on(stage: Stage) -> None:
     table = stage.table()
     stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    answer = stage.run(table, context=Context(seconds=14.0))
-    assert (answer["left"], stage.bounds(table)) == ([table], (2, 400))
-    scaler.handler(stage.handed_on.pop(), Context())
+    answer = stage.run(table, seconds=14.0)
+    assert (answer.left, stage.bounds(table)) == ([table], (2, 400))
+    stage.serve(stage.handed_on.pop())
     assert stage.bounds(table) == (12, 400)
 
 
-def test_dry_run_says_what_it_would_do(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIGHWATER_DRY_RUN", "true")
+def test_dry_run_says_what_it_would_do(stage: Stage) -> None:
     table = stage.table()
     stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    answer = stage.run(table)
+    answer = stage.run(table, scaler=stage.scaler(options=Options(dry_run=True)))
     assert stage.bounds(table) == (2, 400)
-    assert [(d["granted"], d["dry_run"]) for d in answer["decisions"]] == [(12, True)]
+    assert [(d["granted"], d["dry_run"]) for d in answer.decisions] == [(12, True)]
 
 
 def test_plan_that_cannot_be_read_hides_no_other(stage: Stage) -> None:
@@ -208,7 +210,7 @@ def test_plan_that_cannot_be_read_hides_no_other(stage: Stage) -> None:
     stage.store(broken, '{"mode": "sideways"}')
     stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
     answer = stage.run(table)
-    assert answer["counts"]["UnreadablePlans"] == 1
+    assert answer.counts["UnreadablePlans"] == 1
     assert stage.bounds(table) == (12, 400)
 
 
@@ -228,27 +230,27 @@ def test_plan_that_cannot_be_read_hides_no_other(stage: Stage) -> None:
 )
 def test_event_that_is_none_is_refused(event: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
-        scaler.handler(event, Context())
+        ScalerEvent.read(event)
     assert str(refused.value) == message
 
 
 def test_many_plans_are_kept_for_five_minutes_and_few_never(stage: Stage) -> None:
-    ssm = stage.client("ssm")
+    home = AwsRegion()
     cache, now = PlanCache(most_read_always=0), stage.now()
     first = stage.table()
-    assert [plan.table for plan in cache.see(ssm, now).plans] == [first]
+    assert [plan.table for plan in cache.read(home, now).plans] == [first]
     second = stage.table()
-    assert len(cache.see(ssm, now + 4 * MINUTE).plans) == 1
-    assert {plan.table for plan in cache.see(ssm, now + 5 * MINUTE).plans} == {first, second}
+    assert len(cache.read(home, now + 4 * MINUTE).plans) == 1
+    assert {plan.table for plan in cache.read(home, now + 5 * MINUTE).plans} == {first, second}
     third = stage.table()
-    assert len(cache.see(ssm, now).plans) == 3, "an event from before"
+    assert len(cache.read(home, now).plans) == 3, "an event from before"
     fourth = stage.table()
-    assert {plan.table for plan in cache.see(ssm, None).plans} == {first, second, third, fourth}
-    assert len(PlanCache().see(ssm, now).plans) == 4
+    assert {plan.table for plan in cache.read(home, None).plans} == {first, second, third, fourth}
+    assert len(PlanCache().read(home, now).plans) == 4
     always = PlanCache()
-    always.see(ssm, now)
+    always.read(home, now)
     stage.table()
-    assert len(always.see(ssm, now).plans) == 5
+    assert len(always.read(home, now).plans) == 5
 
 
 def _tag(stage: Stage, table: str, **tags: str) -> None:
@@ -257,8 +259,7 @@ def _tag(stage: Stage, table: str, **tags: str) -> None:
     stage.client("dynamodb").tag_resource(ResourceArn=arn, Tags=pairs)
 
 
-def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIGHWATER_SEES_TAGS", "true")
+def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage) -> None:
     tagged, plain, wrong = (stage.table(plan=None) for _ in range(3))
     for table in (tagged, plain, wrong):
         stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
@@ -283,14 +284,14 @@ def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage, monkeyp
         ],
     )
     stage.register(TargetName(tagged, "by-day", Dimension.WRITE), 4, 400)
-    answer = stage.run(tagged, plain, wrong)
+    answer = stage.run(tagged, plain, wrong, scaler=stage.scaler(options=Options(sees_tags=True)))
     assert stage.bounds(tagged) == (21, 500)
     assert stage.bounds(tagged, index="by-day") == (21, 500)
     assert (stage.bounds(plain), stage.bounds(wrong)) == ((2, 400), (2, 400))
-    assert answer["counts"]["UnreadablePlans"] == 1
+    assert answer.counts["UnreadablePlans"] == 1
 
 
-def test_table_that_idles_and_bursts_is_told_once_a_day(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_that_idles_and_bursts_is_noted_once_a_day(stage: Stage) -> None:
     bursting = stage.table()
     tomorrow = stage.now() + timedelta(days=1)
     minutes = (tomorrow + n * MINUTE for n in range(1_440))
@@ -299,12 +300,11 @@ def test_table_that_idles_and_bursts_is_told_once_a_day(stage: Stage, monkeypatc
     stage.cloud.advance(daily - stage.now() - 60 * MINUTE)
     stage.write(bursting, 30)
     stage.cloud.advance(daily - stage.now() - MINUTE)
-    assert "CheaperOnDemand" not in stage.run(bursting)["counts"]
+    assert "CheaperOnDemand" not in stage.run(bursting).counts
     stage.cloud.advance(MINUTE)
-    notes: list[str] = []
-    monkeypatch.setattr(scaler.logger, "warning", notes.append)
-    assert stage.run(bursting)["counts"]["CheaperOnDemand"] == 1
-    assert notes == [
-        f"{bursting}: idles and bursts: on demand its last day would have cost 4 % of the least that provisioned "
-        "capacity could: use on-demand, or see what highwater recommend says"
+    answer = stage.run(bursting)
+    assert answer.counts["CheaperOnDemand"] == 1
+    assert answer.notes == [
+        f"{bursting}: on demand, its last day would have cost 4 % of the least that provisioned capacity can cost, as "
+        "it idles and bursts; use on-demand, or ask highwater recommend"
     ]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from highwater.aws import autoscaling, metrics, tables
+from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.region import AwsRegion
+from highwater.aws.tables import DescribedTable
 from highwater.core import Capacity, Dimension, Plan, Window
 from highwater.core.names import TargetName
-from highwater.handlers import scaler
-from highwater.handlers.scaled_table import Clients
-from tests.handlers.stage import MINUTE, PLAN, Context, Stage
+from highwater.core.scaler import Observation
+from highwater.handlers.scaler.handler import Scaler
+from tests.handlers.stage import MINUTE, PLAN, Stage
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
 WRITE = Dimension.WRITE
@@ -30,28 +33,16 @@ def _held_high(stage: Stage) -> str:
     return table
 
 
-def _with_answers(monkeypatch: pytest.MonkeyPatch, change: Callable[[Result], None]) -> None:
-    """Every series that CloudWatch answers, changed on its way."""
-    make = metrics.client
+def _with_answers(stage: Stage, change: Callable[[Result], None]) -> Scaler:
+    """A scaler that gets every series that CloudWatch answers changed on its way."""
+    region = AwsRegion()
 
-    def client(region: str | None = None) -> Any:
-        made = make(region)
+    def after(parsed: dict[str, Any], **_: Any) -> None:
+        for result in parsed["MetricDataResults"]:
+            change(result)
 
-        def after(parsed: dict[str, Any], **_: Any) -> None:
-            for result in parsed["MetricDataResults"]:
-                change(result)
-
-        made.meta.events.register("after-call.cloudwatch.GetMetricData", after)
-        return made
-
-    monkeypatch.setattr(metrics, "client", client)
-    # a dataclass keeps the factory that it was made with
-    original = Clients.__init__
-
-    def init(self: Clients, *arguments: Any, **named: Any) -> None:
-        original(self, *arguments, **{"cloudwatch": client()} | named)
-
-    monkeypatch.setattr(Clients, "__init__", init)
+    region.clients.cloudwatch.meta.events.register("after-call.cloudwatch.GetMetricData", after)
+    return stage.scaler(lambda _: region)
 
 
 def test_floor_that_nothing_holds_falls(stage: Stage) -> None:
@@ -89,13 +80,10 @@ def _old(result: Result) -> None:
 
 
 @pytest.mark.parametrize("change", [_nan, _some_nan, _gap, _negative, _nothing, _old])
-def test_nothing_is_lowered_on_data_that_are_none(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: Callable[[Result], None]
-) -> None:
+def test_nothing_is_lowered_on_data_that_are_none(stage: Stage, change: Callable[[Result], None]) -> None:
     table = _held_high(stage)
-    _with_answers(monkeypatch, change)
-    answer = stage.run(table)
-    assert answer["failed"] == {}
+    answer = stage.run(table, scaler=_with_answers(stage, change))
+    assert answer.failed == {}
     assert stage.bounds(table) == (88, 400)
 
 
@@ -119,29 +107,27 @@ def _seconds_off(result: Result) -> None:
 
 
 @pytest.mark.parametrize("change", [_twice, _backwards, _late, _seconds_off])
-def test_data_that_come_twice_out_of_order_or_late_are_data(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: Callable[[Result], None]
-) -> None:
+def test_data_that_come_twice_out_of_order_or_late_are_data(stage: Stage, change: Callable[[Result], None]) -> None:
     table = _held_high(stage)
-    _with_answers(monkeypatch, change)
-    stage.run(table)
+    stage.run(table, scaler=_with_answers(stage, change))
     assert stage.bounds(table) == (12, 400)
 
 
-def test_without_cloudwatch_a_floor_below_its_plan_rises_and_none_falls(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    high, low = _held_high(stage), stage.table()
-    stage.register(TargetName(low, None, WRITE), 2, 400)
+class _Blind(AwsRegion):
+    """CloudWatch answers no metrics."""
 
-    def down(*_: Any) -> Any:
+    def read_consumption(self, *_: Any) -> Mapping[TargetName, Observation]:
         message = "no route to CloudWatch"
         raise ConnectionError(message)
 
-    monkeypatch.setattr(metrics, "see_consumed", down)
-    answer = stage.run(high, low)
+
+def test_without_cloudwatch_a_floor_below_its_plan_rises_and_none_falls(stage: Stage) -> None:
+    high, low = _held_high(stage), stage.table()
+    stage.register(TargetName(low, None, WRITE), 2, 400)
+    answer = stage.run(high, low, scaler=stage.scaler(_Blind))
     assert (stage.bounds(high), stage.bounds(low)) == ((88, 400), (12, 400))
-    assert answer["counts"]["MetricsMissing"] == 4
+    assert answer.counts["MetricsMissing"] == 4
+    assert answer.notes == ["no metrics could be read: ConnectionError: no route to CloudWatch"]
 
 
 def _window_plan(stage: Stage, opened_days_ago: int) -> Plan:
@@ -157,16 +143,14 @@ def _window_plan(stage: Stage, opened_days_ago: int) -> Plan:
     return Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
 
 
-def test_event_from_last_week_finds_the_plan_of_today(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_from_last_week_finds_the_plan_of_today(stage: Stage) -> None:
     table = stage.table(_window_plan(stage, opened_days_ago=7))
     stage.register(TargetName(table, None, WRITE), 2, 400)
-    notes: list[str] = []
-    monkeypatch.setattr(scaler.logger, "warning", notes.append)
     last_week = stage.now() - timedelta(days=7)
-    stage.run(table, time=last_week.isoformat())
+    answer = stage.run(table, time=last_week.isoformat())
     assert stage.bounds(table) == (12, 400), "not the floor of last week's window"
-    assert notes[0].startswith(f"the event is of {last_week:%Y-%m-%d %H:%M:%S} UTC, and AWS says ")
-    assert notes[0].endswith(": the latter counts")
+    assert answer.notes[0].startswith(f"the event is of {last_week:%Y-%m-%d %H:%M:%S} UTC, AWS's time is ")
+    assert answer.notes[0].endswith(": the scaler decides for AWS's time")
 
 
 @pytest.mark.parametrize("skew_minutes", [-4, 4])
@@ -188,54 +172,61 @@ def test_plan_of_forty_days_ago_is_the_plan(stage: Stage) -> None:
     assert stage.bounds(table) == (333, 400)
 
 
-def test_table_that_is_deleted_in_the_middle_of_a_run_touches_no_other(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class _Interrupted(AwsRegion):
+    """Something happens right after a table is described for the first time."""
+
+    def __init__(self, happens: Callable[[str], None]) -> None:
+        super().__init__()
+        self._happens = happens
+        self._met: set[str] = set()
+
+    def describe_table(self, table: str) -> DescribedTable:
+        described = super().describe_table(table)
+        if table not in self._met:
+            self._met.add(table)
+            self._happens(table)
+        return described
+
+
+def test_table_that_is_deleted_in_the_middle_of_a_run_touches_no_other(stage: Stage) -> None:
     gone, other = stage.table(), stage.table()
     for table in (gone, other):
         stage.register(TargetName(table, None, WRITE), 2, 400)
-    see = tables.see_table
 
-    def see_and_lose(client: Any, table: str) -> Any:
-        seen = see(client, table)
+    def lose(table: str) -> None:
         if table == gone:
             stage.client("dynamodb").delete_table(TableName=gone)
             stage.made.remove(gone)
-        return seen
 
-    monkeypatch.setattr(tables, "see_table", see_and_lose)
-    stage.run(gone, other)
+    region = _Interrupted(lose)
+    stage.run(gone, other, scaler=stage.scaler(lambda _: region))
     assert stage.bounds(other) == (12, 400)
-    monkeypatch.setattr(tables, "see_table", see)
     # a target outlives its table
     stage.register(TargetName(other, None, WRITE), 2, 400)
+    stage.handed_on.clear()
     answer = stage.run(gone, other)
-    assert answer["failed"] == {gone: f"TableNotFoundError: Requested resource not found: Table: {gone} not found"}
+    assert answer.failed == {gone: f"TableNotFoundError: Requested resource not found: Table: {gone} not found"}
     assert stage.bounds(other) == (12, 400)
     assert [event["tables"] for event in stage.handed_on] == [[gone]]
     stage.client("ssm").delete_parameter(Name=f"/highwater/plans/{gone}")
 
 
-def test_table_that_is_being_changed_has_its_floor_set_and_in_direct_mode_is_left(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class _Updating(AwsRegion):
+    """Every table is being changed."""
+
+    def describe_table(self, table: str) -> DescribedTable:
+        return replace(super().describe_table(table), is_active=False)
+
+
+def test_table_that_is_being_changed_has_its_floor_set_and_in_direct_mode_is_left(stage: Stage) -> None:
     floor, direct = stage.table(), stage.table(mode="direct")
     stage.register(TargetName(floor, None, WRITE), 2, 400)
     stage.client("dynamodb").update_table(
         TableName=direct, ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 3}
     )
-    see = tables.see_table
-
-    def updating(client: Any, table: str) -> Any:
-        from dataclasses import replace
-
-        return replace(see(client, table), is_active=False)
-
-    monkeypatch.setattr(tables, "see_table", updating)
-    stage.run(floor, direct)
+    stage.run(floor, direct, scaler=stage.scaler(_Updating))
     assert stage.bounds(floor) == (12, 400)
     assert stage.capacity(direct) == (7, 3), "the next run comes when it is done"
-    monkeypatch.setattr(tables, "see_table", see)
     stage.run(direct)
     assert stage.capacity(direct) == (7, 12)
 
@@ -251,8 +242,8 @@ def test_used_up_decreases_leave_capacity_and_are_told(stage: Stage) -> None:
     stage.cloud.advance(45 * MINUTE)
     answer = stage.run(table)
     assert stage.capacity(table) == (7, 50)
-    assert answer["counts"]["DecreaseBudgetExhausted"] == 1
-    limits = [limit["code"] for told in answer["decisions"] for limit in told["limits"]]
+    assert answer.counts["DecreaseBudgetExhausted"] == 1
+    limits = [limit["code"] for document in answer.decisions for limit in document["limits"]]
     assert "decrease-budget" in limits
 
 
@@ -272,30 +263,32 @@ def test_ceiling_below_what_demand_asks_is_kept(stage: Stage) -> None:
     stage.cloud.advance(4 * MINUTE)
     answer = stage.run(table)
     assert stage.bounds(table) == (31, 31)
-    assert answer["counts"]["AtCeiling"] == 1
+    assert answer.counts["AtCeiling"] == 1
 
 
-def test_run_that_is_overtaken_leaves_the_higher_floor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+class _Overtaken(AwsRegion):
+    """Another run acts right after this one has read the targets."""
+
+    def __init__(self, another_run: Callable[[], None]) -> None:
+        super().__init__()
+        self._another_run = another_run
+        self._reads = 0
+
+    def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets:
+        registered = super().read_targets(names)
+        self._reads += 1
+        if self._reads == 1:
+            self._another_run()
+        return registered
+
+
+def test_run_that_is_overtaken_leaves_the_higher_floor(stage: Stage) -> None:
     table = _held_high(stage)
-    name = TargetName(table, None, WRITE)
-    see = autoscaling.see_targets
-    looks = 0
-
-    def see_then_another_run_acts(client: Any, names: Any) -> Any:
-        nonlocal looks
-        seen = see(client, names)
-        looks += 1
-        if looks == 1:
-            # a later run, which has seen a surge
-            stage.register(name, 250, 400)
-        return seen
-
-    monkeypatch.setattr(autoscaling, "see_targets", see_then_another_run_acts)
-    notes: list[str] = []
-    monkeypatch.setattr(scaler.logger, "warning", notes.append)
-    stage.run(table)
+    # a later run has met a surge
+    region = _Overtaken(lambda: stage.register(TargetName(table, None, WRITE), 250, 400))
+    answer = stage.run(table, scaler=stage.scaler(lambda _: region))
     assert stage.bounds(table) == (250, 400)
-    assert notes == [f"{table}: left the floor of table/{table} write at 250, which another run set meanwhile"]
+    assert answer.notes == [f"table/{table} write: the floor stays at 250, which another run has just set"]
 
 
 def test_run_that_waited_does_not_lower_what_a_later_one_raised(stage: Stage) -> None:
@@ -310,26 +303,23 @@ def test_run_that_waited_does_not_lower_what_a_later_one_raised(stage: Stage) ->
     assert stage.bounds(table) == (73, 400)
 
 
-def test_capacity_that_was_raised_since_a_run_looked_stays(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capacity_that_was_raised_since_a_run_looked_stays(stage: Stage) -> None:
     table = stage.table(mode="direct", units=(7, 90))
     late = stage.now().replace(minute=52, second=0, microsecond=0) + 60 * MINUTE
     stage.cloud.advance(late - stage.now())
-    see = tables.see_table
 
-    def see_after_another_run_acts(client: Any, table: str) -> Any:
+    def another_run() -> None:
         stage.cloud.advance(timedelta(seconds=3))
         stage.client("dynamodb").update_table(
             TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 250}
         )
-        return see(client, table)
 
-    monkeypatch.setattr(tables, "see_table", see_after_another_run_acts)
-    notes: list[str] = []
-    monkeypatch.setattr(scaler.logger, "warning", notes.append)
-    stage.run(table)
+    region = _Overtaken(another_run)
+    answer = stage.run(table, scaler=stage.scaler(lambda _: region))
     assert stage.capacity(table) == (7, 250)
-    assert notes == [f"{table}: left as it is, as it was raised meanwhile"]
-    monkeypatch.setattr(tables, "see_table", see)
+    assert answer.notes == [
+        f"table/{table} {dimension}: capacity was raised while the scaler looked" for dimension in ("read", "write")
+    ]
     stage.cloud.advance(timedelta(seconds=3))
     stage.run(table)
     assert stage.capacity(table) == (7, 12)
@@ -344,10 +334,7 @@ def test_two_runs_at_once_leave_what_the_later_would(stage: Stage) -> None:
     # one event of before the surge's first datapoint, and one of now
     times = [now - 4 * MINUTE, now] * 3
     threads = [
-        threading.Thread(
-            target=scaler.handler,
-            args=({"highwater": "tables", "tables": [table], "time": at.isoformat()}, Context()),
-        )
+        threading.Thread(target=stage.serve, args=({"highwater": "tables", "tables": [table], "time": at.isoformat()},))
         for at in times
     ]
     for thread in threads:

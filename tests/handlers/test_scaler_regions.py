@@ -9,14 +9,17 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
 
+from highwater.aws.region import AwsRegion, Clients
 from highwater.core import Dimension, Plan, Window
 from highwater.core.names import TargetName
 from highwater.core.scaler.attention import is_full_tick
-from highwater.handlers import cloudformation, deployment, scaler
-from highwater.handlers.scaled_table import Clients
+from highwater.handlers import deployment
+from highwater.handlers.patience import Patience
+from highwater.handlers.scaler.run import Options
 from tests.handlers.serving import marks_event
-from tests.handlers.stage import MINUTE, PLAN, Context, Stage
+from tests.handlers.stage import MINUTE, PLAN, Stage
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
 
@@ -36,11 +39,11 @@ def test_tables_of_two_regions_are_scaled_by_one_run_each_where_it_is(stage: Sta
     stage.cloud.advance(4 * MINUTE)
     answer = stage.run(here, f"eu-west-1/{there}")
     assert (stage.bounds(here), dublin.bounds(there)) == ((49, 400), (73, 400))
-    assert [(told["table"], told["granted"]) for told in answer["decisions"]] == [
+    assert [(told["table"], told["granted"]) for told in answer.decisions] == [
         (here, 49),
         (f"eu-west-1/{there}", 73),
     ]
-    assert (answer["counts"]["Tables"], answer["counts"]["TargetsDue"]) == (2, 4)
+    assert (answer.counts["Tables"], answer.counts["TargetsDue"]) == (2, 4)
 
 
 def test_tables_of_one_name_in_two_regions_are_two(stage: Stage, dublin: Stage) -> None:
@@ -59,24 +62,25 @@ def test_tables_of_one_name_in_two_regions_are_two(stage: Stage, dublin: Stage) 
     assert (stage.bounds(table), dublin.bounds(table)) == ((2, 400), (12, 400))
 
 
+def _unreachable(stage: Stage, region: str) -> AwsRegion:
+    """A region at whose endpoint nothing listens."""
+    make: Any = boto3.client
+    arguments = stage.cloud.client_arguments() | {"endpoint_url": "http://127.0.0.1:9", "region_name": region}
+    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    services = ("dynamodb", "application-autoscaling", "cloudwatch")
+    return AwsRegion(region, Clients(*(make(service, **arguments, config=once) for service in services)))
+
+
 def test_region_that_does_not_answer_touches_no_other_and_its_tables_are_tried_again(
-    stage: Stage, dublin: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, dublin: Stage
 ) -> None:
     here, there = stage.table(), dublin.table()
     stage.register(TargetName(here, None, Dimension.WRITE), 2, 400)
-
-    def broken(region: str, _ssm: Any) -> Clients:
-        make: Any = boto3.client
-        arguments = stage.cloud.client_arguments() | {"endpoint_url": "http://127.0.0.1:9", "region_name": region}
-        services = ("dynamodb", "application-autoscaling", "cloudwatch", "ssm")
-        monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
-        return Clients(*(make(service, **arguments) for service in services))
-
-    monkeypatch.setattr(Clients, "elsewhere", broken)
-    answer = stage.run(here, f"eu-west-1/{there}")
+    scaler = stage.scaler(lambda region: AwsRegion() if region is None else _unreachable(stage, region))
+    answer = stage.run(here, f"eu-west-1/{there}", scaler=scaler)
     assert stage.bounds(here) == (12, 400)
-    assert list(answer["failed"]) == [f"eu-west-1/{there}"]
-    assert answer["failed"][f"eu-west-1/{there}"].startswith("EndpointConnectionError: ")
+    assert list(answer.failed) == [f"eu-west-1/{there}"]
+    assert answer.failed[f"eu-west-1/{there}"].startswith("EndpointConnectionError: ")
     assert [event["tables"] for event in stage.handed_on] == [[f"eu-west-1/{there}"]]
 
 
@@ -102,56 +106,52 @@ def test_window_that_the_scaler_holds_opens_and_closes_in_its_minute(stage: Stag
     def tick(minute: Any) -> Any:
         if minute > stage.now():
             stage.cloud.advance(minute - stage.now() + timedelta(seconds=2))
-        return scaler.handler({"highwater": "tick", "time": minute.isoformat()}, Context())
+        return stage.serve({"highwater": "tick", "time": minute.isoformat()})
 
-    assert tick(opens)["counts"].get("FloorsSet") == 1, "whichever minute the table's turn comes in"
+    assert tick(opens).counts.get("FloorsSet") == 1, "whichever minute the table's turn comes in"
     assert stage.bounds(table) == (333, 400)
     quiet = next(opens + n * MINUTE for n in range(1, 9) if not is_full_tick(table, int(opens.timestamp()) // 60 + n))
-    assert tick(quiet)["counts"]["TargetsDue"] == 0
+    assert tick(quiet).counts["TargetsDue"] == 0
     # what comes from a plan goes with it: data are there, and nothing was asked for
-    assert tick(closes)["counts"].get("FloorsSet") == 1
+    assert tick(closes).counts.get("FloorsSet") == 1
     assert stage.bounds(table) == (12, 400)
 
 
-def _served(monkeypatch: pytest.MonkeyPatch, request: str, properties: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _served(request: str, properties: dict[str, Any]) -> tuple[Any, list[Any]]:
     """What CloudFormation is answered, and whom the function invoked with what."""
     answers: list[Any] = []
     invoked: list[Any] = []
-    monkeypatch.setattr(cloudformation, "answer", lambda _event, outcome: answers.append(outcome))
-    monkeypatch.setattr(deployment, "_invoke", lambda function, event: invoked.append((function, event)))
+    served = deployment.Deployment(
+        answer=lambda _event, outcome: answers.append(outcome),
+        invoke=lambda function, event: invoked.append((function, event)),
+    )
     event = marks_event(request, "unused", {}) | {"ResourceType": deployment.SCALED_TYPE}
-    deployment.handler(event | {"LogicalResourceId": "Scaled", "ResourceProperties": properties}, Context())
+    served.serve(event | {"LogicalResourceId": "Scaled", "ResourceProperties": properties}, Patience(lambda: 60.0))
     return answers[0], invoked
 
 
 @pytest.mark.parametrize(("region", "label"), [(None, "orders"), ("eu-west-1", "eu-west-1/orders")])
-def test_deploy_has_the_scaler_look_at_the_table(
-    monkeypatch: pytest.MonkeyPatch, region: str | None, label: str
-) -> None:
+def test_deploy_has_the_scaler_look_at_the_table(region: str | None, label: str) -> None:
     properties = {"TableName": "orders", "Plan": PLAN.to_json(), "Scaler": "arn:of:the:scaler"}
     properties |= {} if region is None else {"Region": region}
     for request in ("Create", "Update"):
-        answer, invoked = _served(monkeypatch, request, properties)
+        answer, invoked = _served(request, properties)
         assert (answer.ok, answer.reason) == (True, f"the scaler looks at {label}")
         assert invoked == [("arn:of:the:scaler", {"highwater": "tables", "tables": [label]})]
 
 
-def test_scaler_that_goes_leaves_the_floors_of_the_plan_in_each_region(
-    stage: Stage, dublin: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scaler_that_goes_leaves_the_floors_of_the_plan_in_each_region(stage: Stage, dublin: Stage) -> None:
     table = dublin.table()
     dublin.register(TargetName(table, None, Dimension.WRITE), 88, 400)
     properties = {"TableName": table, "Plan": PLAN.to_json(), "Scaler": "arn:of:the:scaler", "Region": "eu-west-1"}
-    answer, invoked = _served(monkeypatch, "Delete", properties)
+    answer, invoked = _served("Delete", properties)
     assert (answer.ok, answer.reason) == (True, "table write to 12..400")
     assert invoked == []
     assert dublin.bounds(table) == (12, 400)
     assert stage.now()
 
 
-def test_tags_choose_tables_of_other_regions(stage: Stage, dublin: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIGHWATER_SEES_TAGS", "true")
-    monkeypatch.setenv("HIGHWATER_REGIONS", "eu-west-1 ap-south-1")
+def test_tags_choose_tables_of_other_regions(stage: Stage, dublin: Stage) -> None:
     table = dublin.table(plan=None)
     dublin.register(TargetName(table, None, Dimension.WRITE), 2, 400)
     tags = {"managed": "floor", "read-min": "7", "read-max": "900", "write-min": "21", "write-max": "500"}
@@ -159,5 +159,6 @@ def test_tags_choose_tables_of_other_regions(stage: Stage, dublin: Stage, monkey
     dublin.client("dynamodb").tag_resource(
         ResourceArn=arn, Tags=[{"Key": f"highwater:{key}", "Value": value} for key, value in tags.items()]
     )
-    stage.run(f"eu-west-1/{table}")
+    options = Options(sees_tags=True, regions=("eu-west-1", "ap-south-1"))
+    stage.run(f"eu-west-1/{table}", scaler=stage.scaler(options=options))
     assert dublin.bounds(table) == (21, 500)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from highwater.core import Dimension
+from highwater.core import Dimension, Target, bounds_at
 from highwater.core.scaler import Mode
+from highwater.core.scaler.attention import scaled_targets
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
-from highwater_lab.policies.planned_bounds import PlannedBounds
 from highwater_lab.policies.policy import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from highwater.core.plan.plan import TargetKey
     from highwater.core.scaler.scaled_plan import ScaledPlan
     from highwater_lab.simulation.seen import Calls, Seen
     from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
@@ -34,13 +38,12 @@ class Declared(Policy):
         scaled = setup.scaler
         if scaled is None:
             return setup
-        planned = PlannedBounds.of_plan(scaled.plan, traffic)
-        self._scaler = (HighwaterDirect if scaled.mode is Mode.DIRECT else HighwaterFloor)(planned=planned)
+        self._scaler = (HighwaterDirect if scaled.mode is Mode.DIRECT else HighwaterFloor)(scaled)
         self.period_seconds, self.offset_seconds = self._scaler.period_seconds, self._scaler.offset_seconds
         self.alarms_per_target = self._scaler.alarms_per_target
-        start = traffic.start.timestamp()
+        targets = {target.key: target for target in scaled_targets(scaled)}
         return replace(
-            setup, resources=tuple(_opened(resource, scaled, planned, start) for resource in setup.resources)
+            setup, resources=tuple(_opened(resource, scaled, targets, traffic.start) for resource in setup.resources)
         )
 
     def poll(self, seen: Seen, calls: Calls) -> int | None:
@@ -48,13 +51,16 @@ class Declared(Policy):
         return self._scaler.poll(seen, calls)
 
 
-def _opened(resource: ResourceSetup, scaled: ScaledPlan, planned: PlannedBounds, start: float) -> ResourceSetup:
+def _opened(
+    resource: ResourceSetup, scaled: ScaledPlan, targets: Mapping[TargetKey, Target], start: datetime
+) -> ResourceSetup:
     def opened(dimension: Dimension) -> TargetSetup:
-        target = resource.target(dimension)
-        bounds = planned.at(start, resource.index, dimension)
-        if bounds is None or target.actions:
-            return target
-        is_scaled = target.is_scaled or scaled.mode is Mode.DIRECT
-        return replace(target, min=bounds.min, max=bounds.max, is_scaled=is_scaled)
+        setup = resource.target(dimension)
+        target = targets.get((resource.index, dimension))
+        if target is None or setup.actions:
+            return setup
+        bounds = bounds_at(target, start)
+        is_scaled = setup.is_scaled or scaled.mode is Mode.DIRECT
+        return replace(setup, min=bounds.min, max=bounds.max, is_scaled=is_scaled)
 
     return resource.with_targets(opened(Dimension.READ), opened(Dimension.WRITE))

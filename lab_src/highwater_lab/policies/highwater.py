@@ -1,114 +1,73 @@
-"""Highwater's scaler: the very `decide` that runs in the Lambda, in FLOOR and in DIRECT mode."""
+"""Highwater's scaler: the very turn that runs in the Lambda, in FLOOR and in DIRECT mode."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from highwater.core import Bounds, DecreaseBudget
-from highwater.core.scaler import Decision, Observation, ScalerSettings, TargetState, decide, in_one_call, wanted_units
-from highwater.core.scaler.attention import (
-    FULL_TICK_MINUTES,
-    THROTTLE_MINUTES,
-    alarm_threshold,
-    is_throttle_tick,
-    may_have_throttled,
+from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexPlan, Plan, Target, Units
+from highwater.core import Dimension as Dim
+from highwater.core.scaler import (
+    Clock,
+    Mode,
+    Observation,
+    ScaledPlan,
+    ScalerSettings,
+    SeenResource,
+    SeenTable,
+    TableReview,
+    due_targets,
+    minutes_to_observe,
+    needs_throttles,
+    review,
 )
+from highwater.core.scaler import SeenTarget as SeenTargetOfTurn
+from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
 from highwater_lab.physics import Cause
-from highwater_lab.policies.planned_bounds import PlannedBounds
-from highwater_lab.policies.policy import Policy, Poller
+from highwater_lab.policies.policy import Policy
 from highwater_lab.services.target_tracking import TargetTracking
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
-    from highwater_lab.simulation.setup import TableSetup
+    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+    from highwater_lab.simulation.seen import SeenResource as SimulatedResource
+    from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic
 
 _TRACKING_PERCENT: Final = 90
-_MINUTE = timedelta(minutes=1)
+# Metrics that a target's throttles take: one, and three more where there are some (highwater.aws.metrics).
+_THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
 
 
-class _Scaler:
-    """What both modes share: when a target is looked at, and what is seen of it.
+class HighwaterScaler(Policy, ABC):
+    """What both modes share: when a target is looked at, what is seen of it, and the core's review of it.
 
-    The Lambda runs every minute, here when a minute's datapoint has come and alarms have been judged. It asks for a
-    target's metrics every few minutes, and in between only while the target's alarm is in ALARM.
+    The Lambda runs every minute, here when a minute's datapoint has come and alarms have been judged.
+
+    Args:
+        scaled: The table's plan. By default one with the bounds that the table is set up with.
+        settings: How targets are sized. By default as the mode has it.
     """
 
-    def __init__(self, settings: ScalerSettings, planned: PlannedBounds | None) -> None:
-        self._settings = settings
-        self._planned = planned
-        self._thresholds: dict[SeenTarget, int] = {}
-        self.metrics_requested = 0
-
-    def keep(self, setup: TableSetup) -> None:
-        """Keep the bounds of the setup where there is no plan."""
-        self._planned = self._planned or PlannedBounds.of_setup(setup)
-
-    def bounds(self, seen: Seen, resource: SeenResource, target: SeenTarget) -> Bounds | None:
-        """What is planned for the target now, `None` where nothing scales it."""
-        planned = self._planned and self._planned.at(seen.now, resource.index, target.dimension)
-        return planned if planned and planned.min < planned.max else None
-
-    def is_due(self, seen: Seen, resource: SeenResource, target: SeenTarget) -> bool:
-        """Whether the target is looked at in this minute."""
-        if seen.now // 60 % FULL_TICK_MINUTES == 0 or target not in self._thresholds:
-            return True
-        if self._planned and self._planned.has_changed(seen.now, resource.index, target.dimension):
-            return True
-        newest = target.consumed_quanta(1)
-        return bool(newest) and -(-newest[0] // 60) > self._thresholds[target]
-
-    def arm(self, target: SeenTarget, units: int) -> None:
-        """Set the target's alarm for the capacity that it will have."""
-        self._thresholds[target] = alarm_threshold(units)
-
-    def decide(self, seen: Seen, resource: SeenResource, target: SeenTarget, current: int, planned: Bounds) -> Decision:
-        """What the core says of the target now."""
-        minutes = self._settings.history // _MINUTE
-        consumed = tuple(-(-quanta // 60) for quanta in target.consumed_quanta(minutes))
-        now = datetime.fromtimestamp(seen.now, UTC)
-        throttled = [0] * len(consumed)
-        self.metrics_requested += 1
-        is_its_turn = is_throttle_tick("", seen.now // 60)
-        if is_its_turn or may_have_throttled(consumed, target.units, _instant(resource.last_increase), now):
-            # throttles; where there are some, requests and throttles by cause
-            self.metrics_requested += 4 if any(target.throttled(THROTTLE_MINUTES)) else 1
-            recent = target.throttled_by(Cause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
-            throttled[len(consumed) - len(recent) :] = [-(-quanta // 60) for quanta in recent]
-        state = TargetState(
-            index=resource.index,
-            dimension=target.dimension,
-            current=current,
-            baseline=planned.min,
-            ceiling=planned.max,
-            budget=DecreaseBudget(resource.decreases_today(seen.now), _instant(resource.last_decrease)),
-        )
-        observation = Observation(seen.minute_of(target.newest), consumed, throttled)
-        return decide(self._settings, state, observation, now=now)
-
-
-def _instant(seconds: int | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-
-
-class HighwaterFloor(Policy):
-    """FLOOR mode: target tracking at 90 %, and the scaler moves its floor."""
-
-    name = "highwater-floor"
-    source = "Highwater: highwater.core.scaler.decide, defaults of docs/decisions/0013"
+    mode: Mode
+    source = "Highwater: highwater.core.scaler.review, defaults of docs/decisions/0013"
     period_seconds = 60
     offset_seconds = 40
     alarms_per_target = 1
 
-    def __init__(self, settings: ScalerSettings | None = None, planned: PlannedBounds | None = None) -> None:
-        self._scaler = _Scaler(settings or ScalerSettings.floor(), planned)
+    def __init__(self, scaled: ScaledPlan | None = None, settings: ScalerSettings | None = None) -> None:
+        self._scaled = scaled
+        self._settings = settings
+        # units consumed in a minute that set off each target's alarm; empty until the first look
+        self._thresholds: dict[SeenTarget, int] = {}
+        self._metrics_requested = 0
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
-        """Every target tracked that has room to move, none with a schedule."""
-        self._scaler.keep(setup)
-        tracking = TargetTracking(target_percent=_TRACKING_PERCENT)
+        """Every target without a schedule; target tracking in FLOOR mode alone, where a target has room to move."""
+        self._scaled = self._scaled or _plan_of(setup, self.mode)
+        tracking = TargetTracking(target_percent=_TRACKING_PERCENT) if self.mode is Mode.FLOOR else None
         return replace(setup, is_on_demand=False).each_target(
             lambda target: replace(
                 target, tracking=tracking if target.max > target.min else None, actions=(), is_scaled=True
@@ -116,52 +75,127 @@ class HighwaterFloor(Policy):
         )
 
     def poll(self, seen: Seen, calls: Calls) -> int:
-        """Set the bounds of every target that is due; how many metrics that took."""
-        before = self._scaler.metrics_requested
-        for resource in seen.resources:
-            for target in resource.targets:
-                planned = self._scaler.bounds(seen, resource, target)
-                if planned and self._scaler.is_due(seen, resource, target):
-                    decision = self._scaler.decide(seen, resource, target, target.floor, planned)
-                    calls.set_bounds(resource.index, target.dimension, Bounds(decision.granted, planned.max))
-                    self._scaler.arm(target, max(decision.granted, target.units))
-        return self._scaler.metrics_requested - before
+        """One turn; how many metrics it asked CloudWatch for."""
+        assert self._scaled is not None  # noqa: S101 - `arrange` comes first
+        before = self._metrics_requested
+        clock = Clock(seen.now // 60, datetime.fromtimestamp(seen.now, UTC))
+        due = self._due(self._scaled, seen, clock)
+        if due:
+            reviewed = review(self._scaled, self._table(self._scaled, due, seen, clock), clock, self._settings)
+            self._apply(reviewed, calls)
+            for each in reviewed.targets:
+                self._thresholds[_target(seen, *each.decision.key)] = each.alarm_threshold
+        return self._metrics_requested - before
+
+    def _due(self, scaled: ScaledPlan, seen: Seen, clock: Clock) -> tuple[Target, ...]:
+        if not self._thresholds:
+            return scaled_targets(scaled)
+
+        def is_in_alarm(target: Target) -> bool:
+            simulated = _target(seen, *target.key)
+            newest = simulated.consumed_quanta(1)
+            # a target that was never decided for has an alarm that is always in ALARM
+            return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(simulated, 0)
+
+        return due_targets(scaled, clock.now, is_in_alarm)
+
+    def _table(self, scaled: ScaledPlan, due: tuple[Target, ...], seen: Seen, clock: Clock) -> SeenTable:
+        resources = {resource.index: _resource(resource, seen.now) for resource in seen.resources}
+        return SeenTable(
+            resources,
+            {
+                target.key: self._observed(scaled, target, resources[target.index], seen, clock)
+                for target in due
+                # UpdateTable would be refused, so CloudWatch is not asked
+                if self.mode is Mode.FLOOR or resources[target.index].is_active
+            },
+        )
+
+    def _observed(
+        self, scaled: ScaledPlan, target: Target, resource: SeenResource, seen: Seen, clock: Clock
+    ) -> SeenTargetOfTurn:
+        simulated = _target(seen, *target.key)
+        minutes = minutes_to_observe(scaled, clock)
+        consumed = tuple(-(-quanta // 60) for quanta in simulated.consumed_quanta(minutes))
+        observation = Observation(seen.minute_of(simulated.newest), consumed, (0,) * len(consumed))
+        self._metrics_requested += 1
+        if needs_throttles(scaled, target, resource, observation, clock):
+            self._metrics_requested += _THROTTLE_METRICS
+            if any(simulated.throttled(THROTTLE_MINUTES)):
+                self._metrics_requested += _METRICS_OF_CAUSES
+            recent = simulated.throttled_by(Cause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
+            older = (0,) * (len(consumed) - len(recent))
+            throttled = (*older, *(-(-quanta // 60) for quanta in recent))
+            observation = replace(observation, throttled_units=throttled)
+        registered = simulated.bounds if self.mode is Mode.FLOOR else None
+        return SeenTargetOfTurn(registered=registered, observation=observation)
+
+    @abstractmethod
+    def _apply(self, reviewed: TableReview, calls: Calls) -> None:
+        """Carry the review out."""
 
 
-class HighwaterDirect(Poller):
+class HighwaterFloor(HighwaterScaler):
+    """FLOOR mode: target tracking at 90 %, and the scaler moves its floor."""
+
+    name = "highwater-floor"
+    mode = Mode.FLOOR
+
+    def _apply(self, reviewed: TableReview, calls: Calls) -> None:
+        for each in reviewed.targets:
+            calls.set_bounds(each.decision.index, each.decision.dimension, each.bounds)
+
+
+class HighwaterDirect(HighwaterScaler):
     """DIRECT mode: the scaler moves capacity itself, and nothing else does."""
 
     name = "highwater-direct"
-    source = HighwaterFloor.source
-    period_seconds = 60
-    offset_seconds = 40
-    alarms_per_target = 1
+    mode = Mode.DIRECT
 
-    def __init__(self, settings: ScalerSettings | None = None, planned: PlannedBounds | None = None) -> None:
-        self._scaler = _Scaler(settings or ScalerSettings.direct(), planned)
+    def _apply(self, reviewed: TableReview, calls: Calls) -> None:
+        for index, wanted in reviewed.capacity_changes():
+            calls.update_table(index, wanted)
 
-    def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:
-        """As any scaler of its own."""
-        self._scaler.keep(setup)
-        return super().arrange(setup, traffic)
 
-    def poll(self, seen: Seen, calls: Calls) -> int:
-        """One call for each resource that has a target due; how many metrics that took."""
-        before = self._scaler.metrics_requested
-        for resource in seen.resources:
-            bounds = {target: self._scaler.bounds(seen, resource, target) for target in resource.targets}
-            targets = {target: planned for target, planned in bounds.items() if planned}
-            if resource.is_busy(seen.now) or not any(self._scaler.is_due(seen, resource, target) for target in targets):
-                continue
-            decisions = in_one_call(
-                [
-                    self._scaler.decide(seen, resource, target, target.units, planned)
-                    for target, planned in targets.items()
-                ]
-            )
-            wanted = wanted_units(decisions)
-            if wanted:
-                calls.update_table(resource.index, wanted)
-            for target in targets:
-                self._scaler.arm(target, wanted.get(target.dimension, target.units))
-        return self._scaler.metrics_requested - before
+def _target(seen: Seen, index: str | None, dimension: Dim) -> SeenTarget:
+    resource = next(resource for resource in seen.resources if resource.index == index)
+    return resource.read if dimension is Dim.READ else resource.write
+
+
+def _resource(resource: SimulatedResource, now: int) -> SeenResource:
+    last_decrease = _instant(resource.last_decrease)
+    return SeenResource(
+        provisioned=Units(resource.read.units, resource.write.units),
+        is_active=not resource.is_busy(now),
+        last_increase=_instant(resource.last_increase),
+        budget=DecreaseBudget(resource.decreases_today(now), last_decrease),
+    )
+
+
+def _instant(seconds: int | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _plan_of(setup: TableSetup, mode: Mode) -> ScaledPlan:
+    """A plan with the bounds that the table is set up with, at all times."""
+    table, *indexes = setup.resources
+    plan = Plan(
+        read=_capacity(table.read),
+        write=_capacity(table.write),
+        indexes=tuple(_index_plans(indexes)),
+        mark=HighWaterMark.none(),
+        table_quota_units=setup.quota_units,
+    )
+    # without a name a table's turn comes in the minutes that five divides, whatever the trace is called
+    return ScaledPlan(table="", mode=mode, plan=plan)
+
+
+def _index_plans(indexes: list[ResourceSetup]) -> Iterator[IndexPlan]:
+    for index in indexes:
+        yield IndexPlan(name=str(index.index), read=_capacity(index.read), write=_capacity(index.write))
+
+
+def _capacity(target: TargetSetup) -> Capacity:
+    return (
+        Capacity.autoscaled(min=target.min, max=target.max) if target.min < target.max else Capacity.fixed(target.min)
+    )

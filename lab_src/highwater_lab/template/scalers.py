@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from highwater.core.names import PLANS_PATH, table_of_plan
+from highwater.core.names import PLANS_PATH
 from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.template.document import Template
 from highwater_lab.template.intrinsics import Resolver
@@ -20,16 +18,16 @@ def read_scalers(template: Template, resolver: Resolver) -> dict[str, ScaledPlan
     for logical_id, properties in resources_of(template, resolver, "AWS::SSM::Parameter"):
         name = str(resolver.resolve(properties.get("Name")))
         if name.startswith(PLANS_PATH):
-            scaler = _read(resolver, resolver.resolve(properties.get("Value")), f"{logical_id} (Parameter) Value")
-            table, region = table_of_plan(name)
-            if region is None or table not in found:
-                found[table] = scaler
+            value = str(resolver.resolve(properties.get("Value")))
+            scaled = _read(resolver, name, value, f"{logical_id} (Parameter) Value")
+            if scaled.region is None or scaled.table not in found:
+                found[scaled.table] = scaled
     return found
 
 
-def _read(resolver: Resolver, text: Any, where: str) -> ScaledPlan:
+def _read(resolver: Resolver, name: str, value: str, where: str) -> ScaledPlan:
     try:
-        return ScaledPlan.from_json(str(text))
+        return ScaledPlan.from_parameter(name, value)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         shown = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise resolver.error(f"{where} is no plan of Highwater's scaler: {shown}; run cdk synth again") from error

@@ -35,7 +35,7 @@ _KEPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class SeenAlarm:
+class TargetAlarm:
     """One alarm as CloudWatch has it."""
 
     is_in_alarm: bool
@@ -43,7 +43,7 @@ class SeenAlarm:
     document: dict[str, Any]
 
 
-def see_alarms(cloudwatch: CloudWatchClient) -> dict[TargetName, SeenAlarm]:
+def read_alarms(cloudwatch: CloudWatchClient) -> dict[TargetName, TargetAlarm]:
     """Every alarm of the scaler, by its target."""
     pages = cloudwatch.get_paginator("describe_alarms").paginate(
         AlarmNamePrefix=ALARM_PREFIX, AlarmTypes=["MetricAlarm"]
@@ -58,19 +58,19 @@ def target_of_event(event: dict[str, Any]) -> TargetName | None:
     return _target(metric.get("name"), metric.get("dimensions") or {})
 
 
-def move_threshold(cloudwatch: CloudWatchClient, seen: SeenAlarm, threshold: int) -> None:
+def move_threshold(cloudwatch: CloudWatchClient, seen: TargetAlarm, threshold: int) -> None:
     """Put the alarm again as it is, with another threshold."""
     kept: Any = {member: seen.document[member] for member in _KEPT if seen.document.get(member) is not None}
     cloudwatch.put_metric_alarm(**kept | {"Threshold": float(threshold)})
 
 
-def _read(pages: Any) -> Iterator[tuple[TargetName, SeenAlarm]]:
+def _read(pages: Any) -> Iterator[tuple[TargetName, TargetAlarm]]:
     for page in pages:
         for alarm in page["MetricAlarms"]:
             dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", [])}
             name = _target(alarm.get("MetricName"), dimensions)
             if name is not None and alarm["AlarmName"] == name.alarm:
-                yield name, SeenAlarm(alarm["StateValue"] == "ALARM", int(alarm["Threshold"]), alarm)
+                yield name, TargetAlarm(alarm["StateValue"] == "ALARM", int(alarm["Threshold"]), alarm)
 
 
 def _target(metric: str | None, dimensions: dict[str, str]) -> TargetName | None:

@@ -30,7 +30,7 @@ def client(region: str | None = None) -> ApplicationAutoScalingClient:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenTargets:
+class RegisteredTargets:
     """The bounds that targets have, and the service's time when it said so."""
 
     at: datetime
@@ -58,7 +58,7 @@ def find_targets(autoscaling: ApplicationAutoScalingClient, table: str) -> list[
     return sorted(found, key=lambda name: (name.index or "", name.dimension))
 
 
-def see_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[TargetName]) -> SeenTargets:
+def read_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[TargetName]) -> RegisteredTargets:
     """Read the bounds of all *names*.
 
     The time is the answer's `Date` header: the clock that scheduled actions run by, whatever the caller's own says.
@@ -78,7 +78,7 @@ def see_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[Targe
                 bounds[key] = Bounds(target["MinCapacity"], target["MaxCapacity"])
                 if any(target.get("SuspendedState", {}).values()):
                     suspended.add(key)
-    return SeenTargets(at, bounds, frozenset(suspended))
+    return RegisteredTargets(at, bounds, frozenset(suspended))
 
 
 def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, bounds: Bounds) -> None:

@@ -23,7 +23,7 @@ def client() -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldDecision:
+class LoggedDecision:
     """One decision as the scaler logged it; *at* is when, in UTC."""
 
     at: datetime
@@ -33,12 +33,12 @@ class ToldDecision:
     reason: str
 
 
-def see_decisions(logs: Any, label: str, now: datetime, most: int = 3) -> dict[str, tuple[ToldDecision, ...]]:
+def read_decisions(logs: Any, label: str, now: datetime, most: int = 3) -> dict[str, tuple[LoggedDecision, ...]]:
     """The last decisions of a day about a table, by target, the newest last; *label* is the table's name in the log.
 
     Looks into the logs of every scaler of the region; what is no decision of this table's is passed over.
     """
-    found: dict[str, deque[ToldDecision]] = {}
+    found: dict[str, deque[LoggedDecision]] = {}
     for line in _lines(logs, label, now):
         told = _read(line, label)
         if told is not None:
@@ -59,13 +59,13 @@ def _lines(logs: Any, label: str, now: datetime) -> Iterator[dict[str, Any]]:
                 yield from found["events"]
 
 
-def _read(line: dict[str, Any], label: str) -> ToldDecision | None:
+def _read(line: dict[str, Any], label: str) -> LoggedDecision | None:
     try:
         document = json.loads(line["message"])
         decision = document["decision"]
         if document["message"] != "decision" or decision["table"] != label:
             return None
         at = datetime.fromtimestamp(line["timestamp"] / 1000, UTC)
-        return ToldDecision(at, decision["target"], decision["current"], decision["granted"], decision["reason"])
+        return LoggedDecision(at, decision["target"], decision["current"], decision["granted"], decision["reason"])
     except (ValueError, KeyError, TypeError):
         return None

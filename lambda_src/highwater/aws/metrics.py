@@ -71,7 +71,7 @@ _THROTTLED = ("{kind}ProvisionedThroughputThrottleEvents", "Sum")
 _HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
 
 
-def see_consumed(
+def read_consumption(
     cloudwatch: CloudWatchClient, names: Iterable[TargetName], minutes: int, now: datetime
 ) -> dict[TargetName, Observation]:
     """What each target consumed in the last whole *minutes* before *now*: one metric each."""

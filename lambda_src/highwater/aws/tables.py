@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
 from highwater.core.budget import DecreaseBudget
+from highwater.core.scaler.seen import SeenResource
 from highwater.core.units import Units
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class DecreaseRefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenTable:
+class DescribedTable:
     """A table's capacities, marks, decreases used and last increases, by index name; `None` is the table itself."""
 
     arn: str
@@ -81,12 +82,25 @@ class SeenTable:
     increased: dict[str | None, datetime | None] = field(default_factory=dict)
 
 
-def see_table(dynamodb: DynamoDBClient, name: str) -> SeenTable:
+def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
+    """The table (`None`) and its indexes, as the scaler's turn takes them."""
+    return {
+        index: SeenResource(
+            provisioned=capacity,
+            is_active=described.is_active,
+            last_increase=described.increased.get(index),
+            budget=described.budgets.get(index, DecreaseBudget()),
+        )
+        for index, capacity in described.capacities.items()
+    }
+
+
+def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
     """DescribeTable, read; raises `TableNotFoundError`."""
     table = translating(lambda: dynamodb.describe_table(TableName=name)["Table"])
     resources: dict[str | None, Any] = {None: table}
     resources |= {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", [])}
-    return SeenTable(
+    return DescribedTable(
         arn=table["TableArn"],
         is_active=table["TableStatus"] == "ACTIVE"
         and all(index.get("IndexStatus") == "ACTIVE" for index in table.get("GlobalSecondaryIndexes", [])),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
-from highwater.aws.plans import StoredPlan, StoredPlans
+from highwater.aws.plans import ScaledPlans
 from highwater.core.names import table_label
 from highwater.core.scaler.tagged_plans import MANAGED_TAG, plan_of_tags
 
@@ -21,10 +21,11 @@ def client(region: str | None = None) -> ResourceGroupsTaggingAPIClient:
     return boto3.client("resourcegroupstaggingapi", config=config, region_name=region)
 
 
-def see_tagged(tagging: ResourceGroupsTaggingAPIClient, region: str | None = None) -> StoredPlans:
-    """The plans of all tables with the tag in the client's region, which the plans name *region*.
+def read_tagged_plans(tagging: ResourceGroupsTaggingAPIClient, region: str | None = None) -> ScaledPlans:
+    """The plans of all tables with the tag `highwater:managed` in the client's region.
 
-    One whose tags are wrong never hides the others.
+    *region* is the region that the plans name, `None` where it is the scaler's own. A table whose tags are wrong does
+    not hide the others.
     """
     found, unreadable = [], []
     pages = tagging.get_paginator("get_resources").paginate(
@@ -35,9 +36,7 @@ def see_tagged(tagging: ResourceGroupsTaggingAPIClient, region: str | None = Non
             table = resource["ResourceARN"].rsplit("/", 1)[-1]
             tags = {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
             try:
-                mode, plan = plan_of_tags(tags)
+                found.append(plan_of_tags(table, tags, region))
             except ValueError as error:
                 unreadable.append(f"table {table_label(table, region)}: {error}")
-            else:
-                found.append(StoredPlan(table, mode, plan, is_tagged=True, region=region))
-    return StoredPlans(tuple(found), tuple(unreadable))
+    return ScaledPlans(tuple(found), tuple(unreadable))

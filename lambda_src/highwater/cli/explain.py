@@ -13,8 +13,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
-from highwater.cli.situation import Situation, find_plans, see
+from highwater.cli.situation import Situation, find_plans, read_situations
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.scaler.settings import Mode
 
@@ -74,14 +75,14 @@ def _asked(look: Callable[[], list[Situation]]) -> list[Situation]:
 
 
 def _situations(table: str | None, *, decides: bool) -> list[Situation]:
-    found, unreadable = find_plans(table)
+    found, unreadable = find_plans(table, AwsRegion())
     for line in unreadable:
         click.echo(f"highwater: plan left out: {line}", err=True)
     if table is not None and not found:
         raise click.ClickException(
             f"no scaler looks after a table {table!r} here; see them with: highwater status, or set AWS_REGION"
         )
-    return [situation for stored in found for situation in see(stored, decides=decides)]
+    return [situation for stored in found for situation in read_situations(stored, decides=decides)]
 
 
 def _listed(situations: Sequence[Situation]) -> RenderableType:
@@ -131,6 +132,8 @@ def _lines(situation: Situation) -> list[str]:
             lines.append(f"the live floor is {registered.min:,}{relief}; the live ceiling {registered.max:,}")
     if situation.is_paused:
         lines.append("paused: scaling is suspended; go on with: highwater resume " + situation.table)
+    if situation.skip is not None and not situation.is_paused:
+        lines.append(f"the scaler leaves it alone: {situation.skip}")
     if decision is not None:
         lines.append(f"demand asks for {decision.wanted:,}: {decision.reason}")
         lines.extend(f"  {limit.before:,} becomes {limit.after:,}: {limit.sentence}" for limit in decision.limits)

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from highwater.aws import autoscaling, decisions, metrics, plans, tables
-from highwater.aws.decisions import ToldDecision, see_decisions
-from highwater.aws.plans import StoredPlan
-from highwater.core import Bounds, Target, bounds_at, timeline
+from highwater.aws import decisions
+from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.decisions import LoggedDecision, read_decisions
+from highwater.aws.plans import ScaledPlans
+from highwater.aws.region import AwsRegion
+from highwater.aws.tables import DescribedTable, seen_resources
+from highwater.core import Bounds, Target, timeline
 from highwater.core.names import TargetName
+from highwater.core.plan.plan import TargetKey
 from highwater.core.plan.windows import is_open
-from highwater.core.scaler import Decision, TargetState, decide
-from highwater.core.scaler.attention import THROTTLE_MINUTES
-from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.scaler import (
+    Clock,
+    Decision,
+    Mode,
+    ScaledPlan,
+    SeenTable,
+    SeenTarget,
+    SkipReason,
+    TableReview,
+    minutes_to_observe,
+    review,
+)
+from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
+from highwater.core.scaler.decisions import decision_document
 
-_MINUTE = timedelta(minutes=1)
 _AHEAD = timedelta(days=8)
 
 
@@ -39,7 +53,8 @@ class Situation:
         decreases_used: Of the table or index today, reads and writes together.
         next_change: When the plan next asks for other bounds within eight days, and for which.
         open_windows: Names of the windows that are open now.
-        decision: What the scaler would decide, `None` where it would not look.
+        decision: What the scaler would decide, `None` where it would leave the target alone.
+        skip: Why it would leave the target alone, `None` where it would not.
         last_decisions: What it decided lately, as its log has it, the newest last.
         log_refused: Why its log could not be read, `None` where it could.
     """
@@ -56,7 +71,8 @@ class Situation:
     next_change: tuple[datetime, Bounds] | None
     open_windows: tuple[str, ...]
     decision: Decision | None
-    last_decisions: tuple[ToldDecision, ...] = ()
+    skip: SkipReason | None = None
+    last_decisions: tuple[LoggedDecision, ...] = ()
     log_refused: str | None = None
 
     @property
@@ -81,16 +97,8 @@ class Situation:
             "next_change": None
             if self.next_change is None
             else {"at": self.next_change[0].isoformat(), **(_bounds(self.next_change[1]) or {})},
-            "decision": None
-            if self.decision is None
-            else {
-                "current": self.decision.current,
-                "wanted": self.decision.wanted,
-                "granted": self.decision.granted,
-                "reason": self.decision.reason,
-                "limits": [{"code": str(limit.code), "sentence": limit.sentence} for limit in self.decision.limits],
-                "hot_key": self.decision.has_hot_key,
-            },
+            "decision": None if self.decision is None else decision_document(self.decision),
+            "skip": None if self.skip is None else str(self.skip),
             "last_decisions": [
                 {"at": told.at.isoformat(), "current": told.current, "granted": told.granted, "reason": told.reason}
                 for told in self.last_decisions
@@ -98,85 +106,95 @@ class Situation:
         }
 
 
-def find_plans(table: str | None) -> tuple[list[StoredPlan], tuple[str, ...]]:
-    """The plans of *table*, one for each region that it is in, or all, by name; and what could not be read."""
-    stored = plans.see_plans(plans.client())
-    chosen = [plan for plan in stored.plans if table is None or table in (plan.table, plan.label)]
-    return sorted(chosen, key=lambda plan: plan.label), stored.unreadable
+def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], tuple[str, ...]]:
+    """The plans of *table*, one for each region that it is in, or all plans; and for each unreadable plan why.
+
+    *region* is where the plans are kept. Tables that tags choose in that region are among them.
+    """
+    read = region.read_plans()
+    try:
+        read = read.and_others(region.read_tagged_plans())
+    except ClientError as refused:
+        # who may not search by tags still learns of all tables that constructs made
+        read = read.and_others(ScaledPlans((), (f"tables chosen by tags: {refused}",)))
+    chosen = [plan for plan in read.plans if table is None or table in (plan.table, plan.label)]
+    return sorted(chosen, key=lambda plan: plan.label), read.unreadable
 
 
-def see(stored: StoredPlan, *, decides: bool) -> Iterator[Situation]:
+def read_situations(scaled: ScaledPlan, *, decides: bool) -> Iterator[Situation]:
     """The situation of every autoscaled target of a plan; *decides* asks for metrics and logs too.
 
     Raises:
         TableNotFoundError: The table is gone.
     """
-    targets = {
-        TargetName(stored.table, target.index, target.dimension): target
-        for target in stored.plan.targets()
-        if target.capacity.is_autoscaled
+    region = AwsRegion(scaled.region)
+    described = region.describe_table(scaled.table)
+    if scaled.is_tagged:
+        scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
+    names = {
+        target.key: TargetName(scaled.table, *target.key)
+        for target in scaled_targets(scaled)
+        if target.index in described.capacities
     }
-    live = tables.see_table(tables.client(stored.region), stored.table)
-    seen = autoscaling.see_targets(autoscaling.client(stored.region), targets)
-    told, log_refused = _told(stored.label, seen.at) if decides else ({}, None)
-    for name, target in targets.items():
-        if target.index not in live.capacities:
+    registered = region.read_targets(names.values())
+    clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
+    reviewed = _review(scaled, names, region, described, registered, clock) if decides else None
+    by_key = {} if reviewed is None else {each.decision.key: each.decision for each in reviewed.targets}
+    skipped = {} if reviewed is None else {skip.target.key: skip.reason for skip in reviewed.skips}
+    logged, log_refused = logged_decisions(decisions.client(), scaled.label, clock.now) if decides else ({}, None)
+    for target in scaled_targets(scaled):
+        if target.key not in names:
             continue
-        planned = bounds_at(target, seen.at)
-        changes = timeline(target, seen.at, seen.at + _AHEAD)
-        provisioned = live.capacities[target.index].of(target.dimension)
+        name = names[target.key]
+        changes = timeline(target, clock.now, clock.now + _AHEAD)
         yield Situation(
-            table=stored.label,
+            table=scaled.label,
             target=target,
-            mode=stored.mode,
-            at=seen.at,
-            planned=planned,
-            registered=seen.of(name),
-            provisioned=provisioned,
-            is_paused=seen.is_suspended(name),
-            decreases_used=live.budgets[target.index].used_on(seen.at),
+            mode=scaled.mode,
+            at=clock.now,
+            planned=changes[0][1],
+            registered=registered.of(name),
+            provisioned=described.capacities[target.index].of(target.dimension),
+            is_paused=registered.is_suspended(name),
+            decreases_used=described.budgets[target.index].used_on(clock.now),
             next_change=changes[1] if len(changes) > 1 else None,
-            open_windows=tuple(each.window.name for each in target.windows if is_open(each.window, seen.at)),
-            decision=_decision(stored, target, name, planned, seen, live, provisioned) if decides else None,
-            last_decisions=told.get(target.label, ()),
+            open_windows=tuple(each.window.name for each in target.windows if is_open(each.window, clock.now)),
+            decision=by_key.get(target.key),
+            skip=skipped.get(target.key),
+            last_decisions=logged.get(target.label, ()),
             log_refused=log_refused,
         )
 
 
-def _told(label: str, now: datetime) -> tuple[dict[str, tuple[ToldDecision, ...]], str | None]:
-    """The last decisions; who may not read the log still learns all else."""
+def _review(
+    scaled: ScaledPlan,
+    names: Mapping[TargetKey, TargetName],
+    region: AwsRegion,
+    described: DescribedTable,
+    registered: RegisteredTargets,
+    clock: Clock,
+) -> TableReview:
+    """What the scaler would do now; throttles are asked for even where they are unlikely."""
+    consumed = region.read_consumption(names.values(), minutes_to_observe(scaled, clock), clock.now)
+    observed = region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
+    targets = {
+        key: SeenTarget(
+            registered=registered.of(name), is_suspended=registered.is_suspended(name), observation=observed[name]
+        )
+        for key, name in names.items()
+    }
+    return review(scaled, SeenTable(seen_resources(described), targets), clock)
+
+
+def logged_decisions(logs: Any, label: str, now: datetime) -> tuple[dict[str, tuple[LoggedDecision, ...]], str | None]:
+    """The last decisions by target, or the error for which the log could not be read.
+
+    Who may not read the log still learns everything else.
+    """
     try:
-        return see_decisions(decisions.client(), label, now), None
+        return read_decisions(logs, label, now), None
     except ClientError as refused:
         return {}, refused.response["Error"]["Code"]
-
-
-def _decision(
-    stored: StoredPlan,
-    target: Target,
-    name: TargetName,
-    planned: Bounds,
-    seen: autoscaling.SeenTargets,
-    live: tables.SeenTable,
-    provisioned: int,
-) -> Decision | None:
-    registered = seen.of(name)
-    if seen.is_suspended(name) or (registered is None) is (stored.mode is Mode.FLOOR):
-        return None
-    settings = ScalerSettings.of(stored.mode)
-    cloudwatch = metrics.client(stored.region)
-    observed = metrics.see_consumed(cloudwatch, [name], settings.history // _MINUTE, seen.at)
-    observed = metrics.with_throttles(cloudwatch, observed, THROTTLE_MINUTES, seen.at)
-    state = TargetState(
-        index=target.index,
-        dimension=target.dimension,
-        current=registered.min if registered else provisioned,
-        baseline=planned.min,
-        ceiling=planned.max,
-        quota_units=stored.plan.table_quota_units,
-        budget=live.budgets[target.index],
-    )
-    return decide(settings, state, observed[name], now=seen.at)
 
 
 def _bounds(bounds: Bounds | None) -> dict[str, int] | None:

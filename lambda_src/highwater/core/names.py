@@ -35,11 +35,25 @@ class TargetName:
         """`dynamodb:table:WriteCapacityUnits` and its three kin."""
         return f"dynamodb:{'index' if self.index else 'table'}:{self.dimension.title()}CapacityUnits"
 
+    def __str__(self) -> str:
+        """`table/T/index/I write`."""
+        return f"{self.resource_id} {self.dimension}"
+
     @property
     def alarm(self) -> str:
         """The scaler's alarm: `Highwater orders write`, `Highwater orders/by_status read`."""
         resource = self.table if self.index is None else f"{self.table}/{self.index}"
         return f"{ALARM_PREFIX}{resource} {self.dimension}"
+
+
+def target_label(index: str | None, dimension: Dimension) -> str:
+    """How people are told of a target of a table: `table write`, `index 'by_status' read`."""
+    return f"{resource_label(index)} {dimension}"
+
+
+def resource_label(index: str | None) -> str:
+    """How people are told of the table itself or one of its indexes: `table`, `index 'by_status'`."""
+    return "table" if index is None else f"index {index!r}"
 
 
 def table_label(table: str, region: str | None) -> str:

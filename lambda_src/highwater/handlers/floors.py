@@ -2,9 +2,9 @@
 
 CloudFormation registers a changed target at its base floor and would leave it there until the window's next edge.
 And where several targets of a table are registered at once, Application Auto Scaling may find the table being changed
-for one of them and leave another below its floor: bounds are enforced when they are registered, not after (FACTS 2:
-capacity below the minimum was left alone for the whole watch). So the capacity is looked at too, and a target that
-was left behind is registered again.
+for one of them and leave another below its floor. It enforces bounds when they are registered, not later (measured
+2026-10: capacity below the minimum was left alone for half an hour). So this handler compares the capacity too, and
+registers a target that was left behind again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from highwater.aws import tables
-from highwater.aws.autoscaling import client, see_targets, set_bounds
+from highwater.aws.autoscaling import read_targets, set_bounds
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Plan, Target
 from highwater.core.schedule.bounds import Bounds, bounds_at
@@ -22,6 +22,7 @@ from highwater.core.units import Dimension, Units
 from highwater.handlers.patience import Patience, TimeIsUpError
 
 if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
@@ -29,19 +30,24 @@ class FloorsNotReachedError(Exception):
     """Capacity stays below its floor; the message says where."""
 
 
-def assert_floors(table: str, plan_json: str, patience: Patience) -> str:
-    """Set every target to its bounds of now, and see that its capacity follows; says in a sentence what was done.
+def assert_floors(
+    table: str,
+    plan_json: str,
+    dynamodb: DynamoDBClient,
+    autoscaling: ApplicationAutoScalingClient,
+    patience: Patience,
+) -> str:
+    """Set every target to its bounds of now, and wait until its capacity follows; answers what was done.
 
     Raises:
         FloorsNotReachedError: The time is up, and capacity lies below a floor though nothing is being changed.
     """
     plan = Plan.from_json(plan_json)
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
-    autoscaling, dynamodb = client(), tables.client()
     done: dict[str, str] = {}
     for look in count():
-        live = _see(dynamodb, table, patience)
-        seen = see_targets(autoscaling, targets)
+        live = _describe(dynamodb, table, patience)
+        seen = read_targets(autoscaling, targets)
         wanted = {name: bounds_at(target, seen.at) for name, target in targets.items()}
         wrong = [name for name in targets if seen.of(name) != wanted[name]]
         behind = _behind(live, wanted)
@@ -63,15 +69,14 @@ def assert_floors(table: str, plan_json: str, patience: Patience) -> str:
     raise AssertionError  # the loop above only returns or raises
 
 
-def release(table: str, plan_json: str, region: str | None = None) -> str:
-    """Put every target that is registered back to the bounds that its plan alone asks for now; says what was done.
+def release(table: str, plan_json: str, autoscaling: ApplicationAutoScalingClient) -> str:
+    """Put every target that is registered back to the bounds that its plan alone asks for now; answers what was done.
 
-    *region* is where the table is, by default here.
+    *autoscaling* is a client of the table's region.
     """
     plan = Plan.from_json(plan_json)
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
-    autoscaling = client(region)
-    seen = see_targets(autoscaling, targets)
+    seen = read_targets(autoscaling, targets)
     done = []
     for name, target in targets.items():
         wanted = bounds_at(target, seen.at)
@@ -82,20 +87,20 @@ def release(table: str, plan_json: str, region: str | None = None) -> str:
     return ", ".join(done) if done else "floors and ceilings were as planned"
 
 
-def _see(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.SeenTable:
+def _describe(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
     while True:
         try:
-            return tables.see_table(dynamodb, table)
+            return tables.describe_table(dynamodb, table)
         except tables.TableBusyError:
             patience.pause()
 
 
-def _behind(live: tables.SeenTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
+def _behind(live: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
     """Targets whose capacity lies below their floor, and that capacity."""
     behind = {}
     for name, bounds in wanted.items():
         capacity = live.capacities.get(name.index)
-        # an index that the table has not is told by the registration; an on-demand table has no units
+        # registration itself reports a missing index; an on-demand table has no units
         if capacity is None or capacity == Units(0, 0):
             continue
         units = capacity.read if name.dimension is Dimension.READ else capacity.write

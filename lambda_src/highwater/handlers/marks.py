@@ -19,7 +19,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from highwater.aws import autoscaling, tables
+from highwater.aws import tables
+from highwater.aws.autoscaling import RegisteredTargets, read_targets
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError, TableNotFoundError
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension, Units
@@ -93,9 +94,9 @@ class _Job:
             return False
         return True
 
-    def see_active(self, wanted: dict[str | None, Units]) -> tables.SeenTable:
+    def see_active(self, wanted: dict[str | None, Units]) -> tables.DescribedTable:
         """The table, once nothing is being changed, and having every resource that is *wanted*."""
-        while not (seen := self.patiently(partial(tables.see_table, self.dynamodb, self.table))).is_active:
+        while not (seen := self.patiently(partial(tables.describe_table, self.dynamodb, self.table))).is_active:
             self.patience.pause()
         for index in wanted:
             if index not in seen.marks:
@@ -174,7 +175,7 @@ class _Job:
         while self.patiently(partial(tables.read_raised_from, self.dynamodb, arn)) != expected:
             self.patience.pause()
 
-    def still_above(self, seen: tables.SeenTable, home: dict[str | None, Units]) -> dict[str | None, Units]:
+    def still_above(self, seen: tables.DescribedTable, home: dict[str | None, Units]) -> dict[str | None, Units]:
         """What is above where it came from, and the units to go down to: never below a floor that rose meanwhile."""
         names = [TargetName(self.table, index, dimension) for index in home for dimension in Dimension]
         floors = self.patiently(partial(_see_floors, self.targets, names))
@@ -192,12 +193,16 @@ class _Job:
 
 
 def serve(
-    event: dict[str, Any], patience: Patience, continue_later: Callable[[dict[str, Any]], None]
+    event: dict[str, Any],
+    dynamodb: DynamoDBClient,
+    autoscaling: ApplicationAutoScalingClient,
+    patience: Patience,
+    continue_later: Callable[[dict[str, Any]], None],
 ) -> Outcome | None:
     """Work on one event; `None` where the work goes on in another invocation, which then answers."""
     table = event["ResourceProperties"]["TableName"]
     progress = _Progress.of(event)
-    job = _Job(tables.client(), autoscaling.client(), table, progress, patience)
+    job = _Job(dynamodb, autoscaling, table, progress, patience)
     try:
         return _work(job, event)
     except TableNotFoundError:
@@ -257,8 +262,8 @@ def _hand_on(job: _Job, event: dict[str, Any], continue_later: Callable[[dict[st
     return success(f"{_raised(progress)}; capacity goes back down as soon as DynamoDB lets it")
 
 
-def _see_floors(client: ApplicationAutoScalingClient, names: list[TargetName]) -> autoscaling.SeenTargets:
-    return tables.translating(lambda: autoscaling.see_targets(client, names))
+def _see_floors(client: ApplicationAutoScalingClient, names: list[TargetName]) -> RegisteredTargets:
+    return tables.translating(lambda: read_targets(client, names))
 
 
 def _raised(progress: _Progress) -> str:

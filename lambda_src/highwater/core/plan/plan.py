@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.names import target_label
 from highwater.core.plan.capacity import Capacity
 from highwater.core.plan.high_water_mark import HighWaterMark
 from highwater.core.plan.windows import Window, once_span
@@ -43,6 +44,10 @@ class TargetWindow:
     max: int | None
 
 
+# A target within its table: its index, `None` for the table itself, and its dimension
+TargetKey: TypeAlias = tuple[str | None, Dimension]
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """One dimension of one resource: what Application Auto Scaling calls a scalable target.
@@ -60,9 +65,14 @@ class Target:
     windows: tuple[TargetWindow, ...]
 
     @property
+    def key(self) -> TargetKey:
+        """What tells it from the other targets of its table."""
+        return self.index, self.dimension
+
+    @property
     def label(self) -> str:
         """How findings name the target: `table write`, `index 'by_status' read`."""
-        return f"{'table' if self.index is None else f'index {self.index!r}'} {self.dimension}"
+        return target_label(self.index, self.dimension)
 
     @property
     def is_managed(self) -> bool:

@@ -1,39 +1,40 @@
-"""When the scaler looks at a target: seldom while it is calm, every minute while its alarm is in ALARM."""
+"""What the scaler looks at in a minute: which targets are due, how far back, and whether their throttles are asked for.
+
+CloudWatch charges by the metric asked for, not by the datapoint (docs/cost.md has the arithmetic). So a target is
+looked at every five minutes while it is calm, and every minute while its alarm is in ALARM.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
+from highwater.core.plan.plan import Target
 from highwater.core.scaler.demand import MINUTES_PER_DAY
+from highwater.core.scaler.observations import Observation
+from highwater.core.scaler.scaled_plan import ScaledPlan
+from highwater.core.scaler.seen import Clock, SeenResource
+from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.schedule.bounds import has_changed
 
-# Every target's metrics are asked for once in so many minutes. CloudWatch charges by the metric asked for, not by the
-# datapoint: docs/cost.md has the arithmetic.
 FULL_TICK_MINUTES: Final = 5
-# Throttles are asked for where there may have been some in so many minutes, and once in so many of every target: a hot
-# key throttles a table that has capacity to spare
+# A hot key throttles a table that has capacity to spare, so every target's throttles are asked for once in this time.
 THROTTLE_MINUTES: Final = 30
-# Consumption that sets off a target's alarm, of the capacity that it has
 _ALARM_PERCENT: Final = 97
+_MINUTE: Final = timedelta(minutes=1)
+# The newest minutes of a day may have no datapoint yet, so a whole day needs some more.
+_PENDING_MINUTES: Final = 5
 
 
 def alarm_threshold(capacity_units: int) -> int:
-    """Units consumed in a minute above which a target's alarm goes off, for its provisioned units per second."""
+    """Units consumed in a minute above which a target's alarm goes off: 97 % of its capacity in units per second."""
     return capacity_units * 60 * _ALARM_PERCENT // 100
 
 
-def may_have_throttled(
-    consumed_units: Sequence[int | None], capacity_units: int, last_increase: datetime | None, now: datetime
-) -> bool:
-    """Whether a target may have throttled lately: a minute consumed what sets off its alarm, or it had less capacity.
-
-    *consumed_units* are those of the last minutes, oldest first; *last_increase* is when its table or index was raised.
-    """
-    if last_increase is not None and now - last_increase <= timedelta(minutes=THROTTLE_MINUTES):
-        return True
-    near = alarm_threshold(capacity_units)
-    return any(units is not None and units > near for units in consumed_units[-THROTTLE_MINUTES:])
+def is_full_tick(table: str, minute: int) -> bool:
+    """Whether all targets of a table are due in that minute since 1970; tables spread over five by their names."""
+    return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0
 
 
 def is_throttle_tick(table: str, minute: int) -> bool:
@@ -42,10 +43,51 @@ def is_throttle_tick(table: str, minute: int) -> bool:
 
 
 def is_daily_tick(table: str, minute: int) -> bool:
-    """Whether a table's last day is looked at in that minute since 1970, one of its full ticks."""
+    """Whether a table is compared with on-demand in that minute since 1970, one of its full ticks."""
     return (minute + sum(table.encode())) % MINUTES_PER_DAY == 0
 
 
-def is_full_tick(table: str, minute: int) -> bool:
-    """Whether a table's targets are due in that minute since 1970; tables spread over the minutes by their names."""
-    return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0
+def scaled_targets(scaled: ScaledPlan) -> tuple[Target, ...]:
+    """The targets that the scaler may move: those whose capacity is autoscaled."""
+    return tuple(target for target in scaled.plan.targets() if target.capacity.is_autoscaled)
+
+
+def due_targets(scaled: ScaledPlan, at: datetime, is_in_alarm: Callable[[Target], bool]) -> tuple[Target, ...]:
+    """The targets of a table that a tick at the aware instant *at* looks at.
+
+    All of them once in five minutes; otherwise those whose alarm is in ALARM, and those whose bounds a window changed
+    in the minute before. In DIRECT mode one call moves both dimensions of a table or index, so both are due together.
+    """
+    targets = scaled_targets(scaled)
+    if is_full_tick(scaled.table, int(at.timestamp()) // 60):
+        return targets
+    due = [target for target in targets if is_in_alarm(target) or has_changed(target, at, _MINUTE)]
+    if scaled.mode is Mode.FLOOR:
+        return tuple(due)
+    indexes = {target.index for target in due}
+    return tuple(target for target in targets if target.index in indexes)
+
+
+def minutes_to_observe(scaled: ScaledPlan, clock: Clock) -> int:
+    """How many minutes of consumption a table's targets are looked at with: a day and a little at its daily tick."""
+    minutes = ScalerSettings.of(scaled.mode).history // _MINUTE
+    if is_daily_tick(scaled.table, clock.turn_minute):
+        return max(minutes, MINUTES_PER_DAY + _PENDING_MINUTES)
+    return minutes
+
+
+def needs_throttles(
+    scaled: ScaledPlan, target: Target, resource: SeenResource, consumed: Observation, clock: Clock
+) -> bool:
+    """Whether the target's throttles of the last 30 minutes are to be asked for.
+
+    That is at the table's throttle tick, and where it may have throttled: it consumed in a minute what sets off its
+    alarm, or its capacity was raised in this time, so that it had less.
+    """
+    if is_throttle_tick(scaled.table, clock.turn_minute):
+        return True
+    increase = resource.last_increase
+    if increase is not None and clock.now - increase <= timedelta(minutes=THROTTLE_MINUTES):
+        return True
+    near = alarm_threshold(resource.provisioned.of(target.dimension))
+    return any(units is not None and units > near for units in consumed.consumed_units[-THROTTLE_MINUTES:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from highwater.core.budget import DecreaseBudget
@@ -15,7 +15,7 @@ from highwater.core.scaler.settings import Mode, ScalerSettings
 from highwater.core.units import Dimension
 
 _MINUTE = timedelta(minutes=1)
-# how far ahead yesterday is looked at: until help comes, and, where capacity may go down, through the next hour
+# How far ahead yesterday is looked at: until help comes, and, where capacity may go down, through the next hour.
 _SOON_MINUTES, _NEXT_HOUR_MINUTES = 18, 70
 
 
@@ -31,7 +31,7 @@ class TargetState:
         ceiling: The ceiling that the plan asks for now, at least *baseline*.
         boosts: Units that open boosts add.
         quota_units: The account's quota per table and index.
-        budget: Decreases used, for DIRECT mode.
+        budget: The day's decreases that are used, for DIRECT mode.
     """
 
     index: str | None
@@ -43,35 +43,63 @@ class TargetState:
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
 
+    @property
+    def current_without_boosts(self) -> int:
+        """The part of the current value that demand and the plan account for."""
+        return max(self.current - self.boosts, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The units that one rule asks for.
+
+    Attributes:
+        units: What it asks for, in units per second.
+        most: What the step limit allows it to ask for.
+        reason: Where the units come from, in a sentence.
+    """
+
+    units: int
+    most: int
+    reason: str
+
+    def or_higher(self, other: Proposal | None) -> Proposal:
+        """The proposal that asks for more, this one where both ask for the same; with the wider of the two limits."""
+        if other is None:
+            return self
+        higher = other if other.units > self.units else self
+        return replace(higher, most=max(self.most, other.most))
+
 
 def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, now: datetime) -> Decision:
     """The value that *state*'s target should have at the aware instant *now*.
 
-    The stages, each of which may change what the one before answered and says so in the decision's limits:
+    Each stage may change what the one before answered, and then says so in the decision's limits:
 
-    1. demand: units asked for by minute, throttles included and retries taken out;
-    2. target: the peak that is held over the target percentage, or yesterday's where that is forecast; a peak counts
-       for a while, and at least through an hour that is paid for anyway;
+    1. demand: the units asked for in each minute, throttled requests included and their retries taken out;
+    2. proposal: the highest of capacity for the peak that is held, for the next jump of a table that jumps (caution),
+       and for yesterday's next minutes (forecast);
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
-    4. tolerance: a little less than now stays what it is;
-    5. caution: without fresh data the value may rise and never falls, as missing data is not zero;
-    6. baseline and boosts: never below the plan, and a lease on top;
+    4. tolerance: a value only a little lower than the current one leaves it;
+    5. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
+    6. baseline and boosts: never below the plan, and boosts on top;
     7. ceiling and quota: never above either;
-    8. hour and budget, in DIRECT mode: lower late in an hour that is paid for anyway, and when a decrease is allowed;
-       only a decrease that is not allowed leaves capacity above its ceiling.
+    8. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
+       DynamoDB allows a decrease. A decrease that it refuses is the one case of capacity above its ceiling.
 
     Deciding again on the answer changes nothing. More throttles never give a lower answer.
     """
     now = now.astimezone(UTC)
-    # what boosts added is theirs
-    held = max(state.current - state.boosts, 0)
-    wanted, most, reason = _target(settings, seen, held, now)
-    answer = _Answer(wanted)
-    if wanted > most:
-        answer.become(most, LimitCode.STEP, f"at most {settings.step_percent} % of what was consumed")
-    _tolerate(answer, settings, state, held)
-    if held > state.baseline:
-        _be_cautious(answer, settings, seen, held, now)
+    demand = demand_by_minute(seen, settings.retry_percent)
+    proposal = _hold_peak(settings, demand, seen, now)
+    proposal = proposal.or_higher(_be_cautious(settings, demand, seen, state, now))
+    proposal = proposal.or_higher(_forecast(settings, demand, seen, now))
+    answer = _Answer(proposal.units)
+    if proposal.units > proposal.most:
+        answer.become(proposal.most, LimitCode.STEP, f"at most {settings.step_percent} % of what was consumed")
+    _tolerate(answer, settings, state)
+    if state.current_without_boosts > state.baseline:
+        _mind_missing_data(answer, settings, state, seen, now)
     _add_plan(answer, state)
     _clamp(answer, state)
     if settings.mode is Mode.DIRECT:
@@ -80,10 +108,10 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
         index=state.index,
         dimension=state.dimension,
         current=state.current,
-        wanted=wanted,
+        wanted=proposal.units,
         granted=answer.units,
         limits=tuple(answer.limits),
-        reason=reason,
+        reason=proposal.reason,
         has_hot_key=seen.hot_key_events > 0,
     )
 
@@ -101,84 +129,100 @@ class _Answer:
             self.units = units
 
 
-def _target(settings: ScalerSettings, seen: Observation, held: int, now: datetime) -> tuple[int, int, str]:
-    """The units that demand asks for, the most that they may be, and where they come from."""
-    demand = demand_by_minute(seen, settings.retry_percent)
-    minutes = _minutes_held(settings, settings.hold, now)
-    wanted, most, reason = _held(demand, seen, minutes, settings.target_percent, settings.step_percent)
-    is_late = now.minute >= settings.late_minute
+def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime) -> Proposal:
+    """Capacity for the highest demand of the last minutes."""
+    minutes = _minutes_that_count(settings, settings.hold, now)
+    return _capacity_for_peak(demand, seen, minutes, settings.target_percent, settings.step_percent)
+
+
+def _be_cautious(
+    settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, state: TargetState, now: datetime
+) -> Proposal | None:
+    """Headroom for the next jump of a table that jumped lately, though not often; `None` for any other table."""
     jumps = count_jumps(
         seen.known_units, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent
     )
-    if 1 <= jumps <= settings.most_jumps:
-        percent = settings.cautious_target_percent
-        minutes = _minutes_held(settings, settings.cautious_hold, now)
-        cautious, bound, why = _held(demand, seen, minutes, percent, settings.step_percent)
-        why = f"{why}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
-        if is_late and cautious > held:
-            # headroom for a few minutes would be billed for the hour
-            cautious, why = held, f"{why}, though not above {held:,} so late in an hour"
-        if cautious > wanted:
-            wanted, reason = cautious, why
-        most = max(most, bound)
-    if settings.forecast_target_percent is None or seen.is_empty:
-        return wanted, most, reason
-    # the newest minute may be some minutes old already
-    old = max(0, seen.age(now) // _MINUTE - seen.late_minutes)
-    looks_far = is_late and settings.mode is Mode.DIRECT
-    ahead = (_NEXT_HOUR_MINUTES if looks_far else _SOON_MINUTES) + min(old, _NEXT_HOUR_MINUTES)
-    before = yesterday(demand, ahead)
-    forecast = _per_second(before, settings.forecast_target_percent)
-    if forecast > wanted:
-        wanted = forecast
-        reason = f"yesterday's next minutes: {-(-before // 60):,} units/s at {settings.forecast_target_percent} %"
-    return wanted, max(most, forecast), reason
+    if not 1 <= jumps <= settings.most_jumps:
+        return None
+    minutes = _minutes_that_count(settings, settings.cautious_hold, now)
+    percent = settings.cautious_target_percent
+    proposal = _capacity_for_peak(demand, seen, minutes, percent, settings.step_percent)
+    reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
+    current = state.current_without_boosts
+    if now.minute >= settings.lower_from_minute and proposal.units > current:
+        # headroom for the few minutes that are left would be billed for the whole hour
+        return Proposal(current, proposal.most, f"{reason}, though not above {current:,} so late in an hour")
+    return replace(proposal, reason=reason)
 
 
-def _minutes_held(settings: ScalerSettings, hold: timedelta, now: datetime) -> int:
-    """For how many minutes a peak counts: *hold*, and before the late minute of an hour all since that of the last.
+def _forecast(
+    settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime
+) -> Proposal | None:
+    """Capacity for what the coming minutes brought a day ago; `None` where there is no forecast."""
+    percent = settings.forecast_target_percent
+    if percent is None or seen.is_empty:
+        return None
+    is_late = now.minute >= settings.lower_from_minute
+    ahead = _NEXT_HOUR_MINUTES if is_late and settings.mode is Mode.DIRECT else _SOON_MINUTES
+    # a day before the newest minute that is known is some minutes earlier than a day before now
+    minutes_since_newest = max(0, seen.age(now) // _MINUTE - seen.pending_minutes)
+    highest = yesterday(demand, ahead + min(minutes_since_newest, _NEXT_HOUR_MINUTES))
+    units = _per_second(highest, percent)
+    return Proposal(units, units, f"yesterday's next minutes: {-(-highest // 60):,} units/s at {percent} %")
 
-    An hour is billed at its highest value, so lowering within it saves nothing, and late in it the next one's begins.
+
+def _minutes_that_count(settings: ScalerSettings, hold: timedelta, now: datetime) -> int:
+    """For how many minutes a peak counts: *hold*, and at least back to when the last hour's lowering began.
+
+    An hour is billed at its highest value, so lowering within it saves nothing until the next one comes near.
     """
     minutes = hold // _MINUTE
-    return minutes if now.minute >= settings.late_minute else max(minutes, now.minute + 60 - settings.late_minute)
+    if now.minute >= settings.lower_from_minute:
+        return minutes
+    return max(minutes, now.minute + 60 - settings.lower_from_minute)
 
 
-def _held(
+def _capacity_for_peak(
     demand: Sequence[int | None], seen: Observation, minutes: int, percent: int, step_percent: int
-) -> tuple[int, int, str]:
-    """The highest of the last known minutes over a percentage, the most that it may be, and a sentence."""
-    # throttles of a minute may be known before its consumption
-    window = minutes + seen.late_minutes
+) -> Proposal:
+    """Capacity of which the highest demand of the last known *minutes* is *percent*."""
+    # throttles of a minute may be known before its consumption is
+    window = minutes + seen.pending_minutes
     highest = peak(demand, window)
-    # a minute without consumption still had a unit a second
-    bound = max(peak(seen.consumed_units, window), 60) * step_percent // 100
+    # capacity is at least one unit per second, so a step from nothing starts there
+    most = max(peak(seen.consumed_units, window), 60) * step_percent // 100
     reason = f"peak of {-(-highest // 60):,} units/s in the last {minutes} minutes at {percent} %"
-    return _per_second(highest, percent), _per_second(bound, percent), reason
+    return Proposal(_per_second(highest, percent), _per_second(most, percent), reason)
 
 
 def _per_second(units_per_minute: int, percent: int) -> int:
     return -(-units_per_minute * 100 // (60 * percent))
 
 
-def _tolerate(answer: _Answer, settings: ScalerSettings, state: TargetState, held: int) -> None:
-    least = -(-held * (100 - settings.tolerance_percent) // 100)
-    # what falls to the plan's own floor falls all the way
-    if max(least, state.baseline + 1) <= answer.units < held:
-        answer.become(held, LimitCode.TOLERANCE, f"within {settings.tolerance_percent} % of the current value")
+def _tolerate(answer: _Answer, settings: ScalerSettings, state: TargetState) -> None:
+    current = state.current_without_boosts
+    lowest_kept = -(-current * (100 - settings.tolerance_percent) // 100)
+    # a value that falls to the plan's own floor falls all the way
+    if max(lowest_kept, state.baseline + 1) <= answer.units < current:
+        answer.become(current, LimitCode.TOLERANCE, f"within {settings.tolerance_percent} % of the current value")
 
 
-def _be_cautious(answer: _Answer, settings: ScalerSettings, seen: Observation, held: int, now: datetime) -> None:
-    if answer.units >= held:
+def _mind_missing_data(
+    answer: _Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
+) -> None:
+    current = state.current_without_boosts
+    if answer.units >= current:
         return
     hold = settings.hold // _MINUTE
     window = seen.known_units[-hold:]
-    if seen.age(now) > settings.patience:
-        answer.become(held, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
+    # the newest minutes may still be coming
+    settled = window[: -(settings.missing_after // _MINUTE) or None]
+    if seen.age(now) > settings.missing_after:
+        answer.become(current, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
     elif seen.lacks_throttles:
-        answer.become(held, LimitCode.MISSING_DATA, "throttles are likely and not known")
-    elif len(window) < hold or any(units is None for units in window[: -(settings.patience // _MINUTE) or None]):
-        answer.become(held, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
+        answer.become(current, LimitCode.MISSING_DATA, "throttles are likely, and CloudWatch did not report them")
+    elif len(window) < hold or any(units is None for units in settled):
+        answer.become(current, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
 
 
 def _add_plan(answer: _Answer, state: TargetState) -> None:
@@ -200,9 +244,10 @@ def _clamp(answer: _Answer, state: TargetState) -> None:
 def _mind_hour_and_budget(answer: _Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
     if answer.units >= state.current:
         return
-    is_above = state.current > min(state.ceiling, state.quota_units)
-    if now.minute < settings.late_minute and not is_above:
-        sentence = f"the hour is paid for at its highest value: not lowered before minute {settings.late_minute}"
+    is_above_bounds = state.current > min(state.ceiling, state.quota_units)
+    if now.minute < settings.lower_from_minute and not is_above_bounds:
+        minute = settings.lower_from_minute
+        sentence = f"the hour is paid for at its highest value: not lowered before minute {minute}"
         answer.become(state.current, LimitCode.PAID_HOUR, sentence)
     elif not state.budget.allows(now):
         at = state.budget.next_allowed(now)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
+from highwater.core.names import target_label
+from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
 
@@ -58,6 +61,11 @@ class Decision:
     has_hot_key: bool = False
 
     @property
+    def key(self) -> TargetKey:
+        """What tells its target from the others of the table."""
+        return self.index, self.dimension
+
+    @property
     def changes(self) -> bool:
         """Whether anything is to be done."""
         return self.granted != self.current
@@ -65,8 +73,23 @@ class Decision:
     @property
     def label(self) -> str:
         """`table write`, `index 'by_status' read`."""
-        return f"{'table' if self.index is None else f'index {self.index!r}'} {self.dimension}"
+        return target_label(self.index, self.dimension)
 
     def limited_by(self, code: LimitCode) -> bool:
         """Whether that stage changed the answer."""
         return any(limit.code is code for limit in self.limits)
+
+
+def decision_document(decision: Decision) -> dict[str, Any]:
+    """The decision as JSON-ready values, for the scaler's log and for `highwater explain --json`."""
+    return {
+        "current": decision.current,
+        "wanted": decision.wanted,
+        "granted": decision.granted,
+        "reason": decision.reason,
+        "limits": [
+            {"code": str(limit.code), "before": limit.before, "after": limit.after, "sentence": limit.sentence}
+            for limit in decision.limits
+        ],
+        "hot_key": decision.has_hot_key,
+    }

@@ -1,4 +1,4 @@
-"""What CloudWatch knows of one target: minutes of consumption and of throttles."""
+"""What CloudWatch has of one target: minutes of consumption and of throttles."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Observation:
     Attributes:
         newest: The last minute, counted since 1970.
         consumed_units: Capacity units consumed in each minute, rounded up; `None` where CloudWatch has no datapoint.
-        throttled_units: Units that were throttled for want of provisioned capacity in each minute, as far as their
-            events tell; 0 where it has no datapoint, as it publishes none without throttles.
-        hot_key_events: Throttle events of the cause KEY_RANGE in those minutes: no capacity helps against them.
-        lacks_throttles: Whether throttles are likely and CloudWatch did not tell them.
+        throttled_units: Units throttled for want of provisioned capacity in each minute, estimated from throttle
+            events; 0 where there is no datapoint, as CloudWatch publishes none without throttles.
+        hot_key_events: Throttle events of the cause KEY_RANGE in those minutes. More capacity does not help there.
+        lacks_throttles: Whether throttles are likely and CloudWatch could not be asked for them.
     """
 
     newest: int
@@ -52,8 +52,8 @@ class Observation:
         return all(units is None for units in self.consumed_units)
 
     @property
-    def late_minutes(self) -> int:
-        """How many of the newest minutes have no datapoint yet; all of them where none has one."""
+    def pending_minutes(self) -> int:
+        """How many of the newest minutes have no datapoint yet: all of them where none has one."""
         for back, units in enumerate(reversed(self.consumed_units)):
             if units is not None:
                 return back
@@ -61,11 +61,11 @@ class Observation:
 
     @property
     def known_units(self) -> Sequence[int | None]:
-        """Units consumed up to the newest minute that has a datapoint: those still to come are no quiet minutes."""
-        return self.consumed_units[: len(self.consumed_units) - self.late_minutes]
+        """Units consumed up to the newest minute with a datapoint: one still to come is not a quiet minute."""
+        return self.consumed_units[: len(self.consumed_units) - self.pending_minutes]
 
     def age(self, now: datetime) -> timedelta:
         """How long ago the newest minute that has a datapoint ended; not below zero."""
         if self.is_empty:
             return timedelta.max
-        return max(timedelta(0), now - _EPOCH - (self.newest - self.late_minutes + 1) * _MINUTE)
+        return max(timedelta(0), now - _EPOCH - (self.newest - self.pending_minutes + 1) * _MINUTE)

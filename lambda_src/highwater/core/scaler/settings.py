@@ -20,22 +20,24 @@ class ScalerSettings:
 
     Attributes:
         mode: What is moved.
-        target_percent: Demand over capacity that is held: capacity is the peak of the last *hold* over this.
-        hold: How long a peak counts at least: through an hour that is paid for anyway it does.
-        cautious_target_percent: The same where jumps were seen, but few: headroom has to catch the next.
-        cautious_hold: How long a peak counts then, at least.
-        jump_percent: Four minutes on average above so much of the highest of the quarter of an hour before are a jump.
-        jump_level_percent: Only jumps to so much of the average of the *jump_history* count.
-        jump_history: How far back jumps count.
-        most_jumps: More of them in that time are covered by peaks that are held.
-        forecast_target_percent: Capacity for the next hour is yesterday's peak of it over this; `None` for no forecast.
-        retry_percent: Attempts per request while it is throttled, in percent: throttles are divided by it, as a
-            client that sends a request again counts it again. 100 for clients that never do.
-        step_percent: At most so much of the current value after one decision.
-        tolerance_percent: A lower value this near to the current one leaves it.
-        late_minute: From this minute of the hour on it is lowered to what the next hour needs, and caution raises no
-            more: hours are billed at their highest value. With 0 the minutes of *hold* alone count.
-        patience: Data older than this is missing.
+        target_percent: Demand in percent of capacity: capacity is the peak of the last *hold* divided by this.
+        hold: How long a peak counts. It counts longer within an hour that is paid for anyway.
+        cautious_target_percent: The same for a table that jumped lately, so that it has headroom for the next jump.
+        cautious_hold: How long a peak counts for that headroom.
+        jump_percent: Consumption jumps where four minutes average more than this share of the highest of the fifteen
+            minutes before.
+        jump_level_percent: Only jumps to above this share of the average over *jump_history* count.
+        jump_history: How far back jumps are counted.
+        most_jumps: With more jumps than this in that time caution is off: the peak that is held covers them already.
+        forecast_target_percent: Capacity for the next hour is what it brought yesterday divided by this; `None` for no
+            forecast.
+        retry_percent: Attempts per throttled request, in percent. Throttles are divided by it, since a client that
+            sends a request again is counted again. 100 for clients that never do.
+        step_percent: Capacity is asked for at most so much of the highest consumption that the peak is taken of.
+        tolerance_percent: A value lower than the current one by at most this much leaves the current one.
+        lower_from_minute: From this minute of the hour on a value may fall to what the next hour needs, and caution
+            raises nothing, as an hour is billed at its highest value. With 0 only the minutes of *hold* count.
+        missing_after: Consumption is missing once its newest datapoint is older than this.
     """
 
     mode: Mode = Mode.FLOOR
@@ -51,8 +53,8 @@ class ScalerSettings:
     retry_percent: int = 100
     step_percent: int = 800
     tolerance_percent: int = 3
-    late_minute: int = 50
-    patience: timedelta = timedelta(minutes=10)
+    lower_from_minute: int = 50
+    missing_after: timedelta = timedelta(minutes=10)
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for a setting outside its range."""
@@ -61,7 +63,7 @@ class ScalerSettings:
             if value is not None and not low <= value <= high:
                 message = f"{name} must be from {low} to {high}, got {value}"
                 raise ValueError(message)
-        for name in ("hold", "cautious_hold", "jump_history", "patience"):
+        for name in ("hold", "cautious_hold", "jump_history", "missing_after"):
             if not timedelta(minutes=1) <= getattr(self, name) <= timedelta(days=1):
                 message = f"{name} must be from a minute to a day, got {getattr(self, name)}"
                 raise ValueError(message)
@@ -99,5 +101,5 @@ _RANGES = (
     ("retry_percent", 100, 2_000),
     ("step_percent", 110, 10_000),
     ("tolerance_percent", 0, 50),
-    ("late_minute", 0, 59),
+    ("lower_from_minute", 0, 59),
 )

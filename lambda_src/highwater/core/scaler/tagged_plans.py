@@ -1,4 +1,4 @@
-"""Plans of tables that no construct made: told by tags on the table."""
+"""Plans of tables that no construct made: read from tags on the table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from highwater.core.checks.check import errors_of
 from highwater.core.plan.capacity import Capacity
 from highwater.core.plan.high_water_mark import HighWaterMark
 from highwater.core.plan.plan import Plan
+from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater.core.scaler.settings import Mode
 from highwater.core.units import Dimension
 
@@ -20,8 +21,8 @@ _BOUND_TAGS: Final = {
 }
 
 
-def plan_of_tags(tags: Mapping[str, str]) -> tuple[Mode, Plan]:
-    """What a table's tags ask for; indexes follow the table.
+def plan_of_tags(table: str, tags: Mapping[str, str], region: str | None = None) -> ScaledPlan:
+    """What the tags of *table* ask for; *region* is where the table is, if not where the scaler is.
 
     `highwater:managed` is `floor` or `direct`; `highwater:read-min`, `-read-max`, `-write-min` and `-write-max` are
     units per second. All five are needed.
@@ -42,7 +43,7 @@ def plan_of_tags(tags: Mapping[str, str]) -> tuple[Mode, Plan]:
     errors = errors_of(check_plan(plan))
     if errors:
         raise ValueError("; ".join(f"{error.subject} {error.got}, allowed {error.allowed}" for error in errors))
-    return Mode(managed), plan
+    return ScaledPlan(table=table, mode=Mode(managed), plan=plan, region=region, is_tagged=True)
 
 
 def _units(tag: str, text: str | None) -> int:

@@ -1,0 +1,95 @@
+"""AWS in one region, as the scaler reads and changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from highwater.aws import alarms, autoscaling, metrics, plans, tables, tagged
+from highwater.aws.alarms import TargetAlarm
+from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.plans import ScaledPlans
+from highwater.aws.tables import DescribedTable
+from highwater.core.names import TargetName
+from highwater.core.scaler.observations import Observation
+from highwater.core.schedule.bounds import Bounds
+from highwater.core.units import Units
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """What one region is spoken to with; boto3's clients may be used by several threads."""
+
+    dynamodb: DynamoDBClient
+    autoscaling: ApplicationAutoScalingClient
+    cloudwatch: CloudWatchClient
+
+    @classmethod
+    def of(cls, region: str | None) -> Clients:
+        """New clients; *region* is by default the one of the environment."""
+        return cls(tables.client(region), autoscaling.client(region), metrics.client(region))
+
+
+class AwsRegion:
+    """The tables, targets, metrics, alarms and plans of one region.
+
+    Args:
+        name: The region. By default the one of the environment, which is where the plans are kept.
+        clients: By default new ones.
+    """
+
+    def __init__(self, name: str | None = None, clients: Clients | None = None) -> None:
+        self.name = name
+        self.clients = clients or Clients.of(name)
+
+    def read_plans(self) -> ScaledPlans:
+        """The plans in SSM parameters; one that cannot be read does not hide the others."""
+        return plans.read_plans(plans.client(self.name))
+
+    def read_tagged_plans(self) -> ScaledPlans:
+        """The plans of tables that carry the tag `highwater:managed`."""
+        return tagged.read_tagged_plans(tagged.client(self.name), self.name)
+
+    def read_alarms(self) -> Mapping[TargetName, TargetAlarm]:
+        """Every alarm of a scaler, by its target."""
+        return alarms.read_alarms(self.clients.cloudwatch)
+
+    def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets:
+        """Bounds and suspensions of the targets, and the service's time."""
+        return autoscaling.read_targets(self.clients.autoscaling, names)
+
+    def read_consumption(
+        self, names: Iterable[TargetName], minutes: int, now: datetime
+    ) -> Mapping[TargetName, Observation]:
+        """What each target consumed in the last whole *minutes* before *now*."""
+        return metrics.read_consumption(self.clients.cloudwatch, names, minutes, now)
+
+    def with_throttles(
+        self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
+    ) -> Mapping[TargetName, Observation]:
+        """The same with the throttles of the last *minutes*."""
+        return metrics.with_throttles(self.clients.cloudwatch, consumed, minutes, now)
+
+    def describe_table(self, table: str) -> DescribedTable:
+        """The table's capacities, decreases and last increases; raises the errors of `aws.tables`."""
+        return tables.describe_table(self.clients.dynamodb, table)
+
+    def set_bounds(self, name: TargetName, bounds: Bounds) -> None:
+        """Set a target's floor and ceiling; raises the errors of `aws.tables`."""
+        tables.translating(partial(autoscaling.set_bounds, self.clients.autoscaling, name, bounds))
+
+    def set_capacity(self, table: str, index: str | None, units: Units) -> None:
+        """Provision units for the table or an index; raises the errors of `aws.tables`."""
+        tables.set_capacity(self.clients.dynamodb, table, index, units)
+
+    def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None:
+        """Put the alarm again with another threshold, in units consumed in a minute."""
+        alarms.move_threshold(self.clients.cloudwatch, alarm, threshold)

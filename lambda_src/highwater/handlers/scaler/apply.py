@@ -1,0 +1,129 @@
+"""Carrying out the review of one table: floors or capacity, then alarm thresholds, then the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
+from highwater.core.names import TargetName
+from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
+from highwater.core.scaler.decisions import decision_document
+from highwater.handlers.scaler.gather import GatheredRegion
+from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.region import Region
+
+# Under this share of the least that provisioned capacity can cost, on-demand is cheaper whatever scales the table.
+_CHEAPER_ON_DEMAND_PERCENT = 100
+
+
+@dataclass(slots=True)
+class Application:
+    """One table's review on its way to AWS.
+
+    Attributes:
+        region: Where the table is.
+        gathered: What the review was made from, of the region.
+        seen: And of the table.
+        review: What is to be done.
+        dry_run: Log, and change nothing.
+        outcome: What was done, of this table alone: tables are done in threads of their own.
+    """
+
+    region: Region
+    gathered: GatheredRegion
+    seen: SeenTable
+    review: TableReview
+    dry_run: bool
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def apply(self) -> Outcome:
+        """Do it.
+
+        Raises:
+            TableNotFoundError: The table is gone.
+            TableBusyError: AWS did not accept a floor for now.
+            TableRefusedError: AWS refuses a floor.
+        """
+        self._note_skips()
+        self._compare_with_on_demand()
+        if self.review.scaled.mode is Mode.DIRECT:
+            self._set_capacities()
+        for reviewed in self.review.targets:
+            if self.review.scaled.mode is Mode.FLOOR:
+                self._set_floor(reviewed)
+            self._log(reviewed.decision)
+            self._arm(reviewed)
+        return self.outcome
+
+    def _note_skips(self) -> None:
+        for skip in self.review.skips:
+            if skip.reason is SkipReason.PAUSED:
+                self.outcome.count("Paused")
+            elif skip.reason not in (SkipReason.NO_INDEX, SkipReason.BEING_CHANGED):
+                # an index that is gone, and a change that takes its time, are no news
+                name = TargetName(self.review.scaled.table, *skip.target.key)
+                region = "" if self.review.scaled.region is None else f" in {self.review.scaled.region}"
+                self.outcome.notes.append(f"{name}{region}: {skip.reason}")
+
+    def _compare_with_on_demand(self) -> None:
+        percent = self.review.on_demand_percent
+        if percent is not None and percent < _CHEAPER_ON_DEMAND_PERCENT:
+            self.outcome.count("CheaperOnDemand")
+            self.outcome.notes.append(
+                f"{self.review.scaled.label}: on demand, its last day would have cost {percent} % of the least that "
+                "provisioned capacity can cost, as it idles and bursts; use on-demand, or ask highwater recommend"
+            )
+
+    def _set_floor(self, reviewed: TargetReview) -> None:
+        name = self._name(reviewed.decision)
+        registered = self.gathered.registered.of(name)
+        if reviewed.bounds == registered or self.dry_run:
+            return
+        # another run may have raised the floor since this one looked: of two runs the higher floor must stay
+        live = self.region.read_targets([name]).of(name)
+        if live is not None and live != registered and live.min > reviewed.bounds.min:
+            self.outcome.notes.append(f"{name}: the floor stays at {live.min:,}, which another run has just set")
+            return
+        self.region.set_bounds(name, reviewed.bounds)
+        self.outcome.count("FloorsSet")
+
+    def _set_capacities(self) -> None:
+        scaled = self.review.scaled
+        for index, wanted in self.review.capacity_changes():
+            if self.dry_run:
+                continue
+            units = self.seen.resources[index].provisioned.with_units(wanted)
+            try:
+                self.region.set_capacity(scaled.table, index, units)
+                self.outcome.count("CapacitiesSet")
+            except (DecreaseRefusedError, TableBusyError, OvertakenError) as refused:
+                # the next run looks again
+                self.outcome.notes.append(f"{scaled.label}: {refused}")
+
+    def _arm(self, reviewed: TargetReview) -> None:
+        """Move the alarm's threshold with the capacity. A target without an alarm is looked at by ticks alone."""
+        alarm = self.gathered.alarms.get(self._name(reviewed.decision))
+        if alarm is not None and alarm.threshold != reviewed.alarm_threshold and not self.dry_run:
+            self.region.move_threshold(alarm, reviewed.alarm_threshold)
+            self.outcome.count("AlarmsMoved")
+
+    def _name(self, decision: Decision) -> TargetName:
+        return TargetName(self.review.scaled.table, *decision.key)
+
+    def _log(self, decision: Decision) -> None:
+        if decision.has_hot_key:
+            self.outcome.count("HotKeys")
+        if decision.limited_by(LimitCode.CEILING):
+            self.outcome.count("AtCeiling")
+        if decision.limited_by(LimitCode.DECREASE_BUDGET):
+            self.outcome.count("DecreaseBudgetExhausted")
+        # the plan's floor limits an idle target all day, which is nothing to log
+        was_limited = any(limit.code is not LimitCode.BASELINE for limit in decision.limits)
+        if decision.changes or was_limited or decision.has_hot_key:
+            self.outcome.decisions.append(self._document(decision))
+
+    def _document(self, decision: Decision) -> dict[str, Any]:
+        scaled = self.review.scaled
+        table = {"table": scaled.label, "target": decision.label, "mode": str(scaled.mode)}
+        return table | decision_document(decision) | {"dry_run": self.dry_run}

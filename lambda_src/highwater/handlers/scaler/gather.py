@@ -1,0 +1,199 @@
+"""Gathering what AWS knows of the tables that are due: in few calls for a region, then a table at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from highwater.aws import tables
+from highwater.aws.alarms import TargetAlarm
+from highwater.aws.autoscaling import RegisteredTargets
+from highwater.core.names import TargetName
+from highwater.core.plan.plan import Target
+from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
+from highwater.core.scaler.attention import (
+    THROTTLE_MINUTES,
+    due_targets,
+    is_full_tick,
+    minutes_to_observe,
+    needs_throttles,
+    scaled_targets,
+)
+from highwater.handlers.scaler.event import TICK, ScalerEvent
+from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.region import Region
+
+# A run takes minutes at most, and one whose event was handed on some more. An event that is older than this belongs to
+# another day: a letter that somebody takes out of the dead-letter queue must not set last week's floors.
+OLDEST_EVENT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class DueTable:
+    """A table with targets that are due.
+
+    Attributes:
+        scaled: Its plan.
+        targets: The targets that are due.
+    """
+
+    scaled: ScaledPlan
+    targets: tuple[Target, ...]
+
+    def names(self) -> Mapping[TargetName, Target]:
+        """The targets by the names that AWS knows them by."""
+        return {TargetName(self.scaled.table, target.index, target.dimension): target for target in self.targets}
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredRegion:
+    """What is known of a region before its tables are looked at one by one.
+
+    Attributes:
+        clock: The times of the turn.
+        due: The tables with targets that are due.
+        registered: What Application Auto Scaling has of these targets.
+        alarms: The targets' alarms.
+        consumed: The targets' last minutes, without throttles.
+    """
+
+    clock: Clock
+    due: tuple[DueTable, ...]
+    registered: RegisteredTargets
+    alarms: Mapping[TargetName, TargetAlarm]
+    consumed: Mapping[TargetName, Observation]
+
+
+def gather_region(
+    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: Outcome
+) -> GatheredRegion | None:
+    """Find the targets of *plans* that are due and read what takes one call for many; `None` where none is due."""
+    alarms = _read_alarms(region, outcome)
+    complete = [_with_live_indexes(region, scaled, event) for scaled in plans]
+    tables_of_region = (DueTable(scaled, _due(scaled, event, alarms)) for scaled in complete)
+    due = tuple(table for table in tables_of_region if table.targets)
+    if not due:
+        return None
+    names = [name for table in due for name in table.names()]
+    registered = region.read_targets(names)
+    clock = _clock(event, registered.at, outcome)
+    return GatheredRegion(clock, due, registered, alarms, _read_consumption(region, due, clock, outcome))
+
+
+def see_table(region: Region, due: DueTable, gathered: GatheredRegion, outcome: Outcome) -> SeenTable:
+    """Describe one table, and read throttles of those of its targets that may have throttled.
+
+    Raises:
+        TableNotFoundError: The table is gone.
+        TableBusyError: DynamoDB did not answer.
+        TableRefusedError: DynamoDB refuses.
+    """
+    resources = tables.seen_resources(region.describe_table(due.scaled.table))
+    names = due.names()
+    throttling = {
+        name: gathered.consumed[name]
+        for name, target in names.items()
+        if (resource := resources.get(target.index)) is not None
+        and needs_throttles(due.scaled, target, resource, gathered.consumed[name], gathered.clock)
+    }
+    observed = {**gathered.consumed, **_with_throttles(region, due.scaled, throttling, gathered.clock, outcome)}
+    return SeenTable(
+        resources,
+        {
+            target.key: SeenTarget(
+                registered=gathered.registered.of(name),
+                is_suspended=gathered.registered.is_suspended(name),
+                observation=observed[name],
+            )
+            for name, target in names.items()
+        },
+    )
+
+
+def _due(scaled: ScaledPlan, event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm]) -> tuple[Target, ...]:
+    """A tick looks at the targets whose turn it is; any other event at all targets of the tables that it names."""
+    if event.kind != TICK or event.now is None:
+        return scaled_targets(scaled)
+
+    def is_in_alarm(target: Target) -> bool:
+        alarm = alarms.get(TargetName(scaled.table, target.index, target.dimension))
+        return alarm is not None and alarm.is_in_alarm
+
+    return due_targets(scaled, event.now, is_in_alarm)
+
+
+def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -> ScaledPlan:
+    """A plan that tags chose, with the indexes that its table has."""
+    if not scaled.is_tagged:
+        return scaled
+    if event.kind == TICK and event.now is not None and not is_full_tick(scaled.table, _minute(event.now)):
+        return scaled
+    try:
+        live = region.describe_table(scaled.table)
+    except (tables.TableNotFoundError, tables.TableBusyError, tables.TableRefusedError):
+        # the same call fails again when the table is looked at, and then counts against this table alone
+        return scaled
+    return scaled.with_indexes(index for index in live.capacities if index is not None)
+
+
+def _read_alarms(region: Region, outcome: Outcome) -> Mapping[TargetName, TargetAlarm]:
+    """The targets' alarms. Without them a tick looks at each target in its own minute, and thresholds stay."""
+    try:
+        return region.read_alarms()
+    except Exception as error:
+        outcome.notes.append(f"no alarms could be read: {type(error).__name__}: {error}")
+        return {}
+
+
+def _clock(event: ScalerEvent, service: datetime, outcome: Outcome) -> Clock:
+    """The event's minute, and AWS's time where that is later; AWS's alone for an event without a time or an old one."""
+    of_event = service if event.now is None else event.now
+    if abs(of_event - service) > OLDEST_EVENT:
+        outcome.notes.append(
+            f"the event is of {of_event:%Y-%m-%d %H:%M:%S} UTC, AWS's time is {service:%Y-%m-%d %H:%M:%S}: "
+            "the scaler decides for AWS's time"
+        )
+        of_event = service
+    return Clock(_minute(of_event), max(of_event, service))
+
+
+def _read_consumption(
+    region: Region, due: Iterable[DueTable], clock: Clock, outcome: Outcome
+) -> Mapping[TargetName, Observation]:
+    """The last minutes of every target that is due; nothing at all where CloudWatch does not answer."""
+    found: dict[TargetName, Observation] = {}
+    by_minutes: dict[int, list[TargetName]] = {}
+    for table in due:
+        by_minutes.setdefault(minutes_to_observe(table.scaled, clock), []).extend(table.names())
+    for minutes, names in by_minutes.items():
+        try:
+            found |= region.read_consumption(names, minutes, clock.now)
+        except Exception as error:
+            # without metrics floors may rise to their plans and never fall
+            outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")
+            outcome.count("MetricsMissing", len(names))
+            found |= dict.fromkeys(names, Observation.nothing())
+    return found
+
+
+def _with_throttles(
+    region: Region,
+    scaled: ScaledPlan,
+    consumed: Mapping[TargetName, Observation],
+    clock: Clock,
+    outcome: Outcome,
+) -> Mapping[TargetName, Observation]:
+    if not consumed:
+        return {}
+    try:
+        return region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
+    except Exception as error:
+        names = ", ".join(str(name) for name in consumed)
+        outcome.notes.append(f"{scaled.label}: throttles of {names} could not be read: {error}")
+        outcome.count("MetricsMissing", len(consumed))
+        return {name: replace(observation, lacks_throttles=True) for name, observation in consumed.items()}
+
+
+def _minute(at: datetime) -> int:
+    return int(at.timestamp()) // 60

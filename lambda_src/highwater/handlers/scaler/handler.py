@@ -1,0 +1,124 @@
+"""The scaler's function: every run looks at the world and sets what should be there now.
+
+Nothing is remembered between runs but what CloudWatch, Application Auto Scaling and DynamoDB know. So the next run
+heals a lost event, a crash, a deploy that reset a floor, and a change by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from highwater.aws.region import AwsRegion
+from highwater.handlers.scaler.event import ScalerEvent
+from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.plan_cache import PlanCache
+from highwater.handlers.scaler.region import Region
+from highwater.handlers.scaler.run import Options, Run
+
+logger = Logger(service="highwater-scaler", log_uncaught_exceptions=False)
+_NAMESPACE = "Highwater"
+# What a run keeps of its time for handing on and for its report.
+_MARGIN_SECONDS = 15
+_MOST_ATTEMPTS = 2
+
+
+class TablesFailedError(Exception):
+    """Tables failed again; Lambda keeps the event in its dead-letter queue."""
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Serve a tick, an alarm, a deploy, or a call by hand; answers what was done.
+
+    Raises:
+        ValueError: The event is none of these.
+        TablesFailedError: Tables failed in a run that was theirs alone.
+    """
+    scaler = Scaler(
+        Options(
+            dry_run=os.environ.get("HIGHWATER_DRY_RUN") == "true",
+            sees_tags=os.environ.get("HIGHWATER_SEES_TAGS") == "true",
+            regions=tuple(os.environ.get("HIGHWATER_REGIONS", "").split()),
+        ),
+        plan_cache=_PLANS,
+    )
+    return scaler.serve(event, lambda: context.get_remaining_time_in_millis() / 1000).summary
+
+
+def hand_on(event: dict[str, Any]) -> None:
+    """Have this function serve another event, without waiting for it."""
+    boto3.client("lambda").invoke(
+        FunctionName=os.environ["AWS_LAMBDA_FUNCTION_NAME"], InvocationType="Event", Payload=json.dumps(event).encode()
+    )
+
+
+def report(outcome: Outcome) -> None:
+    """Log a line for each decision that changed something or was limited and for each failure; put metrics."""
+    for document in outcome.decisions:
+        logger.info("decision", extra={"decision": document})
+    for table, error in outcome.failed.items():
+        logger.error("table failed", extra={"table": table, "error": error})
+    for line in outcome.notes:
+        logger.warning(line)
+    metrics = EphemeralMetrics(namespace=_NAMESPACE, service="scaler")
+    for name, value in {"Runs": 1, **outcome.counts}.items():
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    metrics.flush_metrics()
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """Serves events.
+
+    Attributes:
+        options: How the scaler was set up.
+        region_of: Makes a region's adapter; `None` asks for the scaler's own region.
+        hand_on: Has an event served by another run.
+        report: Logs what was done.
+        plan_cache: Plans that earlier runs have read.
+    """
+
+    options: Options = field(default_factory=Options)
+    region_of: Callable[[str | None], Region] = AwsRegion
+    hand_on: Callable[[dict[str, Any]], None] = hand_on
+    report: Callable[[Outcome], None] = report
+    plan_cache: PlanCache = field(default_factory=PlanCache)
+
+    def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> Outcome:
+        """Run for one event.
+
+        A table that fails is handed to a run of its own, and after that to the dead-letter queue. Tables that there
+        was no time for are handed on.
+
+        Raises:
+            ValueError: The event is none of the scaler's.
+            TablesFailedError: Tables failed in a run that was theirs alone.
+        """
+        event = ScalerEvent.read(document)
+        run = Run(
+            event,
+            lambda: remaining_seconds() - _MARGIN_SECONDS,
+            self.region_of,
+            plan_cache=self.plan_cache,
+            options=self.options,
+        )
+        outcome = run.run()
+        self.report(outcome)
+        if outcome.failed and event.attempt >= _MOST_ATTEMPTS:
+            raise TablesFailedError("; ".join(f"{table}: {error}" for table, error in sorted(outcome.failed.items())))
+        if outcome.failed:
+            self.hand_on(event.again(sorted(outcome.failed), attempt=event.attempt + 1))
+        if outcome.left:
+            self.hand_on(event.again(sorted(outcome.left), attempt=event.attempt))
+        return outcome
+
+
+# kept while the function is warm
+_PLANS = PlanCache()

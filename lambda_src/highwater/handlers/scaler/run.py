@@ -1,0 +1,126 @@
+"""One run of the scaler: its tables region by region, each table in a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from highwater.aws.plans import ScaledPlans
+from highwater.core.scaler import ScaledPlan, review
+from highwater.handlers.scaler.apply import Application
+from highwater.handlers.scaler.event import TICK, ScalerEvent
+from highwater.handlers.scaler.gather import DueTable, GatheredRegion, gather_region, see_table
+from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.plan_cache import PlanCache
+from highwater.handlers.scaler.region import Region
+
+_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a scaler was set up.
+
+    Attributes:
+        dry_run: Decide and log, and change nothing.
+        sees_tags: Also look after tables that tags choose.
+        regions: Where tables are looked for by tags, beside the scaler's own region.
+    """
+
+    dry_run: bool = False
+    sees_tags: bool = False
+    regions: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Run:
+    """One run.
+
+    Attributes:
+        event: What started it.
+        remaining_seconds: Answers how much time is left for it.
+        region_of: Makes a region's adapter; `None` asks for the scaler's own, where the plans are kept.
+        plan_cache: Plans that the runs before have read.
+        options: How the scaler was set up.
+        outcome: What it did so far.
+    """
+
+    event: ScalerEvent
+    remaining_seconds: Callable[[], float]
+    region_of: Callable[[str | None], Region]
+    plan_cache: PlanCache = field(default_factory=PlanCache)
+    options: Options = field(default_factory=Options)
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def run(self) -> Outcome:
+        """Bring every target that is due to where it should be.
+
+        One table's failure never touches another's, nor one region's another's. A failure where the plans are kept
+        fails the run, which Lambda then tries again.
+        """
+        home = self.region_of(None)
+        read = self._read_plans(home)
+        for line in read.unreadable:
+            self.outcome.notes.append(f"a plan could not be read: {line}")
+            self.outcome.count("UnreadablePlans")
+        chosen = [plan for plan in read.plans if not self.event.tables or plan.label in self.event.tables]
+        by_region: dict[str | None, list[ScaledPlan]] = {}
+        for plan in chosen:
+            by_region.setdefault(plan.region, []).append(plan)
+        # the scaler's own region first
+        due = sum(self._scale_region(name, home, by_region[name]) for name in sorted(by_region, key=lambda r: r or ""))
+        counts = {"Tables": len(chosen), "TargetsDue": due, "TablesFailed": len(self.outcome.failed)}
+        self.outcome.counts = counts | {"TablesLeft": len(self.outcome.left)} | self.outcome.counts
+        return self.outcome
+
+    def _read_plans(self, home: Region) -> ScaledPlans:
+        # a run by hand, after a deploy or after a failure needs the plans as they are now
+        cache = self.plan_cache if self.event.kind == TICK else PlanCache()
+        plans = cache.read(home, self.event.now)
+        if not self.options.sees_tags:
+            return plans
+        plans = plans.and_others(home.read_tagged_plans())
+        for name in self.options.regions:
+            try:
+                plans = plans.and_others(self.region_of(name).read_tagged_plans())
+            except Exception as error:
+                self.outcome.notes.append(f"tags in {name} could not be read: {type(error).__name__}: {error}")
+                self.outcome.count("UnreadablePlans")
+        return plans
+
+    def _scale_region(self, name: str | None, home: Region, plans: list[ScaledPlan]) -> int:
+        """Scale the tables of one region; how many targets were due."""
+        region = home if name is None else self.region_of(name)
+        try:
+            gathered = gather_region(region, plans, self.event, self.outcome)
+        except Exception as error:
+            if name is None:
+                raise
+            self.outcome.failed.update((plan.label, f"{type(error).__name__}: {error}") for plan in plans)
+            return 0
+        if gathered is None:
+            return 0
+        with ThreadPoolExecutor(_THREADS) as pool:
+            work = {due.scaled.label: pool.submit(self._scale_table, region, due, gathered) for due in gathered.due}
+            for label, done in work.items():
+                try:
+                    self.outcome.add(done.result())
+                except _OutOfTimeError:
+                    self.outcome.left.append(label)
+                except Exception as error:
+                    self.outcome.failed[label] = f"{type(error).__name__}: {error}"
+        return sum(len(due.targets) for due in gathered.due)
+
+    def _scale_table(self, region: Region, due: DueTable, gathered: GatheredRegion) -> Outcome:
+        """Gather, review and apply, for one table."""
+        if self.remaining_seconds() <= 0:
+            raise _OutOfTimeError
+        outcome = Outcome()
+        seen = see_table(region, due, gathered, outcome)
+        reviewed = review(due.scaled, seen, gathered.clock)
+        return Application(region, gathered, seen, reviewed, self.options.dry_run, outcome).apply()
+
+
+class _OutOfTimeError(Exception):
+    """The run must end."""

@@ -1,0 +1,186 @@
+"""One turn of the scaler, in memory: what is seen of a table goes in, the review comes out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexPlan, Plan, Units, Window
+from highwater.core.scaler import (
+    Clock,
+    LimitCode,
+    Mode,
+    Observation,
+    ScaledPlan,
+    SeenResource,
+    SeenTable,
+    SeenTarget,
+    SkipReason,
+    TableReview,
+    review,
+)
+from highwater.core.scaler.attention import is_daily_tick
+
+MINUTE = timedelta(minutes=1)
+NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
+LATE = NOW.replace(minute=52)
+READ, WRITE = (None, Dimension.READ), (None, Dimension.WRITE)
+PLAN = Plan(read=Capacity.autoscaled(min=7, max=900), write=Capacity.autoscaled(min=12, max=400))
+
+
+def observed(units: int, at: datetime = NOW, minutes: int = 500) -> Observation:
+    """So many units a second for all minutes, the newest of which ended 160 seconds ago."""
+    newest = (int(at.timestamp()) - 160) // 60 - 1
+    return Observation(newest, (units * 60,) * minutes, (0,) * minutes)
+
+
+def looked(
+    units: int = 0, registered: tuple[int, int] | None = (12, 400), at: datetime = NOW, **more: Any
+) -> SeenTarget:
+    bounds = None if registered is None else Bounds(*registered)
+    return SeenTarget(registered=bounds, observation=observed(units, at), **more)
+
+
+def reviewed(
+    targets: dict[Any, SeenTarget],
+    plan: Plan = PLAN,
+    mode: Mode = Mode.FLOOR,
+    at: datetime = NOW,
+    resources: Any = None,
+    **more: Any,
+) -> TableReview:
+    resources = resources or {None: SeenResource(provisioned=Units(7, 12), **more)}
+    clock = Clock(int(at.timestamp()) // 60, at)
+    return review(ScaledPlan(table="orders", mode=mode, plan=plan), SeenTable(resources, targets), clock)
+
+
+def test_floor_follows_demand_and_the_ceiling_is_the_plans() -> None:
+    (write,) = reviewed({WRITE: looked(190)}).targets
+    assert (write.decision.current, write.decision.granted) == (12, 190)
+    assert write.bounds == Bounds(190, 400)
+    assert write.alarm_threshold == 190 * 60 * 97 // 100
+
+
+def test_alarm_is_set_by_capacity_where_that_is_above_the_floor() -> None:
+    resources = {None: SeenResource(provisioned=Units(7, 300))}
+    (write,) = reviewed({WRITE: looked(190)}, resources=resources).targets
+    assert write.alarm_threshold == 300 * 60 * 97 // 100
+
+
+def test_open_window_is_the_baseline_and_may_lift_the_ceiling() -> None:
+    window = Window.once(
+        "load",
+        start="2027-03-04T10:00",
+        end="2027-03-04T11:00",
+        timezone="UTC",
+        write_min=333,
+        write_max=1_700,
+    )
+    plan = Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
+    assert reviewed({WRITE: looked()}, plan).targets[0].bounds == Bounds(333, 1_700)
+    at = NOW + timedelta(hours=2)
+    assert reviewed({WRITE: looked(at=at)}, plan, at=at).targets[0].bounds == Bounds(12, 400)
+
+
+def test_only_targets_that_are_looked_at_are_decided_for_in_the_order_of_the_plan() -> None:
+    assert [d.label for d in reviewed({WRITE: looked()}).decisions] == ["table write"]
+    assert [d.label for d in reviewed({WRITE: looked(), READ: looked()}).decisions] == ["table read", "table write"]
+
+
+def test_floor_is_never_above_the_quota_of_the_plan() -> None:
+    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min=50_000, max=85_000), table_quota_units=90_000)
+    assert reviewed({WRITE: looked(registered=(1, 85_000))}, plan).targets[0].bounds == Bounds(50_000, 85_000)
+    limited = Plan(read=PLAN.read, write=Capacity.autoscaled(min=12, max=85_000), table_quota_units=61_000)
+    (write,) = reviewed({WRITE: looked(70_000, (12, 85_000))}, limited).targets
+    assert write.decision.granted == 61_000
+    assert write.decision.limited_by(LimitCode.QUOTA)
+
+
+@pytest.mark.parametrize(
+    ("target", "mode", "resource", "reason"),
+    [
+        (looked(registered=None), Mode.FLOOR, {}, SkipReason.NOT_REGISTERED),
+        (looked(is_suspended=True), Mode.FLOOR, {}, SkipReason.PAUSED),
+        (looked(), Mode.DIRECT, {}, SkipReason.LEFT_TO_AUTO_SCALING),
+        (looked(), Mode.FLOOR, {"provisioned": Units(0, 0)}, SkipReason.ON_DEMAND),
+        (looked(registered=None), Mode.DIRECT, {"is_active": False}, SkipReason.BEING_CHANGED),
+    ],
+)
+def test_target_that_cannot_be_moved_is_skipped_with_its_reason(
+    target: SeenTarget, mode: Mode, resource: dict[str, Any], reason: SkipReason
+) -> None:
+    resources = {None: SeenResource(**({"provisioned": Units(7, 12)} | resource))}
+    found = reviewed({WRITE: target}, mode=mode, resources=resources)
+    assert found.targets == ()
+    assert [(skip.target.label, skip.reason) for skip in found.skips] == [("table write", reason)]
+
+
+def test_floor_is_set_while_the_table_is_being_changed() -> None:
+    assert [d.granted for d in reviewed({WRITE: looked(registered=(2, 400))}, is_active=False).decisions] == [12]
+
+
+def test_index_that_the_table_has_no_more_is_skipped_and_the_table_is_not() -> None:
+    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexPlan(name="by-day"),))
+    found = reviewed({WRITE: looked(), ("by-day", Dimension.WRITE): looked()}, plan)
+    assert [d.label for d in found.decisions] == ["table write"]
+    assert [(skip.target.label, skip.reason) for skip in found.skips] == [("index 'by-day' write", SkipReason.NO_INDEX)]
+
+
+def test_direct_mode_moves_capacity_of_table_and_index_each_in_one_call() -> None:
+    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexPlan(name="by-day"),))
+    resources = {None: SeenResource(provisioned=Units(7, 12)), "by-day": SeenResource(provisioned=Units(9, 12))}
+    targets = {
+        (index, dimension): looked(units, registered=None)
+        for index, dimension, units in (
+            (None, Dimension.READ, 40),
+            (None, Dimension.WRITE, 190),
+            ("by-day", Dimension.READ, 5),
+            ("by-day", Dimension.WRITE, 95),
+        )
+    }
+    found = reviewed(targets, plan, Mode.DIRECT, at=NOW, resources=resources)
+    assert dict(found.capacity_changes()) == {
+        None: {Dimension.READ: 43, Dimension.WRITE: 200},
+        "by-day": {Dimension.WRITE: 100},
+    }
+
+
+def test_floor_mode_never_calls_update_table() -> None:
+    assert list(reviewed({WRITE: looked(190)}).capacity_changes()) == []
+
+
+def test_direct_mode_lowers_nothing_beside_a_raise() -> None:
+    targets = {READ: looked(7, None, at=LATE), WRITE: looked(190, None, at=LATE)}
+    resources = {None: SeenResource(provisioned=Units(300, 12))}
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=resources)
+    assert dict(found.capacity_changes()) == {None: {Dimension.WRITE: 200}}
+
+
+def test_direct_mode_leaves_capacity_that_was_raised_after_it_looked() -> None:
+    targets = {READ: looked(5, None, at=LATE), WRITE: looked(10, None, at=LATE)}
+    newer = {None: SeenResource(provisioned=Units(7, 250), last_increase=LATE + timedelta(seconds=3))}
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=newer)
+    assert [skip.reason for skip in found.skips] == [SkipReason.RAISED_MEANWHILE] * 2
+    assert list(found.capacity_changes()) == []
+    older = {None: SeenResource(provisioned=Units(7, 250), last_increase=LATE)}
+    assert dict(reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=older).capacity_changes()) == {
+        None: {Dimension.WRITE: 12}
+    }
+
+
+def test_direct_mode_keeps_within_the_days_decreases_of_the_resource() -> None:
+    targets = {WRITE: looked(10, None, at=LATE)}
+    spent = SeenResource(provisioned=Units(7, 250), budget=DecreaseBudget(4, LATE - 9 * MINUTE))
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources={None: spent})
+    assert found.decisions[0].limited_by(LimitCode.DECREASE_BUDGET)
+    assert list(found.capacity_changes()) == []
+
+
+def test_table_is_compared_with_on_demand_once_a_day_and_only_whole() -> None:
+    daily = next(NOW + n * MINUTE for n in range(1440) if is_daily_tick("orders", int(NOW.timestamp()) // 60 + n))
+    whole = {key: SeenTarget(registered=Bounds(7, 400), observation=observed(40, daily, 1445)) for key in (READ, WRITE)}
+    assert reviewed(whole, at=daily).on_demand_percent == 347
+    assert reviewed({WRITE: whole[WRITE]}, at=daily).on_demand_percent is None
+    assert reviewed(whole, at=daily + MINUTE).on_demand_percent is None
