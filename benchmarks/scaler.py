@@ -21,7 +21,7 @@ from botocore.awsrequest import AWSResponse
 from highwater.aws import plans
 from highwater.aws.plans import ScaledPlans
 from highwater.aws.region import AwsRegion
-from highwater.core import Capacity, IndexPlan, Plan
+from highwater.core import Capacity, IndexCapacity, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName
 from highwater.core.scaler.attention import alarm_threshold
 from highwater.handlers.scaler.event import ScalerEvent
@@ -32,9 +32,9 @@ LIMIT_MIB: Final = 256
 NOW: Final = datetime(2026, 11, 21, 12, 0, 40, tzinfo=UTC)
 _FLOOR, _UNITS = 40, 55
 _PLAN: Final = Plan(
-    read=Capacity.autoscaled(min=_FLOOR, max=4_000),
-    write=Capacity.autoscaled(min=_FLOOR, max=4_000),
-    indexes=(IndexPlan(name="by-customer"), IndexPlan(name="by-day")),
+    read=Capacity.autoscaled(min_capacity=_FLOOR, max_capacity=4_000),
+    write=Capacity.autoscaled(min_capacity=_FLOOR, max_capacity=4_000),
+    indexes=(IndexCapacity(index_name="by-customer"), IndexCapacity(index_name="by-day")),
 )
 _PER_PAGE: Final = {"GetParametersByPath": 10, "DescribeAlarms": 100, "DescribeScalableTargets": 50}
 # GetMetricData answers up to 100,800 datapoints at once
@@ -91,7 +91,7 @@ class Stub:
     def _DescribeTable(self, asked: dict[str, Any]) -> dict[str, Any]:
         throughput = {"ReadCapacityUnits": _UNITS, "WriteCapacityUnits": _UNITS, "NumberOfDecreasesToday": 0}
         indexes = [
-            {"IndexName": index.name, "IndexStatus": "ACTIVE", "ProvisionedThroughput": throughput}
+            {"IndexName": index.index_name, "IndexStatus": "ACTIVE", "ProvisionedThroughput": throughput}
             for index in _PLAN.indexes
         ]
         return {

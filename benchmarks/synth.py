@@ -51,7 +51,7 @@ def _with_highwater(stack: object, name: str) -> None:
     import aws_cdk as cdk
     from aws_cdk import aws_dynamodb as dynamodb
 
-    from cdk_highwater import Capacity, GlobalIndex, HighWaterTable, Window
+    from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterTable, Window
 
     assert isinstance(stack, cdk.Stack)
     text = dynamodb.AttributeType.STRING
@@ -59,8 +59,8 @@ def _with_highwater(stack: object, name: str) -> None:
         stack,
         name,
         partition_key=dynamodb.Attribute(name="pk", type=text),
-        read=Capacity.autoscaled(min=200, max=8_000),
-        write=Capacity.autoscaled(min=100, max=20_000),
+        read=Capacity.autoscaled(min_capacity=200, max_capacity=8_000),
+        write=Capacity.autoscaled(min_capacity=100, max_capacity=20_000),
         windows=[
             Window.weekly("load", days="MON-FRI", start="05:00", end="06:30", timezone=ZONE, write_min=18_000),
             Window.weekly(
@@ -68,8 +68,8 @@ def _with_highwater(stack: object, name: str) -> None:
             ),
         ],
         indexes=[
-            GlobalIndex(name="first", partition_key=dynamodb.Attribute(name="a", type=text)),
-            GlobalIndex(name="second", partition_key=dynamodb.Attribute(name="b", type=text)),
+            GlobalSecondaryIndex(index_name="first", partition_key=dynamodb.Attribute(name="a", type=text)),
+            GlobalSecondaryIndex(index_name="second", partition_key=dynamodb.Attribute(name="b", type=text)),
         ],
     )
 

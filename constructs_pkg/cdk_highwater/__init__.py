@@ -3,27 +3,32 @@
 from cdk_highwater.capacity_alarms import CapacityAlarms
 from cdk_highwater.capacity_dashboard import CapacityDashboard
 from cdk_highwater.capacity_managed import CapacityManaged
-from cdk_highwater.global_index import GlobalIndex
+from cdk_highwater.capacity_options import CapacityOptions, IndexedCapacityOptions
+from cdk_highwater.global_secondary_index import GlobalSecondaryIndex
 from cdk_highwater.high_water_table import HighWaterTable
-from cdk_highwater.managed_capacity import ManagedCapacity, manage_capacity
-from cdk_highwater.pre_warm import PreWarm, PreWarmStrategy, WarmUnits
+from cdk_highwater.manage_capacity import manage_capacity
+from cdk_highwater.pre_warm import PreWarm, PreWarmStrategy
+from cdk_highwater.table_capacity import TableCapacity
+from cdk_highwater.tagged_tables import TaggedTables
 from cdk_highwater.throttle_aware_scaler import ThrottleAwareScaler
-from highwater.core import Capacity, HighWaterMark, IndexPlan, Window
+from highwater.core import Capacity, HighWaterMark, IndexCapacity, Window
 
 __all__ = [
     "Capacity",
     "CapacityAlarms",
     "CapacityDashboard",
     "CapacityManaged",
-    "GlobalIndex",
+    "CapacityOptions",
+    "GlobalSecondaryIndex",
     "HighWaterMark",
     "HighWaterTable",
-    "IndexPlan",
-    "ManagedCapacity",
+    "IndexCapacity",
+    "IndexedCapacityOptions",
     "PreWarm",
     "PreWarmStrategy",
+    "TableCapacity",
+    "TaggedTables",
     "ThrottleAwareScaler",
-    "WarmUnits",
     "Window",
     "manage_capacity",
 ]

@@ -8,7 +8,8 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_highwater.high_water_table import HighWaterTable
-from cdk_highwater.managed_capacity import ManagedCapacity, capacity_of
+from cdk_highwater.manage_capacity import capacity_of
+from cdk_highwater.table_capacity import TableCapacity
 from cdk_highwater.target_metrics import TargetMetrics, ThrottleCause
 from highwater.core import Target
 
@@ -40,7 +41,7 @@ class CapacityAlarms(Construct):
         scope: Construct,
         id: str,
         *,
-        table: HighWaterTable | ManagedCapacity,
+        table: HighWaterTable | TableCapacity,
         topic: sns.ITopic | None = None,
     ) -> None:
         super().__init__(scope, id)
@@ -55,7 +56,7 @@ class CapacityAlarms(Construct):
         """The alarms, for actions of your own."""
         return tuple(self._alarms)
 
-    def _watch(self, capacity: ManagedCapacity, target: Target) -> None:
+    def _watch(self, capacity: TableCapacity, target: Target) -> None:
         kind = target.dimension.title()
         where = kind if target.index is None else f"{target.index}-{kind}"
         metrics = TargetMetrics(capacity.subject.name, target, capacity.subject.region)
@@ -72,7 +73,10 @@ class CapacityAlarms(Construct):
             minutes=(3, 5),
         )
         if target.capacity.is_autoscaled and not target.capacity.is_deploy_time:
-            ceilings = [target.capacity.max, *(window.max for window in target.windows if window.max is not None)]
+            ceilings = [
+                target.capacity.max_capacity,
+                *(window.max for window in target.windows if window.max is not None),
+            ]
             ceiling = max(int(units) for units in ceilings)
             self._alarm(
                 f"{where}NearCeiling",

@@ -8,15 +8,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from cdk_highwater.high_water_table import HighWaterTable
-from cdk_highwater.managed_capacity import ManagedCapacity, capacity_of
+from cdk_highwater.manage_capacity import capacity_of
+from cdk_highwater.table_capacity import TableCapacity
 from cdk_highwater.target_metrics import TargetMetrics, ThrottleCause
 from cdk_highwater.throttle_aware_scaler import ThrottleAwareScaler
 from highwater.core import Capacity, Target, Window
 
 _WIDTH = 12
 _HEIGHT = 6
-# what the scaler tells of itself, all targets together
-_TOLD = ("FloorsSet", "CapacitiesSet", "AtCeiling", "HotKeys", "DecreaseBudgetExhausted", "Paused", "TablesFailed")
 _DECISIONS = (
     "fields @timestamp, decision.table, decision.target, decision.current, decision.granted, decision.reason",
     'filter message = "decision"',
@@ -50,7 +49,7 @@ class CapacityDashboard(Construct):
         scope: Construct,
         id: str,
         *,
-        tables: Sequence[HighWaterTable | ManagedCapacity],
+        tables: Sequence[HighWaterTable | TableCapacity],
         scaler: ThrottleAwareScaler | None = None,
         name: str | None = None,
     ) -> None:
@@ -71,7 +70,7 @@ class CapacityDashboard(Construct):
         return self._dashboard
 
 
-def _rows_of_table(capacity: ManagedCapacity) -> Iterator[list[cloudwatch.IWidget]]:
+def _rows_of_table(capacity: TableCapacity) -> Iterator[list[cloudwatch.IWidget]]:
     windows = [_line(window) for window in dict.fromkeys(capacity.plan.all_windows())]
     lines = [f"# {capacity.subject.name}", *windows]
     yield [cloudwatch.TextWidget(markdown="\n".join(lines), width=24, height=1 + -(-len(windows) // 2))]
@@ -101,9 +100,13 @@ def _bounds(target: Target) -> Iterator[cloudwatch.HorizontalAnnotation]:
     """The plan's base floor and ceiling, where they are known now."""
     capacity: Capacity = target.capacity
     if not capacity.is_deploy_time:
-        yield cloudwatch.HorizontalAnnotation(value=int(capacity.min), label="floor", color=cloudwatch.Color.GREEN)
+        yield cloudwatch.HorizontalAnnotation(
+            value=int(capacity.min_capacity), label="floor", color=cloudwatch.Color.GREEN
+        )
         if capacity.is_autoscaled:
-            yield cloudwatch.HorizontalAnnotation(value=int(capacity.max), label="ceiling", color=cloudwatch.Color.RED)
+            yield cloudwatch.HorizontalAnnotation(
+                value=int(capacity.max_capacity), label="ceiling", color=cloudwatch.Color.RED
+            )
 
 
 def _line(window: Window) -> str:
@@ -123,7 +126,15 @@ def _of_scaler(scaler: ThrottleAwareScaler) -> list[cloudwatch.IWidget]:
     return [
         cloudwatch.GraphWidget(
             title="the scaler, all targets",
-            left=[scaler.metric(name) for name in _TOLD],
+            left=[
+                scaler.metric_floors_set(),
+                scaler.metric_capacities_set(),
+                scaler.metric_at_ceiling(),
+                scaler.metric_hot_keys(),
+                scaler.metric_decrease_budget_exhausted(),
+                scaler.metric_paused(),
+                scaler.metric_tables_failed(),
+            ],
             left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
             width=_WIDTH,
             height=_HEIGHT,

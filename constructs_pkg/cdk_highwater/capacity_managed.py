@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
 import jsii
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import IConstruct, IMixin
 
-from cdk_highwater.managed_capacity import manage_capacity
-from cdk_highwater.pre_warm import PreWarmStrategy
-from highwater.core import Capacity, HighWaterMark, IndexPlan, Window
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from cdk_highwater.capacity_options import IndexedCapacityOptions
+from cdk_highwater.manage_capacity import manage_capacity
 
 
 @jsii.implements(IMixin)
 class CapacityManaged:
-    """Manage the capacity of tables by `table.with_(CapacityManaged(...))`; see `manage_capacity` for the arguments.
+    """Manage the capacity of tables by `table.with_(CapacityManaged(...))`, with the arguments of `manage_capacity`.
 
     Applied to a larger construct, it manages every `Table` and `TableV2` in it; a `CfnTable` only where it is no part
     of a table that is managed already.
     """
 
-    def __init__(
-        self,
-        *,
-        read: Capacity,
-        write: Capacity,
-        windows: Sequence[Window] = (),
-        indexes: Sequence[IndexPlan] = (),
-        high_water_mark: HighWaterMark | None = None,
-        table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
-        pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
-        scaler_holds_windows: bool = False,
-    ) -> None:
-        self._read = read
-        self._write = write
-        self._windows = tuple(windows)
-        self._indexes = tuple(indexes)
-        self._high_water_mark = high_water_mark
-        self._table_quota_units = table_quota_units
-        self._pre_warm_strategy = pre_warm_strategy
-        self._scaler_holds_windows = scaler_holds_windows
+    def __init__(self, **options: Unpack[IndexedCapacityOptions]) -> None:
+        self._options = options
 
     def supports(self, construct: IConstruct) -> bool:
         """Whether *construct* is a table."""
@@ -51,16 +31,5 @@ class CapacityManaged:
 
     def apply_to(self, construct: IConstruct) -> None:
         """Manage the table *construct*; anything else is left alone."""
-        if not self.supports(construct):
-            return
-        manage_capacity(
-            construct,  # type: ignore[arg-type] # a table: `supports` said so
-            read=self._read,
-            write=self._write,
-            windows=self._windows,
-            indexes=self._indexes,
-            high_water_mark=self._high_water_mark,
-            table_quota_units=self._table_quota_units,
-            pre_warm_strategy=self._pre_warm_strategy,
-            scaler_holds_windows=self._scaler_holds_windows,
-        )
+        if self.supports(construct):
+            manage_capacity(construct, **self._options)  # type: ignore[arg-type] # a table: `supports` said so

@@ -8,16 +8,16 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from cdk_highwater import permissions
 from cdk_highwater.function_asset import make_function, pack_runtime
+from cdk_highwater.permissions import TABLE_ACTIONS
 from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, role_rules
 from cdk_highwater.subject import Subject
 
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
 
-# an index is updated through its table, and authorized by the table's ARN
-_FLOORS_ACTIONS = ["dynamodb:DescribeTable", "dynamodb:UpdateTable"]
-_MARKS_ACTIONS = ["dynamodb:ListTagsOfResource", "dynamodb:UntagResource"]
+_NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:UntagResource")
 _DEPLOYS_ONLY = (
     "Runs during deploys only, for CloudFormation, which waits for the answer and repeats what fails: a dead-letter "
     "queue, reserved concurrency, traces or a VPC would guard nothing."
@@ -25,10 +25,10 @@ _DEPLOYS_ONLY = (
 
 
 class DeploymentFunction(Construct):
-    """A stack's function behind `Custom::HighwaterFloors` and `Custom::HighwaterMarks`; got with `of`.
+    """A stack's function behind Highwater's custom resources; `of` returns it.
 
-    Runs only during deploys. Its role may read and set scalable targets of DynamoDB, and describe and update just the
-    tables it was allowed.
+    It runs only during deploys. Its role may read and set scalable targets of DynamoDB, and describe and update just
+    the tables it was allowed.
     """
 
     def __init__(self, scope: Construct, id: str) -> None:
@@ -50,8 +50,7 @@ class DeploymentFunction(Construct):
         self._function = self._make_function()
         self._continue: iam.Policy | None = None
         self._service_token = self._function.function_arn
-        # by their actions: the statement, and the resources that it names
-        self._allowed: dict[tuple[str, ...], tuple[iam.PolicyStatement, set[str]]] = {}
+        self._allowed: dict[tuple[str, ...], iam.PolicyStatement] = {}
         self._acknowledge()
 
     @classmethod
@@ -71,28 +70,16 @@ class DeploymentFunction(Construct):
         return [self._role] if self._continue is None else [self._role, self._continue]
 
     def allow_floors(self, subject: Subject, region: str | None = None) -> None:
-        """Let it set bounds of the table's targets, in *region* where that is not the stack's.
-
-        Application Auto Scaling checks that its caller may describe and update the table and keep alarms (its User
-        Guide, "Permissions validation for API calls on target resources", read 2026-11).
-        """
+        """Let it set bounds of the table's targets, in *region* where that is not the stack's."""
         if region is not None:
             acknowledge(self, role_rules(self._stack, [region]))
-        self._allow_once(["application-autoscaling:DescribeScalableTargets"], "*")
-        self._allow_once(
-            ["application-autoscaling:RegisterScalableTarget"],
-            self._arn("application-autoscaling", "scalable-target/*", region),
-            {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
-        )
-        self._allow_once(
-            ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
-            self._arn("cloudwatch", "alarm:*", region),
-        )
-        self._allow_once(_FLOORS_ACTIONS, subject.arn_in(region))
+        for statement in (permissions.reading_targets(), *permissions.setting_bounds(self._stack, region)):
+            self._allow_once(statement)
+        self._allow_once(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[subject.arn_in(region)]))
 
     def allow_invoking(self, function_arn: str) -> None:
         """Let it start a scaler."""
-        self._allow_once(["lambda:InvokeFunction"], function_arn)
+        self._allow_once(iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn]))
 
     def allow_marks(self, subject: Subject, *, provisions: bool) -> None:
         """Let it raise the table's marks; *provisions* lets it note on the table where a raise came from.
@@ -100,11 +87,10 @@ class DeploymentFunction(Construct):
         Reading and clearing that note, and going on in another invocation, belong to every mark: one that used to be
         provisioned may still have a way down to finish.
         """
-        self._allow_once(["application-autoscaling:DescribeScalableTargets"], "*")
-        self._allow_once(_FLOORS_ACTIONS, subject.arn)
-        self._allow_once(_MARKS_ACTIONS, subject.arn)
-        if provisions:
-            self._allow_once(["dynamodb:TagResource"], subject.arn)
+        self._allow_once(permissions.reading_targets())
+        for actions in (TABLE_ACTIONS, _NOTE_ACTIONS, ("dynamodb:TagResource",) if provisions else ()):
+            if actions:
+                self._allow_once(iam.PolicyStatement(actions=list(actions), resources=[subject.arn]))
         if self._continue is None:
             # not in the role's own policy, which the function depends on
             self._continue = iam.Policy(
@@ -116,20 +102,14 @@ class DeploymentFunction(Construct):
                 ],
             )
 
-    def _allow_once(self, actions: list[str], resource: str, conditions: dict[str, object] | None = None) -> None:
+    def _allow_once(self, statement: iam.PolicyStatement) -> None:
         """One statement for each set of actions, however many tables it is for."""
-        allowed = self._allowed.get(tuple(actions))
-        if allowed is None:
-            statement = iam.PolicyStatement(actions=actions, resources=[resource], conditions=conditions)
+        allowed = self._allowed.setdefault(tuple(statement.actions), statement)
+        if allowed is statement:
             self._role.add_to_policy(statement)
-            self._allowed[tuple(actions)] = (statement, {resource})
-        elif resource not in allowed[1]:
-            allowed[0].add_resources(resource)
-            allowed[1].add(resource)
-
-    def _arn(self, service: str, resource: str, region: str | None = None) -> str:
-        stack = self._stack
-        return f"arn:{stack.partition}:{service}:{region or stack.region}:{stack.account}:{resource}"
+            return
+        present = set(allowed.resources)
+        allowed.add_resources(*(resource for resource in statement.resources if resource not in present))
 
     def _make_function(self) -> lambda_.Function:
         return make_function(

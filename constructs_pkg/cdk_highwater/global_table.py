@@ -24,7 +24,7 @@ def scale_global_table(subject: Subject, plan: Plan) -> None:
         own, autoscaled, units = _SETTINGS[target.dimension]
         settings: dict[str, Any] = {autoscaled: _settings(target.capacity)}
         if not target.capacity.is_autoscaled and target.dimension is Dimension.READ:
-            settings = {units: target.capacity.min}
+            settings = {units: target.capacity.min_capacity}
         for path in _paths(target, names, replicas):
             template.add_property_override(f"{path}{own}", settings)
 
@@ -44,7 +44,7 @@ def _settings(capacity: Capacity) -> dict[str, Any]:
     if capacity.disable_scale_in:
         tracking["DisableScaleIn"] = True
     return {
-        "MinCapacity": capacity.min,
-        "MaxCapacity": capacity.max,
+        "MinCapacity": capacity.min_capacity,
+        "MaxCapacity": capacity.max_capacity,
         "TargetTrackingScalingPolicyConfiguration": tracking,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -11,11 +12,15 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from cdk_highwater.global_index import GlobalIndex
-from cdk_highwater.managed_capacity import ManagedCapacity, manage_capacity
-from cdk_highwater.pre_warm import PreWarmStrategy
-from highwater.core import Capacity, HighWaterMark, Plan, Window
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from cdk_highwater.annotations import annotate
+from cdk_highwater.capacity_options import CapacityOptions
+from cdk_highwater.global_secondary_index import GlobalSecondaryIndex
+from cdk_highwater.manage_capacity import manage_capacity
+from cdk_highwater.table_capacity import TableCapacity
+from highwater.core import Plan
+from highwater.core.findings import conflict
+
+Number = int | float
 
 # What a new table is created with; Application Auto Scaling lifts it to its floors within seconds. It must stay the
 # same for good: a change in the template would make CloudFormation reset the live capacity.
@@ -32,22 +37,15 @@ class HighWaterTable(dynamodb.Table):
         scope: Parent construct.
         id: Unique within *scope*. Changing it replaces the table.
         partition_key: The table's partition key.
-        read: Read capacity.
-        write: Write capacity.
         sort_key: The table's sort key. By default none.
-        windows: Windows of higher capacity. By default none.
         indexes: Global secondary indexes; each follows the table but for what it states. By default none.
-        high_water_mark: By default the highest floor declared, so that no window waits for partitions.
-        table_quota_units: The account's quota for a table or index. By default 40,000, AWS's own.
-        pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
-        scaler_holds_windows: Have the `ThrottleAwareScaler` that looks after the table hold the windows, and no
-            scheduled action: for more than 200 actions, or windows of zones with different clock rules. By default not.
         initial_read_units: What the template creates the table and its indexes with, before auto scaling lifts it to
             its floor; only for a table that was deployed with another value. By default 1. A change after the first
             deploy resets the live capacity.
         initial_write_units: Likewise for writes.
         deletion_protection: By default on.
         point_in_time_recovery_specification: By default on, with DynamoDB's own period.
+        capacity: What is declared: `read`, `write`, `windows` and more; see `CapacityOptions`.
 
     The other arguments are those of `dynamodb.Table` and mean the same.
     """
@@ -58,15 +56,8 @@ class HighWaterTable(dynamodb.Table):
         id: str,
         *,
         partition_key: dynamodb.Attribute,
-        read: Capacity,
-        write: Capacity,
         sort_key: dynamodb.Attribute | None = None,
-        windows: Sequence[Window] = (),
-        indexes: Sequence[GlobalIndex] = (),
-        high_water_mark: HighWaterMark | None = None,
-        table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
-        pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
-        scaler_holds_windows: bool = False,
+        indexes: Sequence[GlobalSecondaryIndex] = (),
         initial_read_units: int = _INITIAL_UNITS,
         initial_write_units: int = _INITIAL_UNITS,
         table_name: str | None = None,
@@ -83,6 +74,7 @@ class HighWaterTable(dynamodb.Table):
         contributor_insights_specification: dynamodb.ContributorInsightsSpecification | None = None,
         import_source: dynamodb.ImportSourceSpecification | None = None,
         resource_policy: iam.PolicyDocument | None = None,
+        **capacity: Unpack[CapacityOptions],
     ) -> None:
         super().__init__(
             scope,
@@ -109,9 +101,9 @@ class HighWaterTable(dynamodb.Table):
             resource_policy=resource_policy,
         )
         # one that is listed twice is a finding, and would be a traceback here
-        for index in {index.name: index for index in indexes}.values():
+        for index in {index.index_name: index for index in indexes}.values():
             self.add_global_secondary_index(
-                index_name=index.name,
+                index_name=index.index_name,
                 partition_key=index.partition_key,
                 sort_key=index.sort_key,
                 projection_type=index.projection_type,
@@ -120,20 +112,10 @@ class HighWaterTable(dynamodb.Table):
                 write_capacity=initial_write_units,
                 contributor_insights_specification=index.contributor_insights_specification,
             )
-        self._capacity = manage_capacity(
-            self,
-            read=read,
-            write=write,
-            windows=windows,
-            indexes=[index.plan for index in indexes],
-            high_water_mark=high_water_mark,
-            table_quota_units=table_quota_units,
-            pre_warm_strategy=pre_warm_strategy,
-            scaler_holds_windows=scaler_holds_windows,
-        )
+        self._capacity = manage_capacity(self, indexes=[index.plan for index in indexes], **capacity)
 
     @property
-    def capacity(self) -> ManagedCapacity:
+    def capacity(self) -> TableCapacity:
         """The managed capacity, with its plan."""
         return self._capacity
 
@@ -141,3 +123,41 @@ class HighWaterTable(dynamodb.Table):
     def plan(self) -> Plan:
         """All that is declared for the table and its indexes."""
         return self._capacity.plan
+
+    def auto_scale_read_capacity(
+        self, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Refused at synth: the plan scales the table's reads."""
+        self._refuse_second_target("auto_scale_read_capacity", "read=Capacity.autoscaled(...)")
+        return super().auto_scale_read_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
+
+    def auto_scale_write_capacity(
+        self, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Refused at synth: the plan scales the table's writes."""
+        self._refuse_second_target("auto_scale_write_capacity", "write=Capacity.autoscaled(...)")
+        return super().auto_scale_write_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
+
+    def auto_scale_global_secondary_index_read_capacity(
+        self, index_name: str, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Refused at synth: the plan scales the index's reads."""
+        remedy = f"read=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
+        self._refuse_second_target("auto_scale_global_secondary_index_read_capacity", remedy)
+        return super().auto_scale_global_secondary_index_read_capacity(
+            index_name, max_capacity=max_capacity, min_capacity=min_capacity
+        )
+
+    def auto_scale_global_secondary_index_write_capacity(
+        self, index_name: str, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Refused at synth: the plan scales the index's writes."""
+        remedy = f"write=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
+        self._refuse_second_target("auto_scale_global_secondary_index_write_capacity", remedy)
+        return super().auto_scale_global_secondary_index_write_capacity(
+            index_name, max_capacity=max_capacity, min_capacity=min_capacity
+        )
+
+    def _refuse_second_target(self, call: str, remedy: str) -> None:
+        problem = "the plan has a scalable target for this dimension already, and AWS allows one"
+        annotate(self, [conflict("secondTarget", f"{call}()", problem, f"drop the call, and give {remedy}")])

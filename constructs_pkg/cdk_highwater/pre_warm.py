@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
 
 from cdk_highwater.annotations import annotate
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.subject import Subject, TableLike, subject_of
-from highwater.core import Finding, Mark, Severity, warm_up_charge
-from highwater.core.findings import is_whole, units_not_positive
+from highwater.core import Finding, Mark, warm_up_charge
+from highwater.core.findings import is_whole, remark, units_not_positive
+from highwater.core.names import resource_label
 
 
 class PreWarmStrategy(StrEnum):
@@ -30,19 +31,6 @@ class PreWarmStrategy(StrEnum):
     PROVISION_AND_LOWER = "provision-and-lower"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmUnits:
-    """A mark in units per second, each at least 1.
-
-    Attributes:
-        read: Read units.
-        write: Write units.
-    """
-
-    read: int
-    write: int
-
-
 class PreWarm(Construct):
     """Raise a table's high-water mark during deploys, and its indexes'.
 
@@ -55,7 +43,8 @@ class PreWarm(Construct):
         scope: Parent construct.
         id: Unique within *scope*.
         table: The table, of any kind.
-        units: The table's own mark. By default it is left alone.
+        warm_throughput: The table's own mark: both `read_units_per_second` and `write_units_per_second`, each at least
+            1. By default it is left alone.
         indexes: Marks of global secondary indexes by name. By default none.
         strategy: How to raise. By default WARM_THROUGHPUT.
 
@@ -69,20 +58,24 @@ class PreWarm(Construct):
         id: str,
         *,
         table: TableLike,
-        units: WarmUnits | None = None,
-        indexes: Mapping[str, WarmUnits] | None = None,
+        warm_throughput: dynamodb.WarmThroughput | None = None,
+        indexes: Mapping[str, dynamodb.WarmThroughput] | None = None,
         strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
     ) -> None:
         super().__init__(scope, id)
         subject = subject_of(table)
-        wanted: dict[str | None, WarmUnits] = {} if units is None else {None: units}
-        for name, index_units in (indexes or {}).items():
-            wanted[name] = index_units
-        findings = [finding for index, mark in wanted.items() for finding in _units_findings(index, mark)]
+        wanted: dict[str | None, dynamodb.WarmThroughput] = {}
+        if warm_throughput is not None:
+            wanted[None] = warm_throughput
+        for name, warm in (indexes or {}).items():
+            wanted[name] = warm
+        given = {index: _given(warm) for index, warm in wanted.items()}
+        findings = [finding for index, units in given.items() for finding in _units_findings(index, units)]
         if annotate(self, findings):
             bases = subject.template_capacities()
             marks = tuple(
-                Mark(index, mark.read, mark.write, *bases.get(index, (1, 1))) for index, mark in wanted.items()
+                Mark(index, int(units["read"]), int(units["write"]), *bases.get(index, (1, 1)))
+                for index, units in given.items()
             )
             raise_marks(self, subject, marks, strategy, remedy="without PreWarm, marks are left to DynamoDB")
 
@@ -96,21 +89,21 @@ def raise_marks(
     remedy: str,
     after: IConstruct | None = None,
 ) -> None:
-    """Make the custom resource that raises *marks*, *after* another, and tell the charge.
+    """Make the custom resource that raises *marks*, *after* another, and annotate the charge.
 
-    Makes nothing for marks that come by themselves.
+    Makes nothing for marks that reaching the base floors gives anyway.
     """
     wanted = [mark for mark in marks if mark.is_above_base]
     if not wanted:
         return
     function = DeploymentFunction.of(subject.stack)
     function.allow_marks(subject, provisions=strategy is PreWarmStrategy.PROVISION_AND_LOWER)
-    resource = cdk.CfnResource(
+    resource = cdk.CustomResource(
         scope,
         "Marks",
-        type="Custom::HighwaterMarks",
+        resource_type="Custom::HighwaterMarks",
+        service_token=function.service_token,
         properties={
-            "ServiceToken": function.service_token,
             "TableName": subject.name,
             "Strategy": str(strategy),
             "Marks": json.dumps([{"index": mark.index, "read": mark.read, "write": mark.write} for mark in wanted]),
@@ -128,31 +121,25 @@ def _charge_findings(marks: list[Mark], strategy: PreWarmStrategy, remedy: str) 
     what = "charged once when it is raised, at us-east-1 prices at most about "
     if strategy is PreWarmStrategy.PROVISION_AND_LOWER:
         what = "provisioned for an hour at least when it is raised, at us-east-1 prices about "
+    problem = f"{_in_words(marks)}; {what}{charge.arithmetic}"
+    return [remark("warmUpCharge", "high-water mark", problem, f"what is live already costs nothing again; {remedy}")]
+
+
+def _in_words(marks: list[Mark]) -> str:
+    return ", ".join(f"{resource_label(mark.index)} {mark.read:,} RCU and {mark.write:,} WCU" for mark in marks)
+
+
+def _given(warm: dynamodb.WarmThroughput) -> dict[str, Any]:
+    """The units as they were given, which jsii hands back as floats where they are whole."""
+    units = {"read": warm.read_units_per_second, "write": warm.write_units_per_second}
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in units.items()
+    }
+
+
+def _units_findings(index: str | None, units: Mapping[str, Any]) -> list[Finding]:
     return [
-        Finding(
-            id="highwater:warmUpCharge",
-            severity=Severity.INFO,
-            subject="high-water mark",
-            got=_told(marks),
-            allowed=what + charge.arithmetic,
-            fix=f"what is live already costs nothing again; {remedy}",
-        )
-    ]
-
-
-def _told(marks: list[Mark]) -> str:
-    parts = []
-    for mark in marks:
-        subject = "table" if mark.index is None else f"index {mark.index!r}"
-        parts.append(f"{subject} {mark.read:,} RCU and {mark.write:,} WCU")
-    return ", ".join(parts)
-
-
-def _units_findings(index: str | None, units: WarmUnits) -> list[Finding]:
-    subject = "table" if index is None else f"index {index!r}"
-    given: dict[str, Any] = {"read": units.read, "write": units.write}
-    return [
-        units_not_positive(f"high-water mark {name} of {subject}", value)
-        for name, value in given.items()
+        units_not_positive(f"high-water mark {name} of {resource_label(index)}", value)
+        for name, value in units.items()
         if not is_whole(value) or value < 1
     ]

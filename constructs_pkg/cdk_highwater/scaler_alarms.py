@@ -11,40 +11,29 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_highwater.scaler_function import ScalerFunction
+from cdk_highwater.scaler_metrics import put_metric
 
-_NAMESPACE = "Highwater"
 _DAY_MINUTES = 1440
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """One figure that the scaler tells CloudWatch, and what it means that it is above zero for a while."""
+class _Watched:
+    """A metric that the scaler puts, and what it means where it is above zero for so many minutes."""
 
     metric: str
     meaning: str
     minutes: int
 
 
-_TOLD = (
-    _Told("TablesFailed", "tables could not be scaled; the function's log names them", 15),
-    _Told("UnreadablePlans", "a plan in SSM cannot be read: deploy construct and function with one version", 15),
-    _Told("MetricsMissing", "CloudWatch answered no metrics: floors rise to their plans and never fall", 15),
-    _Told("AtCeiling", "demand is above a ceiling: raise max, or find out what asks so much", 5),
-    _Told("HotKeys", "a single key throttles: no capacity helps, spread the key or cache it", 5),
-    _Told("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
-    _Told("Paused", "scaling of a target has been suspended for a day: resume it, or say why not", 1440),
+_WATCHED = (
+    _Watched("TablesFailed", "tables could not be scaled; the function's log names them", 15),
+    _Watched("UnreadablePlans", "a plan in SSM cannot be read: deploy construct and function with one version", 15),
+    _Watched("MetricsMissing", "CloudWatch answered no metrics: floors rise to their plans and never fall", 15),
+    _Watched("AtCeiling", "demand is above a ceiling: raise max_capacity, or find out what asks so much", 5),
+    _Watched("HotKeys", "a single key throttles: no capacity helps, spread the key or cache it", 5),
+    _Watched("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
+    _Watched("Paused", "scaling of a target has been suspended for a day: resume it, or say why not", 1440),
 )
-
-
-def told_metric(name: str) -> cloudwatch.Metric:
-    """A metric that the function tells, summed over five minutes, as each target is looked at once in that time."""
-    return cloudwatch.Metric(
-        namespace=_NAMESPACE,
-        metric_name=name,
-        dimensions_map={"service": "scaler"},
-        period=cdk.Duration.minutes(5),
-        statistic="Sum",
-    )
 
 
 class ScalerAlarms(Construct):
@@ -74,12 +63,12 @@ class ScalerAlarms(Construct):
             "tables failed three times over; their events are in the dead-letter queue",
             periods=1,
         )
-        for told in _TOLD:
-            metric = told_metric(told.metric)
-            periods = max(1, told.minutes // 5)
-            if told.minutes == _DAY_MINUTES:
+        for watched in _WATCHED:
+            metric = put_metric(watched.metric)
+            periods = max(1, watched.minutes // 5)
+            if watched.minutes == _DAY_MINUTES:
                 metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24
-            self._alarm(told.metric, metric, told.meaning, periods=periods)
+            self._alarm(watched.metric, metric, watched.meaning, periods=periods)
 
     def _alarm(
         self, id: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int, below_one: bool = False

@@ -10,6 +10,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import IConstruct
 
+from cdk_highwater.permissions import table_arn
+
 TableLike = dynamodb.ITable | dynamodb.ITableV2 | dynamodb.CfnTable
 _ON_DEMAND = "PAY_PER_REQUEST"
 
@@ -80,7 +82,7 @@ class Subject:
         """The ARN of the replica in *region*, by default of the table itself."""
         if region is None:
             return self.arn
-        return f"arn:{self.stack.partition}:dynamodb:{region}:{self.stack.account}:table/{self.name}"
+        return table_arn(self.stack, self.name, region)
 
     def _indexes(self) -> list[Any]:
         if self.template is None:

@@ -15,8 +15,8 @@ HighWaterTable(
     "Orders",
     partition_key=dynamodb.Attribute(name="order_id", type=dynamodb.AttributeType.STRING),
     # all day, auto scaling follows the traffic between these units per second
-    read=Capacity.autoscaled(min=200, max=8_000),
-    write=Capacity.autoscaled(min=100, max=20_000),
+    read=Capacity.autoscaled(min_capacity=200, max_capacity=8_000),
+    write=Capacity.autoscaled(min_capacity=100, max_capacity=20_000),
     windows=[
         # the floor rises five minutes before the start, so that capacity is there when the load begins
         Window.weekly(

@@ -5,7 +5,7 @@ capacity managed from this app, without owning the table: floors and ceilings, a
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, IndexPlan, Window, manage_capacity
+from cdk_highwater import Capacity, IndexCapacity, Window, manage_capacity
 
 app = cdk.App()
 stack = cdk.Stack(app, "ExistingTable")
@@ -15,8 +15,8 @@ events = dynamodb.Table.from_table_name(stack, "Events", "events")
 
 manage_capacity(
     events,
-    read=Capacity.autoscaled(min=40, max=2_000),
-    write=Capacity.autoscaled(min=60, max=3_000, target_utilization_percent=60),
+    read=Capacity.autoscaled(min_capacity=40, max_capacity=2_000),
+    write=Capacity.autoscaled(min_capacity=60, max_capacity=3_000, target_utilization_percent=60),
     windows=[
         Window.once(
             "summer-sale",
@@ -29,7 +29,7 @@ manage_capacity(
     ],
     # an imported table cannot tell which indexes it has, so the ones to be scaled are listed; this one follows the
     # table's writes and has reads of its own
-    indexes=[IndexPlan(name="by-visitor", read=Capacity.autoscaled(min=20, max=1_500))],
+    indexes=[IndexCapacity(index_name="by-visitor", read=Capacity.autoscaled(min_capacity=20, max_capacity=1_500))],
 )
 
 app.synth()

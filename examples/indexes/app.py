@@ -5,7 +5,7 @@ with reads and windows of its own, and a sparse one with fewer writes.
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, GlobalIndex, HighWaterTable, Window
+from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterTable, Window
 
 app = cdk.App()
 stack = cdk.Stack(app, "Indexes")
@@ -25,26 +25,26 @@ HighWaterTable(
     stack,
     "OrderBook",
     partition_key=text("order_id"),
-    read=Capacity.autoscaled(min=120, max=5_000),
-    write=Capacity.autoscaled(min=80, max=6_000),
+    read=Capacity.autoscaled(min_capacity=120, max_capacity=5_000),
+    write=Capacity.autoscaled(min_capacity=80, max_capacity=6_000),
     windows=[nightly_import],
     indexes=[
         # every order is in it, so it must keep up with the table: it follows the table's writes and windows
-        GlobalIndex(name="by-customer", partition_key=text("customer_id"), sort_key=text("placed_at")),
+        GlobalSecondaryIndex(index_name="by-customer", partition_key=text("customer_id"), sort_key=text("placed_at")),
         # reports read it at weekends; the nightly import writes to it too
-        GlobalIndex(
-            name="by-region",
+        GlobalSecondaryIndex(
+            index_name="by-region",
             partition_key=text("region"),
-            read=Capacity.autoscaled(min=30, max=3_000),
+            read=Capacity.autoscaled(min_capacity=30, max_capacity=3_000),
             windows=[nightly_import, weekend_reports],
         ),
         # only open complaints are in it, few of the orders: writes of its own, which synth warns of
-        GlobalIndex(
-            name="open-complaints",
+        GlobalSecondaryIndex(
+            index_name="open-complaints",
             partition_key=text("complaint_id"),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
             read=Capacity.fixed(units=15),
-            write=Capacity.autoscaled(min=10, max=600),
+            write=Capacity.autoscaled(min_capacity=10, max_capacity=600),
             windows=[],
         ),
     ],

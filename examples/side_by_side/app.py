@@ -17,8 +17,12 @@ def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
         stack,
         id,
         partition_key=dynamodb.Attribute(name="page_id", type=dynamodb.AttributeType.STRING),
-        read=Capacity.autoscaled(min=5, max=500, target_utilization_percent=target_utilization_percent),
-        write=Capacity.autoscaled(min=40, max=2_000, target_utilization_percent=target_utilization_percent),
+        read=Capacity.autoscaled(
+            min_capacity=5, max_capacity=500, target_utilization_percent=target_utilization_percent
+        ),
+        write=Capacity.autoscaled(
+            min_capacity=40, max_capacity=2_000, target_utilization_percent=target_utilization_percent
+        ),
         deletion_protection=False,
         removal_policy=cdk.RemovalPolicy.DESTROY,
     )
@@ -26,5 +30,5 @@ def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
 
 pages("Native", 70)
 # with the scaler, target tracking may run at 90 %: headroom is what the scaler finds necessary
-ThrottleAwareScaler(stack, "Scaler").manage(pages("Scaled", 90))
+ThrottleAwareScaler(stack, "Scaler").add_table(pages("Scaled", 90))
 app.synth()

@@ -12,7 +12,7 @@ from cdk_highwater import (
     Capacity,
     CapacityAlarms,
     CapacityDashboard,
-    GlobalIndex,
+    GlobalSecondaryIndex,
     HighWaterTable,
     ThrottleAwareScaler,
     Window,
@@ -32,24 +32,24 @@ clicks = HighWaterTable(
     stack,
     "Clicks",
     partition_key=text("click_id"),
-    read=Capacity.autoscaled(min=25, max=2_000, target_utilization_percent=90),
-    write=Capacity.autoscaled(min=40, max=8_000, target_utilization_percent=90),
-    indexes=[GlobalIndex(name="by-page", partition_key=text("page"))],
+    read=Capacity.autoscaled(min_capacity=25, max_capacity=2_000, target_utilization_percent=90),
+    write=Capacity.autoscaled(min_capacity=40, max_capacity=8_000, target_utilization_percent=90),
+    indexes=[GlobalSecondaryIndex(index_name="by-page", partition_key=text("page"))],
 )
 visitors = HighWaterTable(
     stack,
     "Visitors",
     partition_key=text("visitor_id"),
-    read=Capacity.autoscaled(min=30, max=3_000, target_utilization_percent=90),
-    write=Capacity.autoscaled(min=10, max=900, target_utilization_percent=90),
+    read=Capacity.autoscaled(min_capacity=30, max_capacity=3_000, target_utilization_percent=90),
+    write=Capacity.autoscaled(min_capacity=10, max_capacity=900, target_utilization_percent=90),
     windows=[Window.daily("nightly-merge", start="02:00", end="03:30", timezone="Europe/Berlin", write_min=700)],
 )
 key = kms.Key(stack, "AlarmKey", enable_key_rotation=True, description="Alarms of the scaler")
 key.grant_encrypt_decrypt(iam.ServicePrincipal("cloudwatch.amazonaws.com"))
 alarms = sns.Topic(stack, "ScalerAlarms", master_key=key, enforce_ssl=True)
-scaler = ThrottleAwareScaler(stack, "Scaler", alarm_topic=alarms)
+scaler = ThrottleAwareScaler(stack, "Scaler", topic=alarms)
 for table in (clicks, visitors):
-    scaler.manage(table)
+    scaler.add_table(table)
 CapacityAlarms(stack, "ClicksAlarms", table=clicks, topic=alarms)
 CapacityDashboard(stack, "Dashboard", tables=[clicks, visitors], scaler=scaler)
 app.synth()

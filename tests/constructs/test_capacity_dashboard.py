@@ -14,7 +14,7 @@ from cdk_highwater import (
     Capacity,
     CapacityAlarms,
     CapacityDashboard,
-    GlobalIndex,
+    GlobalSecondaryIndex,
     HighWaterTable,
     ThrottleAwareScaler,
     Window,
@@ -31,8 +31,8 @@ def _table(stack: cdk.Stack, **more: Any) -> HighWaterTable:
         stack,
         "Jobs",
         partition_key=key(),
-        read=Capacity.autoscaled(min=3, max=3_001),
-        write=Capacity.autoscaled(min=41, max=4_000),
+        read=Capacity.autoscaled(min_capacity=3, max_capacity=3_001),
+        write=Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
         **more,
     )
 
@@ -47,7 +47,7 @@ def _widgets(stack: cdk.Stack) -> list[dict[str, Any]]:
 
 def test_every_target_has_its_units_and_its_throttles() -> None:
     stack = new_stack()
-    index = GlobalIndex(name="by-day", partition_key=key("day"))
+    index = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))
     CapacityDashboard(stack, "Dashboard", tables=[_table(stack, indexes=[index])])
     text, *graphs = _widgets(stack)
     assert text["properties"]["markdown"].startswith("# <Jobs")
@@ -87,7 +87,7 @@ def test_scaler_shows_what_it_did_and_decided() -> None:
     stack = new_stack()
     table = _table(stack)
     scaler = ThrottleAwareScaler(stack, "Scaler")
-    scaler.manage(table)
+    scaler.add_table(table)
     CapacityDashboard(stack, "Dashboard", tables=[table], scaler=scaler, name="jobs")
     told, decisions = (widget["properties"] for widget in _widgets(stack)[-2:])
     # as the function's own alarms name them
@@ -142,7 +142,11 @@ def test_alarms_of_a_target_go_to_the_topic() -> None:
 def test_fixed_capacity_has_no_ceiling_to_come_near_to() -> None:
     stack = new_stack()
     table = HighWaterTable(
-        stack, "Jobs", partition_key=key(), read=Capacity.fixed(5), write=Capacity.autoscaled(min=6, max=60)
+        stack,
+        "Jobs",
+        partition_key=key(),
+        read=Capacity.fixed(5),
+        write=Capacity.autoscaled(min_capacity=6, max_capacity=60),
     )
     CapacityAlarms(stack, "Alarms", table=table)
     consumed = [

@@ -18,8 +18,8 @@ def _view() -> TemplateView:
     table = dynamodb.Table(stack, "Jobs", partition_key=key())
     manage_capacity(
         table,
-        read=Capacity.autoscaled(min=3, max=30),
-        write=Capacity.autoscaled(min=4, max=4_000),
+        read=Capacity.autoscaled(min_capacity=3, max_capacity=30),
+        write=Capacity.autoscaled(min_capacity=4, max_capacity=4_000),
         windows=[Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)],
     )
     return TemplateView(stack)

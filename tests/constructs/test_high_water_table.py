@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 
-from cdk_highwater import Capacity, GlobalIndex, HighWaterMark, HighWaterTable, Window, manage_capacity
+from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark, HighWaterTable, Window, manage_capacity
 from tests.constructs.template_view import TemplateView, key, messages, new_stack
 
 BULK = Window.weekly(
@@ -23,8 +23,8 @@ BULK = Window.weekly(
 def _table(stack: cdk.Stack, **changes: Any) -> HighWaterTable:
     arguments: dict[str, Any] = {
         "partition_key": key(),
-        "read": Capacity.autoscaled(min=11, max=1_100),
-        "write": Capacity.autoscaled(min=22, max=22_000),
+        "read": Capacity.autoscaled(min_capacity=11, max_capacity=1_100),
+        "write": Capacity.autoscaled(min_capacity=22, max_capacity=22_000),
     }
     return HighWaterTable(stack, "Orders", **(arguments | changes))
 
@@ -42,10 +42,10 @@ def test_targets_have_the_declared_bounds_and_policies_the_declared_utilization(
     stack = new_stack()
     _table(
         stack,
-        read=Capacity.autoscaled(min=11, max=1_100, target_utilization_percent=55),
+        read=Capacity.autoscaled(min_capacity=11, max_capacity=1_100, target_utilization_percent=55),
         write=Capacity.autoscaled(
-            min=22,
-            max=22_000,
+            min_capacity=22,
+            max_capacity=22_000,
             target_utilization_percent=66,
             scale_in_cooldown=timedelta(seconds=77),
             scale_out_cooldown=timedelta(seconds=88),
@@ -75,7 +75,7 @@ def test_targets_have_the_declared_bounds_and_policies_the_declared_utilization(
 def test_template_capacity_stays_one_unit_whatever_the_floors_are() -> None:
     """A change of it would make CloudFormation reset the live capacity."""
     stack = new_stack()
-    _table(stack, indexes=[GlobalIndex(name="by-day", partition_key=key("day"))])
+    _table(stack, indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))])
     properties = TemplateView(stack).properties_of("AWS::DynamoDB::Table")
     one = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     assert properties["ProvisionedThroughput"] == one
@@ -95,7 +95,7 @@ def test_window_becomes_scheduled_actions_of_its_dimension_only() -> None:
 
 def test_index_by_default_follows_capacity_and_windows() -> None:
     stack = new_stack()
-    _table(stack, windows=[BULK], indexes=[GlobalIndex(name="by-day", partition_key=key("day"))])
+    _table(stack, windows=[BULK], indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))])
     targets = TemplateView(stack).targets
     assert targets["by-day write"].bounds == targets["table write"].bounds
     assert targets["by-day write"].actions == targets["table write"].actions
@@ -110,13 +110,13 @@ def test_index_differs_where_it_says_so() -> None:
         stack,
         windows=[BULK],
         indexes=[
-            GlobalIndex(
-                name="by-day",
+            GlobalSecondaryIndex(
+                index_name="by-day",
                 partition_key=key("day"),
                 sort_key=key("hour"),
                 projection_type=dynamodb.ProjectionType.INCLUDE,
                 non_key_attributes=["total"],
-                read=Capacity.autoscaled(min=33, max=3_300),
+                read=Capacity.autoscaled(min_capacity=33, max_capacity=3_300),
                 windows=[BULK, own],
             )
         ],
@@ -195,8 +195,8 @@ def test_tables_of_a_stack_share_one_function() -> None:
             stack,
             name,
             partition_key=key(),
-            read=Capacity.autoscaled(min=1, max=10),
-            write=Capacity.autoscaled(min=2, max=20_000),
+            read=Capacity.autoscaled(min_capacity=1, max_capacity=10),
+            write=Capacity.autoscaled(min_capacity=2, max_capacity=20_000),
             windows=[BULK],
         )
     view = TemplateView(stack)
@@ -269,7 +269,7 @@ def test_it_is_a_table_so_grants_and_metrics_work() -> None:
 def test_parameter_numbers_are_accepted_where_no_window_compares_them() -> None:
     stack = new_stack()
     floor = cdk.CfnParameter(stack, "Floor", type="Number", default=7)
-    _table(stack, read=Capacity.autoscaled(min=floor.value_as_number, max=700), windows=[BULK])
+    _table(stack, read=Capacity.autoscaled(min_capacity=floor.value_as_number, max_capacity=700), windows=[BULK])
     view = TemplateView(stack)
     assert view.targets["table read"].properties["MinCapacity"] == {"Ref": "Floor"}
     plan = view.properties_of("Custom::HighwaterFloors")["Plan"]
@@ -304,11 +304,10 @@ def test_same_plan_written_otherwise_gives_the_same_template() -> None:
 
 def test_index_listed_twice_is_a_finding_and_no_traceback() -> None:
     stack = new_stack()
-    index = GlobalIndex(name="by-day", partition_key=key("day"))
+    index = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))
     _table(stack, indexes=[index, index])
     assert messages(stack, "error") == [
-        "Shop/Orders: index 'by-day': got a second index of that name, allowed: one entry per index; merge the two "
-        "entries [highwater:duplicateIndex]"
+        "Shop/Orders: index 'by-day': the index is listed twice; merge the two entries [highwater:duplicateIndex]"
     ]
 
 

@@ -9,11 +9,11 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, CapacityManaged, HighWaterMark, IndexPlan, Window, manage_capacity
+from cdk_highwater import Capacity, CapacityManaged, HighWaterMark, IndexCapacity, Window, manage_capacity
 from tests.constructs.template_view import TemplateView, key, messages, new_stack
 
-READ = Capacity.autoscaled(min=13, max=1_300)
-WRITE = Capacity.autoscaled(min=17, max=1_700, target_utilization_percent=61)
+READ = Capacity.autoscaled(min_capacity=13, max_capacity=1_300)
+WRITE = Capacity.autoscaled(min_capacity=17, max_capacity=1_700, target_utilization_percent=61)
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="Europe/Berlin", write_min=900)
 
 
@@ -77,7 +77,7 @@ def test_imported_table_is_managed_by_its_name(by: str) -> None:
         if by == "name"
         else dynamodb.Table.from_table_arn(stack, "Far", "arn:aws:dynamodb:eu-west-1:111122223333:table/far-orders")
     )
-    manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT], indexes=[IndexPlan(name="by-day")])
+    manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT], indexes=[IndexCapacity(index_name="by-day")])
     view = TemplateView(stack)
     assert view.targets["table write"].properties["ResourceId"] == "table/far-orders"
     assert view.targets["by-day read"].properties["ResourceId"] == "table/far-orders/index/by-day"
@@ -142,10 +142,9 @@ def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None
     )
     manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT])
     assert messages(stack, "error") == [
-        "Shop/World: windows 'night': got windows on a TableV2, whose targets CloudFormation keeps to itself, "
-        "allowed: capacities and a high-water mark; have a ThrottleAwareScaler hold them, with "
-        "scaler_holds_windows=True and scaler.manage; or use HighWaterTable or dynamodb.Table "
-        "[highwater:globalTableWindows]"
+        "Shop/World: windows 'night': CloudFormation keeps the scalable targets of a TableV2 to itself, so they can "
+        "have no scheduled actions; have a ThrottleAwareScaler hold the windows with windows_held_by=, or use "
+        "HighWaterTable or dynamodb.Table [highwater:globalTableWindows]"
     ]
 
 
@@ -162,8 +161,8 @@ def test_provisioned_options_on_an_on_demand_table_are_refused(kind: str) -> Non
         table = _cfn_table(stack, billing_mode="PAY_PER_REQUEST", provisioned_throughput=None)
     manage_capacity(table, read=READ, write=WRITE)
     assert messages(stack, "error") == [
-        "Shop/Raw: billing mode: got PAY_PER_REQUEST with read, write and windows, allowed: PROVISIONED; set the "
-        "table's billing mode to PROVISIONED, or take the managed capacity away: an on-demand table has none "
+        "Shop/Raw: billing mode: the table is on demand (PAY_PER_REQUEST), and read, write and windows are for "
+        "provisioned capacity; set the table's billing mode to PROVISIONED, or declare no capacity for it "
         "[highwater:provisionedOnDemand]"
     ]
     assert TemplateView(stack).targets == {}
@@ -175,9 +174,9 @@ def test_index_added_after_the_plan_is_refused_at_synth() -> None:
     manage_capacity(table, read=READ, write=WRITE)
     table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
     assert messages(stack, "error") == [
-        "Shop/Jobs: index 'by-owner': got an index that nothing scales, added after the capacity was declared, "
-        "allowed: indexes that the plan knows; give it to HighWaterTable as a GlobalIndex; with "
-        "manage_capacity, add the index before [highwater:indexNotScaled]"
+        "Shop/Jobs: index 'by-owner': it was added after the table's capacity was declared, so nothing scales "
+        "it; give it to HighWaterTable in indexes=; with manage_capacity, add the index before the call "
+        "[highwater:indexNotScaled]"
     ]
 
 
@@ -185,7 +184,7 @@ def test_index_that_the_table_has_not_is_refused() -> None:
     stack = new_stack()
     table = dynamodb.Table(stack, "Jobs", partition_key=key())
     table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
-    manage_capacity(table, read=READ, write=WRITE, indexes=[IndexPlan(name="by-ower")])
+    manage_capacity(table, read=READ, write=WRITE, indexes=[IndexCapacity(index_name="by-ower")])
     assert messages(stack, "error") == [
         "Shop/Jobs: index 'by-ower': got a name that the table has no index of, allowed: 'by-owner'; correct the "
         "name, or add the index to the table first [highwater:unknownIndex]"
@@ -197,8 +196,8 @@ def test_all_conflicts_of_a_table_are_told_together_and_nothing_is_made() -> Non
     table = dynamodb.Table(stack, "Jobs", partition_key=key())
     manage_capacity(
         table,
-        read=Capacity.autoscaled(min=200, max=20),
-        write=Capacity.autoscaled(min=0, max=9, target_utilization_percent=7),
+        read=Capacity.autoscaled(min_capacity=200, max_capacity=20),
+        write=Capacity.autoscaled(min_capacity=0, max_capacity=9, target_utilization_percent=7),
         windows=[Window.daily("night", start="25:00", end="02:00", timezone="Europe/Belrin", write_min=5)],
     )
     found = [re.findall(r"\[highwater:(\w+)\]", message)[0] for message in messages(stack, "error")]

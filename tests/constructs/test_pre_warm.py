@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import PreWarm, PreWarmStrategy, WarmUnits
+from cdk_highwater import PreWarm, PreWarmStrategy
 from tests.constructs.template_view import TemplateView, key, messages, new_stack
+
+
+def warm(read: int, write: int) -> dynamodb.WarmThroughput:
+    return dynamodb.WarmThroughput(read_units_per_second=read, write_units_per_second=write)
 
 
 def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
@@ -15,8 +19,8 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
         stack,
         "Warm",
         table=table,
-        units=WarmUnits(read=800, write=900),
-        indexes={"by-owner": WarmUnits(read=70, write=60)},
+        warm_throughput=warm(800, 900),
+        indexes={"by-owner": warm(70, 60)},
     )
     view = TemplateView(stack)
     assert view.marks == {None: (800, 900), "by-owner": (70, 60)}
@@ -36,7 +40,7 @@ def test_provisioning_strategy_may_note_where_it_came_from_and_go_on_later() -> 
         stack,
         "Warm",
         table=table,
-        units=WarmUnits(read=800, write=900),
+        warm_throughput=warm(800, 900),
         strategy=PreWarmStrategy.PROVISION_AND_LOWER,
     )
     actions = {action for statement in TemplateView(stack).statements() for action in _listed(statement["Action"])}
@@ -51,14 +55,14 @@ def test_provisioning_strategy_may_note_where_it_came_from_and_go_on_later() -> 
 def test_mark_that_comes_by_itself_makes_nothing() -> None:
     stack = new_stack()
     table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
-    PreWarm(stack, "Warm", table=table, units=WarmUnits(read=8, write=9))
+    PreWarm(stack, "Warm", table=table, warm_throughput=warm(8, 9))
     assert TemplateView(stack).of_type("AWS::Lambda::Function") == []
 
 
 def test_units_that_are_none_are_refused() -> None:
     stack = new_stack()
     table = dynamodb.Table.from_table_name(stack, "Far", "far-orders")
-    PreWarm(stack, "Warm", table=table, units=WarmUnits(read=0, write=900))
+    PreWarm(stack, "Warm", table=table, warm_throughput=warm(0, 900))
     assert messages(stack, "error") == [
         "Shop/Warm: high-water mark read of table: got 0, allowed: whole units per second, 1 or more; give 1 for as "
         "little as possible [highwater:unitsNotPositive]"

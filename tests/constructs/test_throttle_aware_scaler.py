@@ -15,11 +15,14 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sns as sns
 
-from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
+from cdk_highwater import Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.function_asset import pack_powertools, pack_runtime
 from tests.constructs.template_view import AS_OF, TemplateView, arn, key, messages, new_stack
 
-READ, WRITE = Capacity.autoscaled(min=3, max=30), Capacity.autoscaled(min=41, max=4_000)
+READ, WRITE = (
+    Capacity.autoscaled(min_capacity=3, max_capacity=30),
+    Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
+)
 
 
 def _scaled(stack: cdk.Stack, **more: Any) -> HighWaterTable:
@@ -30,7 +33,7 @@ def _scaled(stack: cdk.Stack, **more: Any) -> HighWaterTable:
 def _view() -> TemplateView:
     stack = new_stack()
     table = _scaled(stack)
-    ThrottleAwareScaler(stack, "Scaler", alarm_topic=sns.Topic(stack, "Alarms")).manage(table)
+    ThrottleAwareScaler(stack, "Scaler", topic=sns.Topic(stack, "Alarms")).add_table(table)
     return TemplateView(stack)
 
 
@@ -183,13 +186,13 @@ def test_long_plan_takes_an_advanced_parameter_and_a_longer_one_is_refused() -> 
         ]
 
     stack = new_stack()
-    ThrottleAwareScaler(stack, "Scaler").manage(_scaled(stack, windows=windows(30)))
+    ThrottleAwareScaler(stack, "Scaler").add_table(_scaled(stack, windows=windows(30)))
     assert TemplateView(stack).properties_of("AWS::SSM::Parameter")["Tier"] == "Advanced"
     stack = new_stack()
-    ThrottleAwareScaler(stack, "Scaler").manage(_scaled(stack, windows=windows(70)))
+    ThrottleAwareScaler(stack, "Scaler").add_table(_scaled(stack, windows=windows(70)))
     assert messages(stack, "error") == [
-        "Shop/Jobs/Capacity: the table: got a plan of 9,860 bytes, allowed: 7,992, as SSM parameters hold; use fewer "
-        "windows or shorter names [highwater:scalerPlanTooLong]"
+        "Shop/Jobs/Capacity: the table: got a plan of 9,860 bytes, allowed: 7,992 bytes, as an SSM parameter "
+        "holds no more; use fewer windows or shorter names [highwater:scalerPlanTooLong]"
     ]
 
 
@@ -201,10 +204,10 @@ def test_fixed_capacity_alone_is_refused() -> None:
         read=Capacity.fixed(5),
         write=Capacity.fixed(6),
     )
-    ThrottleAwareScaler(stack, "Scaler").manage(fixed)
+    ThrottleAwareScaler(stack, "Scaler").add_table(fixed)
     assert messages(stack, "error") == [
-        "Shop/Jobs/Capacity: the table: got fixed capacity alone, allowed: an autoscaled dimension; give "
-        "Capacity.autoscaled(min=, max=) [highwater:scalerNothingAutoscaled]"
+        "Shop/Jobs/Capacity: the table: its capacity is fixed, so that there is nothing for a scaler to move; "
+        "give Capacity.autoscaled(max_capacity=) [highwater:scalerNothingAutoscaled]"
     ]
 
 
@@ -215,11 +218,11 @@ def test_what_has_no_managed_capacity_and_what_comes_twice_are_refused() -> None
     with pytest.raises(
         TypeError, match=r"^table must be a HighWaterTable or what manage_capacity returned, got Table$"
     ):
-        scaler.manage(plain)  # type: ignore[arg-type]
+        scaler.add_table(plain)
     table = _scaled(stack)
-    scaler.manage(table)
-    with pytest.raises(ValueError, match=r"Jobs/Capacity: looked after already; call manage once a table$"):
-        scaler.manage(table)
+    scaler.add_table(table)
+    with pytest.raises(ValueError, match=r"Jobs/Capacity: looked after already; call add_table once a table, "):
+        scaler.add_table(table)
 
 
 def test_asset_runs_with_boto3_and_what_is_packed(tmp_path: Path) -> None:
@@ -247,7 +250,7 @@ def test_asset_runs_with_boto3_and_what_is_packed(tmp_path: Path) -> None:
 def _direct(stack: cdk.Stack, **more: Any) -> dynamodb.Table:
     table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=3, write_capacity=41)
     table.add_global_secondary_index(index_name="by-day", partition_key=key("day"), read_capacity=3, write_capacity=41)
-    ThrottleAwareScaler(stack, "Scaler").manage_direct(table, read=READ, write=WRITE, **more)
+    ThrottleAwareScaler(stack, "Scaler").add_direct_table(table, read=READ, write=WRITE, **more)
     return table
 
 
@@ -272,16 +275,16 @@ def test_direct_mode_refuses_a_table_that_something_scales_or_that_comes_twice()
     scaler = ThrottleAwareScaler(stack, "Scaler")
     message = r"Jobs: looked after or scaled already; DIRECT mode is for tables that nothing else scales$"
     with pytest.raises(ValueError, match=message):
-        scaler.manage_direct(table, read=READ, write=WRITE)
+        scaler.add_direct_table(table, read=READ, write=WRITE)
     with pytest.raises(TypeError, match=r"^table must be a dynamodb.Table, TableV2, CfnTable or an imported table"):
-        scaler.manage_direct("jobs", read=READ, write=WRITE)  # type: ignore[arg-type]
+        scaler.add_direct_table("jobs", read=READ, write=WRITE)  # type: ignore[arg-type]
 
 
 def test_direct_mode_tells_all_that_is_wrong_with_the_plan() -> None:
     stack = new_stack()
     table = dynamodb.Table(stack, "Jobs", partition_key=key(), billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST)
     scaler = ThrottleAwareScaler(stack, "Scaler")
-    scaler.manage_direct(table, read=Capacity.autoscaled(min=9, max=8), write=WRITE)
+    scaler.add_direct_table(table, read=Capacity.autoscaled(min_capacity=9, max_capacity=8), write=WRITE)
     told = messages(stack, "error")
     assert [text.split("[")[1] for text in told] == ["highwater:provisionedOnDemand]", "highwater:maxBelowMin]"]
     assert TemplateView(stack).of_type("AWS::SSM::Parameter") == []
@@ -289,7 +292,7 @@ def test_direct_mode_tells_all_that_is_wrong_with_the_plan() -> None:
 
 def test_tags_are_seen_only_where_that_is_asked_for_and_then_only_tagged_tables() -> None:
     stack = new_stack()
-    ThrottleAwareScaler(stack, "Scaler", sees_tags=True)
+    ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables())
     statements = _policies(TemplateView(stack), "ScalerFunctionRole")
     assert {"Action": "tag:GetResources", "Effect": "Allow", "Resource": "*"} in statements
     assert {
@@ -300,6 +303,7 @@ def test_tags_are_seen_only_where_that_is_asked_for_and_then_only_tagged_tables(
     } in statements
 
 
+WATCHED = ("AWS::SSM::Parameter", "AWS::CloudWatch::Alarm", "Custom::HighwaterScaled")
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="Europe/Berlin", write_min=900)
 DAY = Window.daily("day", start="09:00", end="17:30", timezone="America/New_York", write_min=800)
 
@@ -323,8 +327,8 @@ def _world(stack: cdk.Stack) -> dynamodb.TableV2:
 
 def test_global_table_is_scaled_in_each_region_and_its_windows_are_held_by_the_scaler() -> None:
     stack = _in("us-east-1", cdk.App(context={"highwater:asOf": AS_OF}), "Shop")
-    managed = manage_capacity(_world(stack), read=READ, write=WRITE, windows=[NIGHT], scaler_holds_windows=True)
-    ThrottleAwareScaler(stack, "Scaler").manage(managed)
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    manage_capacity(_world(stack), read=READ, write=WRITE, windows=[NIGHT], windows_held_by=scaler)
     assert messages(stack, "error") == []
     view = TemplateView(stack)
     plans = {
@@ -353,7 +357,7 @@ def test_table_of_another_region_is_scaled_where_it_is_and_has_its_alarms_there(
     app = cdk.App(context={"highwater:asOf": AS_OF})
     here, there = _in("us-east-1", app, "Here"), _in("eu-central-1", app, "There")
     table = _scaled(there, table_name="jobs")
-    ThrottleAwareScaler(here, "Scaler").manage(table)
+    ThrottleAwareScaler(here, "Scaler").add_table(table)
     view, other = TemplateView(here), TemplateView(there)
     assert view.properties_of("AWS::SSM::Parameter")["Name"] == "/highwater/plans/eu-central-1/jobs"
     scaled = view.properties_of("Custom::HighwaterScaled")
@@ -366,7 +370,7 @@ def test_table_of_another_region_is_scaled_where_it_is_and_has_its_alarms_there(
 
 def test_tags_may_choose_tables_of_several_regions() -> None:
     stack = new_stack()
-    ThrottleAwareScaler(stack, "Scaler", sees_tags=True, regions=["eu-west-3", "ap-south-1"])
+    ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["eu-west-3", "ap-south-1"]))
     view = TemplateView(stack)
     function = next(
         f["Properties"]
@@ -383,8 +387,7 @@ def test_tags_may_choose_tables_of_several_regions() -> None:
 
 def test_windows_that_the_scaler_holds_have_no_actions_and_may_be_of_any_zones() -> None:
     stack = new_stack()
-    table = _scaled(stack, windows=[NIGHT, DAY], scaler_holds_windows=True)
-    ThrottleAwareScaler(stack, "Scaler").manage(table)
+    _scaled(stack, windows=[NIGHT, DAY], windows_held_by=ThrottleAwareScaler(stack, "Scaler"))
     assert messages(stack, "error") == []
     view = TemplateView(stack)
     assert all(target.actions == {} for target in view.targets.values())
@@ -392,31 +395,52 @@ def test_windows_that_the_scaler_holds_have_no_actions_and_may_be_of_any_zones()
     assert len(json.loads(floors["Plan"])["windows"]) == 2, "a deploy in an open window asserts its floor as ever"
 
 
-def test_windows_that_no_scaler_holds_are_refused() -> None:
+def test_table_whose_windows_a_scaler_holds_is_looked_after_by_it_once() -> None:
     stack = new_stack()
-    _scaled(stack, windows=[NIGHT, DAY], scaler_holds_windows=True)
-    ThrottleAwareScaler(stack, "Scaler")
-    assert messages(stack, "error") == [
-        "Shop/Jobs: windows 'night', 'day': got scaler_holds_windows, and no scaler that looks after the table, "
-        "allowed: a ThrottleAwareScaler whose manage() was called with it; call scaler.manage with the table, or leave "
-        "windows to scheduled actions [highwater:windowsNotHeld]"
-    ]
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    table = _scaled(stack, windows=[NIGHT], windows_held_by=scaler)
+    assert len(TemplateView(stack).of_type("AWS::SSM::Parameter")) == 1
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
+        scaler.add_table(table)
+    assert str(refused.value) == (
+        "Shop/Jobs/Capacity: looked after already; call add_table once a table, and not for one with windows_held_by="
+    )
+
+
+def test_dropping_one_table_leaves_the_resources_of_the_others_where_they_are() -> None:
+    def ids(names: list[str]) -> dict[str, set[str]]:
+        """Logical ids of each table's plan and alarms, by the name of the table."""
+        stack = new_stack()
+        scaler = ThrottleAwareScaler(stack, "Scaler")
+        for name in names:
+            scaler.add_table(HighWaterTable(stack, name, partition_key=key(), read=READ, write=WRITE))
+        resources = TemplateView(stack).template.to_json()["Resources"]
+        found: dict[str, set[str]] = {name: set() for name in names}
+        for id, resource in resources.items():
+            for name in names:
+                if resource["Type"] in WATCHED and name in json.dumps(resource["Properties"]):
+                    found[name].add(f"{resource['Type']} {id}")
+        return found
+
+    all_three = ids(["First", "Second", "Third"])
+    assert {len(of_table) for of_table in all_three.values()} == {4}
+    del all_three["First"]
+    assert ids(["Second", "Third"]) == all_three
 
 
 def test_scaler_holds_no_windows_of_fixed_capacity() -> None:
     stack = new_stack()
-    table = HighWaterTable(
+    HighWaterTable(
         stack,
         "Jobs",
         partition_key=key(),
         read=READ,
         write=Capacity.fixed(6),
         windows=[NIGHT],
-        scaler_holds_windows=True,
+        windows_held_by=ThrottleAwareScaler(stack, "Scaler"),
     )
-    ThrottleAwareScaler(stack, "Scaler").manage(table)
     assert messages(stack, "error") == [
-        "Shop/Jobs: table write: got windows over fixed capacity with scaler_holds_windows, allowed: autoscaled "
-        "capacity, which alone a scaler looks after; give Capacity.autoscaled(min=, max=), or leave windows to "
+        "Shop/Jobs: table write: windows_held_by= leaves its windows to a scaler, which looks after autoscaled "
+        "capacity alone, and this is fixed; give Capacity.autoscaled(max_capacity=), or leave the windows to "
         "scheduled actions [highwater:fixedWindowsNotHeld]"
     ]

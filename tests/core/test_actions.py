@@ -15,7 +15,7 @@ BASE = Bounds(22, 220)
 
 
 def target(*windows: Window, write: Capacity | None = None) -> Target:
-    write = write or Capacity.autoscaled(min=22, max=220)
+    write = write or Capacity.autoscaled(min_capacity=22, max_capacity=220)
     return Plan(read=Capacity.fixed(1), write=write, windows=windows).targets()[1]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Capacity, Dimension, IndexPlan, Plan, Target, Units, Window
+from highwater.core import Capacity, Dimension, IndexCapacity, Plan, Target, Units, Window
 from highwater.core.scaler import (
     Clock,
     Mode,
@@ -25,8 +25,12 @@ MINUTE = timedelta(minutes=1)
 # 13:20 is one of the table's full ticks, 13:21 to 13:24 are not
 FULL = datetime(2027, 3, 4, 13, 20, 9, tzinfo=UTC)
 CALM = FULL + 2 * MINUTE
-UNITS = Capacity.autoscaled(min=7, max=900)
-PLAN = Plan(read=UNITS, write=Capacity.autoscaled(min=12, max=400), indexes=(IndexPlan(name="by-day"),))
+UNITS = Capacity.autoscaled(min_capacity=7, max_capacity=900)
+PLAN = Plan(
+    read=UNITS,
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+    indexes=(IndexCapacity(index_name="by-day"),),
+)
 
 
 def scaled(plan: Plan = PLAN, mode: Mode = Mode.FLOOR) -> ScaledPlan:

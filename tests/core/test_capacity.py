@@ -14,8 +14,8 @@ DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
 
 
 def test_autoscaled_by_default_tracks_70_percent_without_cooldowns() -> None:
-    capacity = Capacity.autoscaled(min=3, max=14)
-    assert (capacity.min, capacity.max, capacity.target_utilization_percent) == (3, 14, 70)
+    capacity = Capacity.autoscaled(min_capacity=3, max_capacity=14)
+    assert (capacity.min_capacity, capacity.max_capacity, capacity.target_utilization_percent) == (3, 14, 70)
     assert (capacity.scale_in_cooldown, capacity.scale_out_cooldown) == (timedelta(0), timedelta(0))
     assert capacity.is_autoscaled
     assert not capacity.disable_scale_in
@@ -23,8 +23,8 @@ def test_autoscaled_by_default_tracks_70_percent_without_cooldowns() -> None:
 
 def test_autoscaled_keeps_every_option_apart() -> None:
     capacity = Capacity.autoscaled(
-        min=3,
-        max=14,
+        min_capacity=3,
+        max_capacity=14,
         target_utilization_percent=55,
         scale_in_cooldown=timedelta(seconds=61),
         scale_out_cooldown=timedelta(seconds=32),
@@ -37,22 +37,24 @@ def test_autoscaled_keeps_every_option_apart() -> None:
 
 def test_fixed_has_equal_bounds_and_no_policy() -> None:
     capacity = Capacity.fixed(17)
-    assert (capacity.min, capacity.max) == (17, 17)
+    assert (capacity.min_capacity, capacity.max_capacity) == (17, 17)
     assert not capacity.is_autoscaled
 
 
 def test_capacities_declared_alike_are_equal() -> None:
-    assert Capacity.autoscaled(min=3, max=14) == Capacity.autoscaled(min=3, max=14, target_utilization_percent=70)
-    assert Capacity.autoscaled(min=14, max=14) != Capacity.fixed(14)
+    assert Capacity.autoscaled(min_capacity=3, max_capacity=14) == Capacity.autoscaled(
+        min_capacity=3, max_capacity=14, target_utilization_percent=70
+    )
+    assert Capacity.autoscaled(min_capacity=14, max_capacity=14) != Capacity.fixed(14)
 
 
 @pytest.mark.parametrize(
     ("capacity", "expected"),
     [
-        pytest.param(Capacity.autoscaled(min=DEPLOY_TIME, max=9), True, id="floor"),
-        pytest.param(Capacity.autoscaled(min=1, max=DEPLOY_TIME), True, id="ceiling"),
+        pytest.param(Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=9), True, id="floor"),
+        pytest.param(Capacity.autoscaled(min_capacity=1, max_capacity=DEPLOY_TIME), True, id="ceiling"),
         pytest.param(Capacity.fixed(DEPLOY_TIME), True, id="fixed units"),
-        pytest.param(Capacity.autoscaled(min=1, max=9), False, id="whole numbers"),
+        pytest.param(Capacity.autoscaled(min_capacity=1, max_capacity=9), False, id="whole numbers"),
     ],
 )
 def test_capacity_is_deploy_time_when_a_bound_is(capacity: Capacity, expected: bool) -> None:

@@ -13,7 +13,7 @@ from highwater.core import (
     Capacity,
     Finding,
     HighWaterMark,
-    IndexPlan,
+    IndexCapacity,
     Plan,
     PlanError,
     Severity,
@@ -24,8 +24,8 @@ from highwater.core import (
 from highwater.core.checks.check import checked, errors_of
 
 DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
-READ = Capacity.autoscaled(min=11, max=110)
-WRITE = Capacity.autoscaled(min=22, max=220)
+READ = Capacity.autoscaled(min_capacity=11, max_capacity=110)
+WRITE = Capacity.autoscaled(min_capacity=22, max_capacity=220)
 NOW = datetime(2027, 5, 6, 7, 8, tzinfo=UTC)
 
 
@@ -103,8 +103,8 @@ FOLLOW = (
     "items: an index that runs out throttles the table's writes [highwater:indexBelowTable]"
 )
 DECREASES = (
-    "allowed: 4 at any time of a UTC day, then one an hour; reads and writes count together; let windows end together "
-    "or merge them; capacity stays high until a decrease is allowed [highwater:decreasesOverBudget]"
+    "it allows 4 decreases at any time of a UTC day, then one an hour, reads and writes together; let windows end "
+    "together or merge them; capacity stays high until a decrease is allowed [highwater:decreasesOverBudget]"
 )
 
 FINDINGS = [
@@ -143,25 +143,26 @@ FINDINGS = [
         with_windows(window(write_min="20")), f"window 'load' write_min: got '20', {WHOLE}", id="units as text"
     ),
     pytest.param(
-        plan(write=Capacity.autoscaled(min=2, max=9, target_utilization_percent=None)),  # type: ignore[arg-type]
+        plan(write=Capacity.autoscaled(min_capacity=2, max_capacity=9, target_utilization_percent=None)),  # type: ignore[arg-type]
         f"table write target_utilization_percent: got None, {TARGET}",
         id="no target",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=2, max=9, target_utilization_percent=DEPLOY_TIME)),  # type: ignore[arg-type]
-        "table read target_utilization_percent: got a number known only at deploy time, allowed: a whole number known "
-        "at synth; write the number, or read it from context instead [highwater:deployTimeUnits]",
+        plan(read=Capacity.autoscaled(min_capacity=2, max_capacity=9, target_utilization_percent=DEPLOY_TIME)),  # type: ignore[arg-type]
+        "table read target_utilization_percent: the number is known only at deploy time, and synth has to know "
+        "it; write the number, or read it from context instead [highwater:deployTimeUnits]",
         id="target known only at deploy time",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=2, max=9, scale_in_cooldown=timedelta(seconds=-5))),
+        plan(read=Capacity.autoscaled(min_capacity=2, max_capacity=9, scale_in_cooldown=timedelta(seconds=-5))),
         "table read scale_in_cooldown: got -1 day, 23:59:55, allowed: whole seconds, 0 or more; give a timedelta, "
         "e.g. timedelta(seconds=60) [highwater:cooldownOutOfRange]",
         id="cooldown before it starts",
     ),
     pytest.param(
         plan(read=None),
-        "table read: got None, allowed: a Capacity; give Capacity.autoscaled(min=, max=) or Capacity.fixed(units=) "
+        "table read: got None, allowed: a Capacity; give Capacity.autoscaled(min_capacity=, max_capacity=) or "
+        "Capacity.fixed(units=) "
         "[highwater:capacityMissing]",
         id="no capacity",
     ),
@@ -169,7 +170,7 @@ FINDINGS = [
         plan(table_quota_units=float("nan")), f"table_quota_units: got nan, {WHOLE}", id="quota that is no number"
     ),
     pytest.param(
-        plan(indexes=(IndexPlan(name=""),)),
+        plan(indexes=(IndexCapacity(index_name=""),)),
         f"index name: got '', {NAME}",
         id="index without a name",
     ),
@@ -179,13 +180,17 @@ FINDINGS = [
         id="window named by a list",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=12, max=11)),
-        "table read max: got 11, allowed: 12 (min) or more; raise max or lower min [highwater:maxBelowMin]",
+        plan(read=Capacity.autoscaled(min_capacity=12, max_capacity=11)),
+        "table read max_capacity: got 11, allowed: 12 (min_capacity) or more; raise max_capacity or lower "
+        "min_capacity [highwater:maxBelowMin]",
         id="max of the table below its min",
     ),
     pytest.param(
-        plan(indexes=(IndexPlan(name="by_day", write=Capacity.autoscaled(min=34, max=31)),)),
-        "index 'by_day' write max: got 31, allowed: 34 (min) or more; raise max or lower min [highwater:maxBelowMin]",
+        plan(
+            indexes=(IndexCapacity(index_name="by_day", write=Capacity.autoscaled(min_capacity=34, max_capacity=31)),)
+        ),
+        "index 'by_day' write max_capacity: got 31, allowed: 34 (min_capacity) or more; raise max_capacity or "
+        "lower min_capacity [highwater:maxBelowMin]",
         id="max of an index below its min",
     ),
     pytest.param(
@@ -195,23 +200,29 @@ FINDINGS = [
         id="max of a window below its min",
     ),
     pytest.param(
-        plan(write=Capacity.autoscaled(min=22, max=220, target_utilization_percent=19)),
+        plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, target_utilization_percent=19)),
         f"table write target_utilization_percent: got 19, {TARGET}",
         id="target below 20",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=11, max=110, target_utilization_percent=91)),
+        plan(read=Capacity.autoscaled(min_capacity=11, max_capacity=110, target_utilization_percent=91)),
         f"table read target_utilization_percent: got 91, {TARGET}",
         id="target above 90",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=11, max=110, target_utilization_percent=0.7)),  # type: ignore[arg-type]
+        plan(read=Capacity.autoscaled(min_capacity=11, max_capacity=110, target_utilization_percent=0.7)),  # type: ignore[arg-type]
         f"table read target_utilization_percent: got 0.7, {TARGET}",
         id="target as a fraction",
     ),
-    pytest.param(plan(read=Capacity.autoscaled(min=0, max=9)), f"table read min: got 0, {UNITS}", id="min of nothing"),
     pytest.param(
-        plan(write=Capacity.autoscaled(min=2, max=9.5)), f"table write max: got 9.5, {WHOLE}", id="max not whole"
+        plan(read=Capacity.autoscaled(min_capacity=0, max_capacity=9)),
+        f"table read min_capacity: got 0, {UNITS}",
+        id="min of nothing",
+    ),
+    pytest.param(
+        plan(write=Capacity.autoscaled(min_capacity=2, max_capacity=9.5)),
+        f"table write max_capacity: got 9.5, {WHOLE}",
+        id="max not whole",
     ),
     pytest.param(plan(write=Capacity.fixed(-3)), f"table write units: got -3, {UNITS}", id="fixed units negative"),
     pytest.param(
@@ -228,13 +239,15 @@ FINDINGS = [
     ),
     pytest.param(
         with_windows(window(write_min=221)),
-        "window 'load' write_min of table write: got 221, allowed: 1 to 220 (max); raise max, or give the window "
+        "window 'load' write_min of table write: got 221, allowed: 1 to 220 (max_capacity); raise max_capacity, "
+        "or give the window "
         "write_max=221 or more [highwater:windowAboveCeiling]",
         id="window above the ceiling",
     ),
     pytest.param(
-        plan(indexes=(IndexPlan(name="by_day", windows=(window(write_min=None, read_min=111),)),)),
-        "window 'load' read_min of index 'by_day' read: got 111, allowed: 1 to 110 (max); raise max, or give the "
+        plan(indexes=(IndexCapacity(index_name="by_day", windows=(window(write_min=None, read_min=111),)),)),
+        "window 'load' read_min of index 'by_day' read: got 111, allowed: 1 to 110 (max_capacity); raise "
+        "max_capacity, or give the "
         "window read_max=111 or more [highwater:windowAboveCeiling]",
         id="window of an index above its ceiling",
     ),
@@ -294,37 +307,35 @@ FINDINGS = [
     ),
     pytest.param(
         with_windows(window(write_min=None)),
-        "window 'load': got no floor and no ceiling, allowed: at least one of read_min, write_min, read_max, "
-        "write_max; say what the window raises [highwater:windowWithoutUnits]",
+        "window 'load': the window raises no floor and no ceiling; give at least one of read_min, write_min, "
+        "read_max and write_max [highwater:windowWithoutUnits]",
         id="window without units",
     ),
     pytest.param(
         with_windows(window(), window(days="TUE")),
-        "window 'load': got a second window of that name, allowed: one window per name; rename one of them, or merge "
-        "the two [highwater:duplicateWindow]",
+        "window 'load': two windows have this name; rename one of them, or merge the two [highwater:duplicateWindow]",
         id="two windows of a name",
     ),
     pytest.param(
-        plan(indexes=(IndexPlan(name="by_day"), IndexPlan(name="by_day", read=READ))),
-        "index 'by_day': got a second index of that name, allowed: one entry per index; merge the two entries "
-        "[highwater:duplicateIndex]",
+        plan(indexes=(IndexCapacity(index_name="by_day"), IndexCapacity(index_name="by_day", read=READ))),
+        "index 'by_day': the index is listed twice; merge the two entries [highwater:duplicateIndex]",
         id="two indexes of a name",
     ),
     pytest.param(
-        with_windows(window(), write=Capacity.autoscaled(min=DEPLOY_TIME, max=220)),
-        "table write min and max: got a number known only at deploy time, allowed: a whole number known at synth; "
-        "write the numbers, or leave this dimension without windows [highwater:deployTimeUnits]",
+        with_windows(window(), write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=220)),
+        "table write min_capacity and max_capacity: the number is known only at deploy time, and synth has to "
+        "know it; write the numbers, or leave this dimension without windows [highwater:deployTimeUnits]",
         id="window beside a floor known only at deploy time",
     ),
     pytest.param(
         with_windows(window(write_min=DEPLOY_TIME)),
-        "window 'load' write_min: got a number known only at deploy time, allowed: a whole number known at synth; "
+        "window 'load' write_min: the number is known only at deploy time, and synth has to know it; "
         "write the number, or read it from context instead [highwater:deployTimeUnits]",
         id="window with units known only at deploy time",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=11, max=40_001)),
-        f"table read max: got 40001, allowed: up to 40000, {QUOTA}",
+        plan(read=Capacity.autoscaled(min_capacity=11, max_capacity=40_001)),
+        f"table read max_capacity: got 40001, allowed: up to 40000, {QUOTA}",
         id="max above the quota",
     ),
     pytest.param(
@@ -345,7 +356,7 @@ FINDINGS = [
     pytest.param(
         plan(
             mark=HighWaterMark.units(read=15),
-            indexes=(IndexPlan(name="by_day", read=Capacity.autoscaled(min=16, max=110)),),
+            indexes=(IndexCapacity(index_name="by_day", read=Capacity.autoscaled(min_capacity=16, max_capacity=110)),),
         ),
         f"high-water mark read of index 'by_day': got 15, allowed: 16 {MARK}",
         id="mark below the base floor of an index",
@@ -355,18 +366,16 @@ FINDINGS = [
             window("office", days="MON-FRI", start="09:00", end="17:00", timezone="America/New_York"),
             window("evening", days="MON-FRI", start="18:00", end="23:00", write_min=44),
         ),
-        "windows 'office' and 'evening' of table write: got windows that overlap or touch, in America/New_York "
-        "and Europe/Berlin, allowed: recurring windows that overlap or touch only within zones whose clocks change "
-        "alike, as scheduled actions know one clock each; give both the same timezone, or keep them apart; with "
-        "scaler_holds_windows=True a ThrottleAwareScaler holds any mix [highwater:windowsAcrossZones]",
+        "windows 'office' and 'evening' of table write: they overlap or touch, but the clocks of America/New_York "
+        "and Europe/Berlin do not change alike, and a scheduled action knows one clock; give both the same timezone, "
+        "or keep them apart; with windows_held_by= a ThrottleAwareScaler holds any mix [highwater:windowsAcrossZones]",
         id="windows of different zones that meet",
     ),
     pytest.param(
         with_windows(*one_off_days(101)),
         "windows of table write: got 202 scheduled actions, allowed: at most 200 on a scalable target, a fixed quota; "
         "merge windows, let them start and end at the same times, or take out one-off windows that are over; "
-        "with scaler_holds_windows=True a ThrottleAwareScaler holds any number "
-        "[highwater:tooManyActions]",
+        "with windows_held_by= a ThrottleAwareScaler holds more [highwater:tooManyActions]",
         id="more than 200 actions",
     ),
 ]
@@ -379,25 +388,27 @@ WARNINGS = [
         id="window that is over",
     ),
     pytest.param(
-        plan(indexes=(IndexPlan(name="by_day", write=Capacity.autoscaled(min=8, max=220)),)),
+        plan(
+            indexes=(IndexCapacity(index_name="by_day", write=Capacity.autoscaled(min_capacity=8, max_capacity=220)),)
+        ),
         f"index 'by_day' write floor: got 8, allowed: 22 {FOLLOW}",
         id="index below the table's base floor",
     ),
     pytest.param(
-        with_windows(window(write_min=77), indexes=(IndexPlan(name="by_day", windows=()),)),
+        with_windows(window(write_min=77), indexes=(IndexCapacity(index_name="by_day", windows=()),)),
         f"index 'by_day' write floor: got 22, allowed: 77 {FOLLOW}",
         id="index without the table's windows",
     ),
     pytest.param(
         with_windows(*drops_a_day(6)),
-        "windows of the table: got 6 planned decreases on Monday 2027-01-11 (UTC), 2 of which DynamoDB refuses at "
-        f"first, {DECREASES}",
+        "windows of the table: they lower capacity 6 times on Monday 2027-01-11 (UTC), 2 of which DynamoDB refuses "
+        f"at first: {DECREASES}",
         id="six decreases in an hour",
     ),
     pytest.param(
-        plan(indexes=(IndexPlan(name="by_day", windows=drops_a_day(5)),)),
-        "windows of index 'by_day': got 5 planned decreases on Monday 2027-01-11 (UTC), 1 of which DynamoDB refuses at "
-        f"first, {DECREASES}",
+        plan(indexes=(IndexCapacity(index_name="by_day", windows=drops_a_day(5)),)),
+        "windows of index 'by_day': they lower capacity 5 times on Monday 2027-01-11 (UTC), 1 of which DynamoDB "
+        f"refuses at first: {DECREASES}",
         id="five decreases of an index in an hour",
     ),
 ]
@@ -420,17 +431,29 @@ def test_check_of_what_will_hurt_tells_the_warning(declared: Plan, expected: str
 @pytest.mark.parametrize(
     "declared",
     [
-        pytest.param(plan(read=Capacity.autoscaled(min=13, max=13)), id="min equal to max"),
-        pytest.param(plan(read=Capacity.autoscaled(min=1, max=1), write=Capacity.fixed(1)), id="one unit"),
-        pytest.param(plan(read=Capacity.autoscaled(min=1, max=2, target_utilization_percent=20)), id="target of 20"),
-        pytest.param(plan(read=Capacity.autoscaled(min=1, max=2, target_utilization_percent=90)), id="target of 90"),
-        pytest.param(plan(read=Capacity.autoscaled(min=1, max=40_000)), id="max equal to the quota"),
+        pytest.param(plan(read=Capacity.autoscaled(min_capacity=13, max_capacity=13)), id="min equal to max"),
+        pytest.param(
+            plan(read=Capacity.autoscaled(min_capacity=1, max_capacity=1), write=Capacity.fixed(1)), id="one unit"
+        ),
+        pytest.param(
+            plan(read=Capacity.autoscaled(min_capacity=1, max_capacity=2, target_utilization_percent=20)),
+            id="target of 20",
+        ),
+        pytest.param(
+            plan(read=Capacity.autoscaled(min_capacity=1, max_capacity=2, target_utilization_percent=90)),
+            id="target of 90",
+        ),
+        pytest.param(plan(read=Capacity.autoscaled(min_capacity=1, max_capacity=40_000)), id="max equal to the quota"),
         pytest.param(plan(mark=HighWaterMark.units(read=11, write=22)), id="mark equal to the base floors"),
         pytest.param(plan(mark=HighWaterMark.units(write=40_000)), id="mark equal to the quota"),
         pytest.param(plan(mark=HighWaterMark.none()), id="no mark"),
-        pytest.param(plan(write=Capacity.autoscaled(min=DEPLOY_TIME, max=DEPLOY_TIME)), id="deploy time, no windows"),
         pytest.param(
-            with_windows(window(), read=Capacity.autoscaled(min=DEPLOY_TIME, max=9)), id="deploy time, other dimension"
+            plan(write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=DEPLOY_TIME)),
+            id="deploy time, no windows",
+        ),
+        pytest.param(
+            with_windows(window(), read=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=9)),
+            id="deploy time, other dimension",
         ),
         pytest.param(with_windows(window(write_min=220)), id="window equal to the ceiling"),
         pytest.param(with_windows(window(write_min=221, write_max=221)), id="window that brings its ceiling"),
@@ -442,13 +465,20 @@ def test_check_of_what_will_hurt_tells_the_warning(declared: Plan, expected: str
         pytest.param(with_windows(window(days="sat-sun")), id="days in small letters"),
         pytest.param(with_windows(once(end="2027-11-26T00:01")), id="one-off window of a minute"),
         pytest.param(
-            plan(indexes=(IndexPlan(name="a", windows=(window(),)), IndexPlan(name="b", windows=(window(),)))),
+            plan(
+                indexes=(
+                    IndexCapacity(index_name="a", windows=(window(),)),
+                    IndexCapacity(index_name="b", windows=(window(),)),
+                )
+            ),
             id="one window name in two indexes",
         ),
         pytest.param(
-            plan(indexes=(IndexPlan(name="by_day", write=Capacity.fixed(22)),)), id="index equal to the table"
+            plan(indexes=(IndexCapacity(index_name="by_day", write=Capacity.fixed(22)),)), id="index equal to the table"
         ),
-        pytest.param(plan(indexes=(IndexPlan(name="by_day", read=Capacity.fixed(1)),)), id="index with fewer reads"),
+        pytest.param(
+            plan(indexes=(IndexCapacity(index_name="by_day", read=Capacity.fixed(1)),)), id="index with fewer reads"
+        ),
         pytest.param(with_windows(*drops_a_day(4)), id="four decreases in an hour"),
         pytest.param(
             with_windows(
@@ -477,18 +507,18 @@ def test_check_of_what_works_finds_nothing(declared: Plan) -> None:
 def test_mark_known_only_at_deploy_time_is_refused() -> None:
     findings = check(plan(mark=HighWaterMark.units(write=DEPLOY_TIME)))  # type: ignore[arg-type]
     assert texts(findings) == [
-        "Shop/Orders: high-water mark write: got a number known only at deploy time, allowed: a whole number known at "
-        "synth; write the number, or read it from context instead [highwater:deployTimeUnits]"
+        "Shop/Orders: high-water mark write: the number is known only at deploy time, and synth has to know it; "
+        "write the number, or read it from context instead [highwater:deployTimeUnits]"
     ]
 
 
 def test_index_is_not_compared_with_a_floor_known_only_at_deploy_time() -> None:
-    unknown = Capacity.autoscaled(min=DEPLOY_TIME, max=220)
-    assert check(plan(write=unknown, indexes=(IndexPlan(name="by_day", write=WRITE),))) == ()
+    unknown = Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=220)
+    assert check(plan(write=unknown, indexes=(IndexCapacity(index_name="by_day", write=WRITE),))) == ()
 
 
 def test_bounds_known_only_at_deploy_time_are_not_made_up() -> None:
-    target = plan(write=Capacity.autoscaled(min=DEPLOY_TIME, max=220)).targets()[1]
+    target = plan(write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=220)).targets()[1]
     message = "table write has bounds known only at deploy time; read the plan from a deployed stack"
     with pytest.raises(ValueError, match=f"^{message}$"):
         baseline(target, NOW)
@@ -497,9 +527,8 @@ def test_bounds_known_only_at_deploy_time_are_not_made_up() -> None:
 def test_window_that_lifts_nothing_is_warned_of() -> None:
     findings = check(with_windows(window(write_min=21), window("rush", write_min=55)))
     assert texts(findings) == [
-        "Shop/Orders: window 'load': got no floor and no ceiling above the base and the other windows, allowed: at "
-        "least one that is higher at some time; raise what the window asks for, or take it out "
-        "[highwater:windowWithoutEffect]"
+        "Shop/Orders: window 'load': it raises no floor and no ceiling above the base and the other windows at "
+        "any time; raise what the window asks for, or take it out [highwater:windowWithoutEffect]"
     ]
 
 
@@ -512,13 +541,13 @@ def test_window_under_another_is_warned_of() -> None:
 def test_one_off_window_that_the_clocks_skip_whole_is_refused() -> None:
     sale = once(start="2027-03-28T02:10", end="2027-03-28T02:50", lead=timedelta(0))
     assert texts(check(with_windows(sale))) == [
-        "Shop/Orders: window 'sale' end: got '2027-03-28T02:50', while the clocks of Europe/Berlin skip all of the "
-        "window, allowed: an end after the clock change; move the end, or the whole window [highwater:emptyWindow]"
+        "Shop/Orders: window 'sale' end: the clocks of Europe/Berlin skip the whole window, up to its end "
+        "'2027-03-28T02:50'; move the end to after the clock change, or move the window [highwater:emptyWindow]"
     ]
 
 
 def test_what_indexes_share_with_their_table_is_told_once() -> None:
-    indexes = tuple(IndexPlan(name=f"by_{number}") for number in range(3))
+    indexes = tuple(IndexCapacity(index_name=f"by_{number}") for number in range(3))
     ids = [finding.id for finding in check(with_windows(*one_off_days(101), indexes=indexes))]
     assert ids.count("highwater:tooManyActions") == 1
 
@@ -552,10 +581,10 @@ def test_past_window_is_one_whose_end_has_come(end: str, ids: list[str]) -> None
 
 def test_check_tells_all_conflicts_of_a_plan_together() -> None:
     broken = plan(
-        read=Capacity.autoscaled(min=12, max=11, target_utilization_percent=5),
+        read=Capacity.autoscaled(min_capacity=12, max_capacity=11, target_utilization_percent=5),
         write=Capacity.fixed(0),
         windows=(window(timezone="Mars/Base", days="XXX", start="x"), window(write_min=None)),
-        indexes=(IndexPlan(name="by_day"), IndexPlan(name="by_day")),
+        indexes=(IndexCapacity(index_name="by_day"), IndexCapacity(index_name="by_day")),
         mark=HighWaterMark.units(write=-4),
     )
     assert [finding.id.removeprefix("highwater:") for finding in check(broken)] == [
@@ -582,9 +611,10 @@ def test_check_tells_errors_before_warnings() -> None:
 
 def test_check_tells_what_several_indexes_share_once() -> None:
     shared = plan(
-        read=Capacity.autoscaled(min=12, max=11), indexes=(IndexPlan(name="by_day"), IndexPlan(name="by_hour"))
+        read=Capacity.autoscaled(min_capacity=12, max_capacity=11),
+        indexes=(IndexCapacity(index_name="by_day"), IndexCapacity(index_name="by_hour")),
     )
-    assert [finding.subject for finding in check(shared)] == ["table read max"]
+    assert [finding.subject for finding in check(shared)] == ["table read max_capacity"]
 
 
 def test_checked_of_a_sound_plan_is_the_plan_itself() -> None:
@@ -593,9 +623,10 @@ def test_checked_of_a_sound_plan_is_the_plan_itself() -> None:
 
 
 def test_checked_of_a_broken_plan_raises_with_every_error_on_a_line() -> None:
-    broken = plan(read=Capacity.autoscaled(min=12, max=11), write=Capacity.fixed(0))
+    broken = plan(read=Capacity.autoscaled(min_capacity=12, max_capacity=11), write=Capacity.fixed(0))
     message = (
-        "Shop/Orders: table read max: got 11, allowed: 12 (min) or more; raise max or lower min "
+        "Shop/Orders: table read max_capacity: got 11, allowed: 12 (min_capacity) or more; raise max_capacity or "
+        "lower min_capacity "
         f"[highwater:maxBelowMin]\nShop/Orders: table write units: got 0, {UNITS}"
     )
     with pytest.raises(PlanError, match=f"^{re.escape(message)}$") as refused:

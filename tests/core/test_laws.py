@@ -67,7 +67,7 @@ UNLIKE = (
     ("America/Havana", "America/New_York"),
 )
 ZERO = timedelta(0)
-READ, WRITE = Capacity.fixed(7), Capacity.autoscaled(min=5, max=60)
+READ, WRITE = Capacity.fixed(7), Capacity.autoscaled(min_capacity=5, max_capacity=60)
 
 
 def law(examples: int) -> settings:
@@ -118,8 +118,8 @@ def reading(target: Target, start: int, end: int) -> tuple[Change, ...]:
     steps = []
     for at in sorted(edges):
         opened = [span for span in spans if span[0] <= at < span[1]]
-        floor = max([int(target.capacity.min), *(span[2] for span in opened if span[2] is not None)])
-        ceiling = max([int(target.capacity.max), *(span[3] for span in opened if span[3] is not None)])
+        floor = max([int(target.capacity.min_capacity), *(span[2] for span in opened if span[2] is not None)])
+        ceiling = max([int(target.capacity.max_capacity), *(span[3] for span in opened if span[3] is not None)])
         steps.append((at, Bounds(floor, ceiling if target.capacity.is_autoscaled else floor)))
     return changes_only(steps)
 
@@ -561,7 +561,7 @@ def test_window_that_lifts_nothing_changes_no_action() -> None:
         Window.daily(f"idle {zone}", start="05:30", end="07:00", timezone=zone, write_min=3)
         for zone in ("Africa/Ceuta", "America/New_York")
     ]
-    capacity = Capacity.autoscaled(min=5, max=50)
+    capacity = Capacity.autoscaled(min_capacity=5, max_capacity=50)
     alone = Plan(read=capacity, write=capacity, windows=(load,)).targets()[1]
     beside = Plan(read=capacity, write=capacity, windows=(*idle, load)).targets()[1]
     assert compile_actions(beside) == compile_actions(alone)
@@ -583,7 +583,7 @@ def test_window_that_lifts_nothing_changes_no_action() -> None:
 def test_actions_that_stand_in_for_skipped_ones_never_meet_a_window_of_another_zone(
     windows: tuple[tuple[str, str, str, str, int], ...],
 ) -> None:
-    capacity = Capacity.autoscaled(min=100, max=20_000)
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=20_000)
     declared = tuple(
         Window.weekly(name, days="SUN", start=start, end=end, timezone=zone, write_min=units, lead=ZERO)
         for name, start, end, zone, units in windows
@@ -594,7 +594,7 @@ def test_actions_that_stand_in_for_skipped_ones_never_meet_a_window_of_another_z
 
 def test_windows_that_meet_are_named_whatever_their_order() -> None:
     """Not 'lunch', which never meets the window of UTC."""
-    capacity = Capacity.autoscaled(min=100, max=20_000)
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=20_000)
     berlin: dict[str, Any] = {"timezone": "Europe/Berlin", "write_min": 500, "lead": ZERO}
     windows = (
         Window.daily("lunch", start="12:00", end="13:00", **berlin),
@@ -607,7 +607,7 @@ def test_windows_that_meet_are_named_whatever_their_order() -> None:
 
 
 def test_window_under_another_changes_no_action() -> None:
-    capacity = Capacity.autoscaled(min=100, max=20_000)
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=20_000)
     over = Window.weekly("over", days="MON-FRI", start="08:00", end="12:00", timezone="Europe/Berlin", write_min=500)
     hidden = (
         Window.weekly("a", days="MON-FRI", start="09:00", end="10:00", timezone="Europe/Amsterdam", write_min=300),
@@ -620,7 +620,7 @@ def test_window_under_another_changes_no_action() -> None:
 
 def test_section_without_a_further_run_is_not_taken_for_a_steady_one() -> None:
     """Compiled inside the one-off window, after the daily one's last edge in it."""
-    capacity = Capacity.autoscaled(min=100, max=1_000)
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=1_000)
     windows = (
         Window.once(
             "once", start="2027-09-25T02:30", end="2027-09-26T02:30", timezone="UTC", write_min=500, write_max=500

@@ -10,7 +10,7 @@ import pytest
 from highwater.core import (
     Capacity,
     HighWaterMark,
-    IndexPlan,
+    IndexCapacity,
     Mark,
     Plan,
     WarmUpCharge,
@@ -20,10 +20,13 @@ from highwater.core import (
 )
 
 DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
-READ, WRITE = Capacity.autoscaled(min=11, max=110), Capacity.autoscaled(min=22, max=220)
+READ, WRITE = (
+    Capacity.autoscaled(min_capacity=11, max_capacity=110),
+    Capacity.autoscaled(min_capacity=22, max_capacity=220),
+)
 LOAD = Window.daily("load", start="05:00", end="06:00", timezone="UTC", read_min=33, write_min=44, write_max=440)
 SALE = Window.once("sale", start="2027-11-26T00:00", end="2027-11-27T00:00", timezone="UTC", write_min=55, read_max=130)
-BY_DAY = IndexPlan(name="by_day", read=Capacity.fixed(7), windows=(LOAD,))
+BY_DAY = IndexCapacity(index_name="by_day", read=Capacity.fixed(7), windows=(LOAD,))
 
 
 def marks(mark: HighWaterMark) -> tuple[Mark, ...]:
@@ -63,7 +66,9 @@ def test_mark_by_default_is_the_highest_floor() -> None:
 
 
 def test_marks_ask_nothing_of_a_dimension_whose_numbers_are_known_only_at_deploy_time() -> None:
-    plan = Plan(read=READ, write=Capacity.fixed(DEPLOY_TIME), indexes=(IndexPlan(name="by_day", write=WRITE),))
+    plan = Plan(
+        read=READ, write=Capacity.fixed(DEPLOY_TIME), indexes=(IndexCapacity(index_name="by_day", write=WRITE),)
+    )
     assert marks_of(plan) == (Mark(None, 11, 1, 11, 1), Mark("by_day", 11, 22, 11, 22))
 
 

@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from highwater.core import Capacity, HighWaterMark, IndexPlan, Plan, Window
+from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 
-READ, WRITE = Capacity.autoscaled(min=11, max=110), Capacity.autoscaled(min=22, max=220)
+READ, WRITE = (
+    Capacity.autoscaled(min_capacity=11, max_capacity=110),
+    Capacity.autoscaled(min_capacity=22, max_capacity=220),
+)
 LOAD = Window.weekly("load", days="MON-FRI", start="05:00", end="06:00", timezone="Europe/Berlin", write_min=44)
 SALE = Window.once("sale", start="2027-11-26T00:00", end="2027-11-27T00:00", timezone="UTC", read_min=55, read_max=130)
 
@@ -24,8 +27,8 @@ names = st.text(min_size=1, max_size=8)
 cooldowns = st.integers(0, 3_600).map(lambda seconds: timedelta(seconds=seconds))
 capacities: SearchStrategy[Capacity] = st.builds(Capacity.fixed, st.integers(1, 40_000)) | st.builds(
     Capacity.autoscaled,
-    min=st.integers(1, 40_000),
-    max=st.integers(1, 40_000),
+    min_capacity=st.integers(1, 40_000),
+    max_capacity=st.integers(1, 40_000),
     target_utilization_percent=st.integers(20, 90),
     scale_in_cooldown=cooldowns,
     scale_out_cooldown=cooldowns,
@@ -55,8 +58,8 @@ plans: SearchStrategy[Plan] = st.builds(
     windows=window_lists,
     indexes=st.lists(
         st.builds(
-            IndexPlan,
-            name=names,
+            IndexCapacity,
+            index_name=names,
             read=st.none() | capacities,
             write=st.none() | capacities,
             windows=st.none() | window_lists,
@@ -87,15 +90,18 @@ def test_document_of_a_plan_holds_what_was_declared_and_no_more() -> None:
     plan = Plan(
         read=Capacity.fixed(7),
         write=Capacity.autoscaled(
-            min=22,
-            max=220,
+            min_capacity=22,
+            max_capacity=220,
             target_utilization_percent=55,
             scale_in_cooldown=timedelta(seconds=61),
             scale_out_cooldown=timedelta(seconds=32),
             disable_scale_in=True,
         ),
         windows=(replace(LOAD, lead=timedelta(minutes=8)),),
-        indexes=(IndexPlan(name="by_day", windows=()), IndexPlan(name="by_hour", write=Capacity.fixed(9))),
+        indexes=(
+            IndexCapacity(index_name="by_day", windows=()),
+            IndexCapacity(index_name="by_hour", write=Capacity.fixed(9)),
+        ),
         mark=HighWaterMark.units(write=600),
         table_quota_units=80_000,
     )
@@ -130,7 +136,7 @@ def test_document_of_a_plan_holds_what_was_declared_and_no_more() -> None:
 def test_document_with_units_as_text_is_read_as_numbers() -> None:
     """CloudFormation writes numbers that it learns at deploy time as texts."""
     document = Plan(read=READ, write=WRITE).to_document() | {"read": {"min": "5", "max": "6"}}
-    assert Plan.from_document(document).read == Capacity(min=5, max=6, is_autoscaled=False)
+    assert Plan.from_document(document).read == Capacity(min_capacity=5, max_capacity=6, is_autoscaled=False)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_document_of_another_version_is_refused(document: dict[str, Any], messag
 
 
 def test_targets_are_reads_and_writes_of_the_table_then_of_each_index() -> None:
-    plan = Plan(read=READ, write=WRITE, indexes=(IndexPlan(name="by_day"), IndexPlan(name="a")))
+    plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="by_day"), IndexCapacity(index_name="a")))
     assert [target.label for target in plan.targets()] == [
         "table read",
         "table write",
@@ -165,9 +171,9 @@ def test_index_follows_the_table_but_for_what_it_states() -> None:
         write=WRITE,
         windows=(LOAD, SALE),
         indexes=(
-            IndexPlan(name="follows"),
-            IndexPlan(name="own", read=own, windows=(SALE,)),
-            IndexPlan(name="no", windows=()),
+            IndexCapacity(index_name="follows"),
+            IndexCapacity(index_name="own", read=own, windows=(SALE,)),
+            IndexCapacity(index_name="no", windows=()),
         ),
     )
     declared = [(t.capacity, [w.window.name for w in t.windows]) for t in plan.targets()]
@@ -187,20 +193,26 @@ def test_target_takes_floor_and_ceiling_of_its_own_dimension() -> None:
 
 def test_target_is_managed_when_a_policy_or_a_window_moves_it() -> None:
     plan = Plan(
-        read=Capacity.fixed(7), write=Capacity.fixed(8), windows=(LOAD,), indexes=(IndexPlan(name="i", read=READ),)
+        read=Capacity.fixed(7),
+        write=Capacity.fixed(8),
+        windows=(LOAD,),
+        indexes=(IndexCapacity(index_name="i", read=READ),),
     )
     assert [target.is_managed for target in plan.targets()] == [False, True, True, True]
 
 
 def test_with_index_adds_one_and_leaves_the_plan_alone() -> None:
-    plan = Plan(read=READ, write=WRITE, indexes=(IndexPlan(name="a"),))
-    assert [index.name for index in plan.with_indexes(["b"]).indexes] == ["a", "b"]
-    assert plan.with_indexes(["b", "a"]).indexes == (*plan.indexes, IndexPlan(name="b"))
-    assert [index.name for index in plan.indexes] == ["a"]
+    plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="a"),))
+    assert [index.index_name for index in plan.with_indexes(["b"]).indexes] == ["a", "b"]
+    assert plan.with_indexes(["b", "a"]).indexes == (*plan.indexes, IndexCapacity(index_name="b"))
+    assert [index.index_name for index in plan.indexes] == ["a"]
 
 
 def test_all_windows_are_the_tables_and_then_those_of_the_indexes() -> None:
     plan = Plan(
-        read=READ, write=WRITE, windows=(LOAD,), indexes=(IndexPlan(name="a"), IndexPlan(name="b", windows=(SALE,)))
+        read=READ,
+        write=WRITE,
+        windows=(LOAD,),
+        indexes=(IndexCapacity(index_name="a"), IndexCapacity(index_name="b", windows=(SALE,))),
     )
     assert plan.all_windows() == (LOAD, SALE)

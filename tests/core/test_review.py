@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexPlan, Plan, Units, Window
+from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexCapacity, Plan, Units, Window
 from highwater.core.scaler import (
     Clock,
     LimitCode,
@@ -27,7 +27,10 @@ MINUTE = timedelta(minutes=1)
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
 LATE = NOW.replace(minute=52)
 READ, WRITE = (None, Dimension.READ), (None, Dimension.WRITE)
-PLAN = Plan(read=Capacity.autoscaled(min=7, max=900), write=Capacity.autoscaled(min=12, max=400))
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+)
 
 
 def observed(units: int, at: datetime = NOW, minutes: int = 500) -> Observation:
@@ -90,9 +93,13 @@ def test_only_targets_that_are_looked_at_are_decided_for_in_the_order_of_the_pla
 
 
 def test_floor_is_never_above_the_quota_of_the_plan() -> None:
-    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min=50_000, max=85_000), table_quota_units=90_000)
+    plan = Plan(
+        read=PLAN.read, write=Capacity.autoscaled(min_capacity=50_000, max_capacity=85_000), table_quota_units=90_000
+    )
     assert reviewed({WRITE: looked(registered=(1, 85_000))}, plan).targets[0].bounds == Bounds(50_000, 85_000)
-    limited = Plan(read=PLAN.read, write=Capacity.autoscaled(min=12, max=85_000), table_quota_units=61_000)
+    limited = Plan(
+        read=PLAN.read, write=Capacity.autoscaled(min_capacity=12, max_capacity=85_000), table_quota_units=61_000
+    )
     (write,) = reviewed({WRITE: looked(70_000, (12, 85_000))}, limited).targets
     assert write.decision.granted == 61_000
     assert write.decision.limited_by(LimitCode.QUOTA)
@@ -122,14 +129,14 @@ def test_floor_is_set_while_the_table_is_being_changed() -> None:
 
 
 def test_index_that_the_table_has_no_more_is_skipped_and_the_table_is_not() -> None:
-    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexPlan(name="by-day"),))
+    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by-day"),))
     found = reviewed({WRITE: looked(), ("by-day", Dimension.WRITE): looked()}, plan)
     assert [d.label for d in found.decisions] == ["table write"]
     assert [(skip.target.label, skip.reason) for skip in found.skips] == [("index 'by-day' write", SkipReason.NO_INDEX)]
 
 
 def test_direct_mode_moves_capacity_of_table_and_index_each_in_one_call() -> None:
-    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexPlan(name="by-day"),))
+    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by-day"),))
     resources = {None: SeenResource(provisioned=Units(7, 12)), "by-day": SeenResource(provisioned=Units(9, 12))}
     targets = {
         (index, dimension): looked(units, registered=None)

@@ -20,7 +20,7 @@ TAGS = {
 def test_tags_are_a_plan() -> None:
     scaled = plan_of_tags("orders", TAGS, "eu-west-1")
     assert (scaled.label, scaled.mode, scaled.is_tagged) == ("eu-west-1/orders", Mode.DIRECT, True)
-    assert [(t.label, t.capacity.min, t.capacity.max) for t in scaled.plan.targets()] == [
+    assert [(t.label, t.capacity.min_capacity, t.capacity.max_capacity) for t in scaled.plan.targets()] == [
         ("table read", 7, 900),
         ("table write", 21, 500),
     ]
@@ -34,8 +34,8 @@ def test_tags_are_a_plan() -> None:
         ("read-max", None, "tag highwater:read-max must be units per second such as 40, got None"),
         ("write-min", "12.5", "tag highwater:write-min must be units per second such as 40, got '12.5'"),
         ("write-min", "-3", "tag highwater:write-min must be units per second such as 40, got '-3'"),
-        ("write-max", "20", "table write max 20, allowed 21 (min) or more"),
-        ("read-min", "0", "table read min 0, allowed whole units per second, 1 or more"),
+        ("write-max", "20", "table write max_capacity: got 20, allowed: 21 (min_capacity) or more"),
+        ("read-min", "0", "table read min_capacity: got 0, allowed: whole units per second, 1 or more"),
     ],
 )
 def test_tags_that_are_none_are_refused(tag: str, value: str | None, message: str) -> None:

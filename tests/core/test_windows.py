@@ -58,7 +58,7 @@ def test_lead_by_default_is_five_minutes() -> None:
 def test_overlapping_windows_ask_for_the_highest_in_any_order() -> None:
     windows = (daily(write_min=33), daily(name="b", write_min=55), daily(name="c", write_min=44))
     for order in (windows, windows[::-1]):
-        plan = Plan(read=Capacity.fixed(1), write=Capacity.autoscaled(min=22, max=99), windows=order)
+        plan = Plan(read=Capacity.fixed(1), write=Capacity.autoscaled(min_capacity=22, max_capacity=99), windows=order)
         assert baseline(plan.targets()[1], at("2027-01-13T05:30")) == 55
         assert baseline(plan.targets()[1], at("2027-01-13T06:30")) == 22
 

@@ -25,8 +25,8 @@ HighWaterTable(
     "Jobs",
     table_name="windowed-jobs",
     partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-    read=Capacity.autoscaled(min=12, max=1_200),
-    write=Capacity.autoscaled(min=34, max=int(app.node.get_context("ceiling"))),
+    read=Capacity.autoscaled(min_capacity=12, max_capacity=1_200),
+    write=Capacity.autoscaled(min_capacity=34, max_capacity=int(app.node.get_context("ceiling"))),
     windows=[
         Window.daily(
             "import",
@@ -44,7 +44,7 @@ MARKED_APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import PreWarm, PreWarmStrategy, WarmUnits
+from cdk_highwater import PreWarm, PreWarmStrategy
 
 app = cdk.App()
 name, strategy, mark = (app.node.get_context(key) for key in ("name", "strategy", "mark"))
@@ -62,7 +62,7 @@ if mark != "gone":
         stack,
         "Warm",
         table=table,
-        units=WarmUnits(read=int(mark), write=int(mark) + 1),
+        warm_throughput=dynamodb.WarmThroughput(read_units_per_second=int(mark), write_units_per_second=int(mark) + 1),
         strategy=PreWarmStrategy(strategy),
     )
 if app.node.try_get_context("broken"):

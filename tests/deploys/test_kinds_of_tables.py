@@ -32,8 +32,8 @@ raw = dynamodb.CfnTable(
 )
 manage_capacity(
     raw,
-    read=Capacity.autoscaled(min=floor.value_as_number, max=210),
-    write=Capacity.autoscaled(min=22, max=220),
+    read=Capacity.autoscaled(min_capacity=floor.value_as_number, max_capacity=210),
+    write=Capacity.autoscaled(min_capacity=22, max_capacity=220),
     windows=[Window.daily("noon", start="11:00", end="11:30", timezone="UTC", write_min=200)],
 )
 
@@ -41,7 +41,8 @@ mixed = dynamodb.Table(stack, "Mixed", table_name="kinds-mixed", partition_key=k
 mixed.add_global_secondary_index(
     index_name="by-day", partition_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING)
 )
-mixed.with_(CapacityManaged(read=Capacity.fixed(units=31), write=Capacity.autoscaled(min=32, max=320)))
+write = Capacity.autoscaled(min_capacity=32, max_capacity=320)
+mixed.with_(CapacityManaged(read=Capacity.fixed(units=31), write=write))
 
 world = dynamodb.TableV2(
     stack,
@@ -54,8 +55,8 @@ world = dynamodb.TableV2(
 )
 manage_capacity(
     world,
-    read=Capacity.autoscaled(min=41, max=410),
-    write=Capacity.autoscaled(min=42, max=420, target_utilization_percent=57),
+    read=Capacity.autoscaled(min_capacity=41, max_capacity=410),
+    write=Capacity.autoscaled(min_capacity=42, max_capacity=420, target_utilization_percent=57),
     high_water_mark=HighWaterMark.units(read=400, write=401),
 )
 app.synth()

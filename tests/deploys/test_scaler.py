@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-scaled")]
 APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, Window
+from cdk_highwater import Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler, Window
 
 app = cdk.App()
 tables = cdk.Stack(app, "Tables")
@@ -36,12 +36,14 @@ orders = HighWaterTable(
     "Orders",
     table_name="scaled-orders",
     partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-    read=Capacity.autoscaled(min=5, max=50, target_utilization_percent=90),
-    write=Capacity.autoscaled(min=int(app.node.get_context("min")), max=300, target_utilization_percent=90),
+    read=Capacity.autoscaled(min_capacity=5, max_capacity=50, target_utilization_percent=90),
+    write=Capacity.autoscaled(
+        min_capacity=int(app.node.get_context("min")), max_capacity=300, target_utilization_percent=90
+    ),
     deletion_protection=False,
 )
 if app.node.get_context("scaled") == "yes":
-    ThrottleAwareScaler(tables, "Scaler").manage(orders)
+    ThrottleAwareScaler(tables, "Scaler").add_table(orders)
 app.synth()
 """
 MINUTE = timedelta(minutes=1)
@@ -140,7 +142,8 @@ def test_surge_moves_the_floor_a_hand_edit_and_a_deploy_are_healed_and_removal_l
 OTHERS = """
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import Capacity, HighWaterMark, HighWaterTable, ThrottleAwareScaler, Window, manage_capacity
+from cdk_highwater import Capacity, HighWaterMark, HighWaterTable, TaggedTables, ThrottleAwareScaler, Window
+from cdk_highwater import manage_capacity
 
 app = cdk.App()
 stack = cdk.Stack(app, "Others")
@@ -148,7 +151,7 @@ key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
 
 
 def units(low: int, high: int) -> Capacity:
-    return Capacity.autoscaled(min=low, max=high, target_utilization_percent=90)
+    return Capacity.autoscaled(min_capacity=low, max_capacity=high, target_utilization_percent=90)
 
 
 def table(name: str, write: Capacity) -> HighWaterTable:
@@ -168,7 +171,8 @@ world = dynamodb.TableV2(
         read_capacity=dynamodb.Capacity.fixed(5), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
     ),
 )
-capacity = manage_capacity(
+scaler = ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables())
+manage_capacity(
     world,
     read=units(7, 70),
     write=units(int(app.node.get_context("min")), 900),
@@ -182,11 +186,10 @@ capacity = manage_capacity(
         )
     ],
     high_water_mark=HighWaterMark.none(),
-    scaler_holds_windows=True,
+    windows_held_by=scaler,
 )
-scaler = ThrottleAwareScaler(stack, "Scaler", sees_tags=True)
-for each in (table("others-hot", units(1_500, 4_000)), table("others-paused", units(12, 300)), capacity):
-    scaler.manage(each)
+for each in (table("others-hot", units(1_500, 4_000)), table("others-paused", units(12, 300))):
+    scaler.add_table(each)
 app.synth()
 """
 

@@ -25,7 +25,10 @@ _numbers = itertools.count(1)
 MINUTE = timedelta(minutes=1)
 # 98 write units
 _ITEM = "x" * 99_900
-PLAN = Plan(read=Capacity.autoscaled(min=7, max=900), write=Capacity.autoscaled(min=12, max=400))
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+)
 
 
 @dataclass
@@ -67,7 +70,7 @@ class Stage:
         for target in plan.targets():
             target_name = TargetName(name, target.index, target.dimension)
             if mode == "floor":
-                self.register(target_name, int(target.capacity.min), int(target.capacity.max))
+                self.register(target_name, int(target.capacity.min_capacity), int(target.capacity.max_capacity))
             self.client("cloudwatch").put_metric_alarm(
                 AlarmName=target_name.alarm,
                 Namespace="AWS/DynamoDB",

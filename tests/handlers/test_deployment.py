@@ -22,8 +22,8 @@ from tests.handlers.serving import KilledError, marks_event
 
 TOO_LONG = 4096
 PLAN = Plan(
-    read=Capacity.autoscaled(min=5, max=500),
-    write=Capacity.autoscaled(min=7, max=700),
+    read=Capacity.autoscaled(min_capacity=5, max_capacity=500),
+    write=Capacity.autoscaled(min_capacity=7, max_capacity=700),
     windows=(Window.daily("night", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0)),),
 ).to_json()
 

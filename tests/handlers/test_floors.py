@@ -17,13 +17,13 @@ from botocore.exceptions import ClientError
 
 from highwater.aws import autoscaling
 from highwater.aws.tables import TableNotFoundError
-from highwater.core import Capacity, IndexPlan, Plan, Window
+from highwater.core import Capacity, IndexCapacity, Plan, Window
 from highwater.handlers import floors
 from highwater.handlers.patience import Patience
 from tests.handlers.bench import Bench, Call, Wire, answer, at, refusal, rewritten
 
-READ = Capacity.autoscaled(min=5, max=500)
-WRITE = Capacity.autoscaled(min=7, max=700)
+READ = Capacity.autoscaled(min_capacity=5, max_capacity=500)
+WRITE = Capacity.autoscaled(min_capacity=7, max_capacity=700)
 DIMENSIONS = ("Read", "Write")
 
 AssertFloors = Callable[..., str]
@@ -220,9 +220,9 @@ def test_assert_floors_when_an_index_has_own_windows_follows_those(
         write=WRITE,
         windows=(_window(now, -1, 2, write_min=140),),
         indexes=(
-            IndexPlan(name="by_status", windows=(_window(now, -2, 2, "own", read_min=60),)),
-            IndexPlan(name="by_day", windows=()),
-            IndexPlan(name="by_hour"),
+            IndexCapacity(index_name="by_status", windows=(_window(now, -2, 2, "own", read_min=60),)),
+            IndexCapacity(index_name="by_day", windows=()),
+            IndexCapacity(index_name="by_hour"),
         ),
     )
     sentence = assert_floors(table, plan.to_json())
@@ -364,7 +364,7 @@ def test_assert_floors_when_an_index_is_missing_names_it(
 ) -> None:
     table = bench.make_table()
     _register(bench, table, BASE)
-    plan = Plan(read=READ, write=WRITE, indexes=(IndexPlan(name="by_night"),))
+    plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="by_night"),))
     with pytest.raises(ClientError, match=re.escape(f"DynamoDB table does not exist: table/{table}/index/by_night")):
         assert_floors(table, plan.to_json())
 

@@ -23,8 +23,8 @@ def _allowed(strategy: PreWarmStrategy) -> frozenset[str]:
         stack,
         "Table",
         partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-        read=Capacity.autoscaled(min=5, max=500),
-        write=Capacity.autoscaled(min=7, max=700),
+        read=Capacity.autoscaled(min_capacity=5, max_capacity=500),
+        write=Capacity.autoscaled(min_capacity=7, max_capacity=700),
         windows=[Window.daily("night", start="02:00", end="04:00", timezone="UTC", read_min=400, write_min=90)],
         pre_warm_strategy=strategy,
     )

@@ -256,7 +256,7 @@ def test_bounds_that_somebody_turned_upside_down_are_put_right(stage: Stage) -> 
 
 
 def test_ceiling_below_what_demand_asks_is_kept(stage: Stage) -> None:
-    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min=12, max=31))
+    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min_capacity=12, max_capacity=31))
     table = stage.table(plan)
     stage.cloud.advance(40 * MINUTE)
     stage.write(table, 30)

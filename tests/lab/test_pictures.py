@@ -15,7 +15,7 @@ ZONE = ZoneInfo("America/New_York")
 MONDAY = datetime(2027, 2, 1, tzinfo=ZONE)
 PLAN = Plan(
     read=Capacity.fixed(units=7),
-    write=Capacity.autoscaled(min=100, max=20_000),
+    write=Capacity.autoscaled(min_capacity=100, max_capacity=20_000),
     windows=(
         Window.weekly(
             "load", days="MON-FRI", start="05:00", end="11:00", timezone="America/New_York", write_min=18_000
@@ -38,7 +38,7 @@ def test_terminal_chart_shows_the_window_on_its_days_under_the_ceiling() -> None
 
 
 def test_terminal_chart_of_the_smallest_capacity_is_drawn() -> None:
-    plan = Plan(read=Capacity.fixed(units=1), write=Capacity.autoscaled(min=1, max=1))
+    plan = Plan(read=Capacity.fixed(units=1), write=Capacity.autoscaled(min_capacity=1, max_capacity=1))
     assert terminal_chart(plan.targets()[0], MONDAY, 2, ZONE, 20).plain.splitlines()[0].startswith("1 ┬")
 
 

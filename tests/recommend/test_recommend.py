@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk.assertions import Annotations, Match
 
 from highwater.core import Dimension, Plan
 from highwater_lab.policies.catalogue import run_policy
@@ -14,6 +15,7 @@ from highwater_lab.recommend import Recommendation, recommend
 from highwater_lab.recommend.code import code_of
 from highwater_lab.recommend.search import RecommendError
 from highwater_lab.rehearse import rehearse
+from highwater_lab.simulation import TableSetup
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.template import find_table
 from highwater_lab.template.document import Template
@@ -68,13 +70,17 @@ def test_best_is_what_a_rehearsal_of_its_plan_gives(found: Recommendation) -> No
     assert rehearsal.throttled_percent == found.best.throttled_percent
 
 
-def test_code_declares_just_that_plan(found: Recommendation) -> None:
+def _setup_of_code(code: str) -> TableSetup:
+    """The table of the template that the printed code synthesizes, which must have no error."""
     app = cdk.App()
     stack = cdk.Stack(app, "Shop")
-    exec(compile(code_of(found.best), "recommended", "exec"), {"stack": stack})  # noqa: S102 - the project's own
-    body = app.synth().get_stack_by_name("Shop").template
-    setup = find_table([Template("synthesized", body)])
-    declared = rehearse(setup, _bulk_loads()).declared
+    exec(compile(code, "recommended", "exec"), {"stack": stack})  # noqa: S102 - the project's own
+    Annotations.from_stack(stack).has_no_error("*", Match.any_value())
+    return find_table([Template("synthesized", app.synth().get_stack_by_name("Shop").template)])
+
+
+def test_code_declares_just_that_plan(found: Recommendation) -> None:
+    declared = rehearse(_setup_of_code(code_of(found.best)), _bulk_loads()).declared
     assert declared.targets == rehearse(table_of(_plan(found), "x"), _bulk_loads()).declared.targets
 
 
@@ -95,11 +101,13 @@ def test_limit_that_nothing_keeps_says_so() -> None:
     assert found.best.throttled_percent > 1
 
 
-def test_indexes_of_the_traffic_follow_the_table() -> None:
+def test_indexes_of_the_traffic_follow_the_table_and_the_code_declares_them() -> None:
     counts = {Stream(None, WRITE): [6_000.0] * 90, Stream("by_day", WRITE): [6_000.0] * 90}
-    found = recommend(Traffic.from_counts("made", counts, bin_seconds=60, start=START))
-    assert [index.name for index in _plan(found).indexes] == ["by_day"]
-    assert 'index_name="by_day"' in code_of(found.best)
+    traffic = Traffic.from_counts("made", counts, bin_seconds=60, start=START)
+    found = recommend(traffic)
+    assert [index.index_name for index in _plan(found).indexes] == ["by_day"]
+    declared = rehearse(_setup_of_code(code_of(found.best)), traffic).declared
+    assert declared.targets == rehearse(table_of(_plan(found), "x"), traffic).declared.targets
 
 
 def test_stopped_search_keeps_its_best_so_far() -> None:

@@ -38,7 +38,7 @@ def _synthesized(tmp_path: Path, *windows: Window) -> Path:
         "Orders",
         partition_key=KEY,
         read=Capacity.fixed(5),
-        write=Capacity.autoscaled(min=100, max=9_000),
+        write=Capacity.autoscaled(min_capacity=100, max_capacity=9_000),
         windows=list(windows),
     )
     app.synth()
@@ -59,7 +59,9 @@ def test_windows_of_a_synthesized_table_are_rehearsed(tmp_path: Path) -> None:
 
 
 def test_plan_and_its_synthesized_template_rehearse_the_same(tmp_path: Path) -> None:
-    plan = Plan(read=Capacity.fixed(5), write=Capacity.autoscaled(min=100, max=9_000), windows=(LOAD,))
+    plan = Plan(
+        read=Capacity.fixed(5), write=Capacity.autoscaled(min_capacity=100, max_capacity=9_000), windows=(LOAD,)
+    )
     by_plan = rehearse(table_of(plan, "Orders"), _load_traffic()).declared
     by_template = rehearse(_synthesized(tmp_path, LOAD), _load_traffic()).declared
     assert by_plan.targets == by_template.targets

@@ -33,17 +33,18 @@ SURGE = writes(*[200] * 60, *[1_400] * 40, *[200] * 80, start=START.replace(hour
 def _synthesized(folder: Path, *, target_percent: int = 90, scaled: bool = True, held: bool = False) -> Path:
     app = cdk.App(outdir=str(folder / "cdk.out"))
     stack = cdk.Stack(app, "Shop")
+    scaler = ThrottleAwareScaler(stack, "Scaler") if scaled else None
     orders = HighWaterTable(
         stack,
         "Orders",
         partition_key=KEY,
         read=Capacity.fixed(5),
-        write=Capacity.autoscaled(min=100, max=9_000, target_utilization_percent=target_percent),
+        write=Capacity.autoscaled(min_capacity=100, max_capacity=9_000, target_utilization_percent=target_percent),
         windows=LOADS if held else [],
-        scaler_holds_windows=held,
+        windows_held_by=scaler if held else None,
     )
-    if scaled:
-        ThrottleAwareScaler(stack, "Scaler").manage(orders)
+    if scaler is not None and not held:
+        scaler.add_table(orders)
     app.synth()
     return folder / "cdk.out"
 
@@ -93,8 +94,11 @@ def test_direct_table_is_moved_by_the_scaler_alone(tmp_path: Path) -> None:
     app = cdk.App(outdir=str(tmp_path / "cdk.out"))
     stack = cdk.Stack(app, "Shop")
     orders = dynamodb.Table(stack, "Orders", partition_key=KEY, read_capacity=5, write_capacity=120)
-    ThrottleAwareScaler(stack, "Scaler").manage_direct(
-        orders, read=Capacity.fixed(5), write=Capacity.autoscaled(min=100, max=9_000), windows=[LOADS[0]]
+    ThrottleAwareScaler(stack, "Scaler").add_direct_table(
+        orders,
+        read=Capacity.fixed(5),
+        write=Capacity.autoscaled(min_capacity=100, max_capacity=9_000),
+        windows=[LOADS[0]],
     )
     app.synth()
     found = rehearse(tmp_path / "cdk.out", SURGE)
@@ -119,11 +123,9 @@ def test_global_table_has_its_scaler(tmp_path: Path) -> None:
             read_capacity=dynamodb.Capacity.fixed(7), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
         ),
     )
-    units = Capacity.autoscaled(min=100, max=9_000, target_utilization_percent=90)
-    capacity = manage_capacity(
-        world, read=units, write=units, windows=[LOADS[0]], scaler_holds_windows=True, high_water_mark=None
-    )
-    ThrottleAwareScaler(stack, "Scaler").manage(capacity)
+    units = Capacity.autoscaled(min_capacity=100, max_capacity=9_000, target_utilization_percent=90)
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    manage_capacity(world, read=units, write=units, windows=[LOADS[0]], windows_held_by=scaler, high_water_mark=None)
     app.synth()
     floors = _floors(rehearse(tmp_path / "cdk.out", SURGE).declared)
     assert (3_000, 9_500) in [(low, high) for _, low, high in floors]

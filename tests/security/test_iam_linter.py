@@ -17,6 +17,7 @@ from cdk_highwater import (
     HighWaterMark,
     HighWaterTable,
     PreWarmStrategy,
+    TaggedTables,
     ThrottleAwareScaler,
     manage_capacity,
 )
@@ -48,7 +49,7 @@ _WITHOUT_RESOURCES = {
 def _policies() -> dict[str, dict[str, Any]]:
     """The policy documents of a stack that has everything, by logical id."""
     stack = cdk.Stack(cdk.App(), "Shop", env=cdk.Environment(account="111122223333", region="us-east-1"))
-    units = Capacity.autoscaled(min=3, max=30)
+    units = Capacity.autoscaled(min_capacity=3, max_capacity=30)
     table = HighWaterTable(
         stack,
         "Jobs",
@@ -68,9 +69,9 @@ def _policies() -> dict[str, dict[str, Any]]:
             write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
         ),
     )
-    scaler = ThrottleAwareScaler(stack, "Scaler", sees_tags=True, regions=["ap-south-1"])
-    scaler.manage(table)
-    scaler.manage(manage_capacity(world, read=units, write=units))
+    scaler = ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["ap-south-1"]))
+    scaler.add_table(table)
+    scaler.add_table(manage_capacity(world, read=units, write=units))
     resources: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
     return {
         name: _resolved(resource["Properties"]["PolicyDocument"], resources)

@@ -14,7 +14,7 @@ import aws_cdk as cdk
 import cdk_nag
 import pytest
 
-from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler
+from cdk_highwater import Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import key
 
@@ -82,10 +82,10 @@ def test_scaler_of_several_regions_in_a_stack_of_a_given_one_breaks_no_rule_that
         cdk.Stack(app, name, env=cdk.Environment(account="111122223333", region=region))
         for name, region in (("Here", "us-east-1"), ("There", "eu-west-1"))
     )
-    scaler = ThrottleAwareScaler(here, "Scaler", sees_tags=True, regions=["ap-south-1"])
-    units = Capacity.autoscaled(min=3, max=30)
+    scaler = ThrottleAwareScaler(here, "Scaler", tagged=TaggedTables(regions=["ap-south-1"]))
+    units = Capacity.autoscaled(min_capacity=3, max_capacity=30)
     for stack in (here, there):
-        scaler.manage(HighWaterTable(stack, "Jobs", table_name="jobs", partition_key=key(), read=units, write=units))
+        scaler.add_table(HighWaterTable(stack, "Jobs", table_name="jobs", partition_key=key(), read=units, write=units))
     assert _violations(_report(app)) <= LEFT_TO_USERS
 
 

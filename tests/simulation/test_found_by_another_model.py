@@ -42,7 +42,9 @@ def test_weekly_window_that_a_one_off_window_splits_comes_again_the_week_after()
         write_min=5_000,
         lead=timedelta(0),
     )
-    plan = Plan(read=Capacity.fixed(1), write=Capacity.autoscaled(min=100, max=20_000), windows=(weekly, sale))
+    plan = Plan(
+        read=Capacity.fixed(1), write=Capacity.autoscaled(min_capacity=100, max_capacity=20_000), windows=(weekly, sale)
+    )
     days = 14
     run = run_policy("declared", table_of(plan, "t"), writes(*[60] * days * 1440, start=MONDAY))
     declared = timeline(plan.targets()[1], MONDAY, MONDAY + timedelta(days=days))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexPlan, Plan, Target, Units
+from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexCapacity, Plan, Target, Units
 from highwater.core import Dimension as Dim
 from highwater.core.scaler import (
     Clock,
@@ -190,12 +190,14 @@ def _plan_of(setup: TableSetup, mode: Mode) -> ScaledPlan:
     return ScaledPlan(table="", mode=mode, plan=plan)
 
 
-def _index_plans(indexes: list[ResourceSetup]) -> Iterator[IndexPlan]:
+def _index_plans(indexes: list[ResourceSetup]) -> Iterator[IndexCapacity]:
     for index in indexes:
-        yield IndexPlan(name=str(index.index), read=_capacity(index.read), write=_capacity(index.write))
+        yield IndexCapacity(index_name=str(index.index), read=_capacity(index.read), write=_capacity(index.write))
 
 
 def _capacity(target: TargetSetup) -> Capacity:
     return (
-        Capacity.autoscaled(min=target.min, max=target.max) if target.min < target.max else Capacity.fixed(target.min)
+        Capacity.autoscaled(min_capacity=target.min, max_capacity=target.max)
+        if target.min < target.max
+        else Capacity.fixed(target.min)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from highwater.core import Capacity, HighWaterMark, IndexPlan, Plan, Window
+from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 
 
@@ -50,7 +50,10 @@ class Candidate:
         parts = []
         for name, capacity in (("read", self.plan.read), ("write", self.plan.write)):
             if capacity.is_autoscaled:
-                parts.append(f"{name} {capacity.min:,}-{capacity.max:,} at {capacity.target_utilization_percent} %")
+                parts.append(
+                    f"{name} {capacity.min_capacity:,}-{capacity.max_capacity:,} at "
+                    f"{capacity.target_utilization_percent} %"
+                )
         windows = len(self.plan.windows)
         if windows:
             parts.append(f"{windows} window{'s' if windows > 1 else ''}")
@@ -69,7 +72,7 @@ def plan_of(
         read=read.capacity if read else idle,
         write=write.capacity if write else idle,
         windows=(*(read.windows if read else ()), *(write.windows if write else ())),
-        indexes=tuple(IndexPlan(name=name) for name in indexes),
+        indexes=tuple(IndexCapacity(index_name=name) for name in indexes),
         # so that no rise waits for partitions: it costs once what an hour of the units costs
         mark=HighWaterMark.to_ceiling(),
         table_quota_units=table_quota_units,

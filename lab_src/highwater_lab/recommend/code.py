@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from highwater.core import Capacity, Window
+from highwater.core import Capacity, IndexCapacity, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.recommend.candidates import Candidate
 
@@ -23,10 +23,11 @@ def code_of(candidate: Candidate) -> str:
     plan = candidate.plan
     if plan is None:
         return _ON_DEMAND
-    names = ["Capacity", "HighWaterMark", "HighWaterTable", *(["Window"] if plan.windows else [])]
+    names = ["Capacity", "HighWaterMark", "HighWaterTable"]
+    names += (["GlobalSecondaryIndex"] if plan.indexes else []) + (["Window"] if plan.windows else [])
     lines = [
         "from aws_cdk import aws_dynamodb as dynamodb",
-        f"from cdk_highwater import {', '.join(names)}",
+        f"from cdk_highwater import {', '.join(sorted(names))}",
         "",
         "table = HighWaterTable(",
         "    stack,",
@@ -40,23 +41,29 @@ def code_of(candidate: Candidate) -> str:
     lines.append("    high_water_mark=HighWaterMark.to_ceiling(),")
     if plan.table_quota_units != DEFAULT_TABLE_QUOTA_UNITS:
         lines.append(f"    table_quota_units={_number(plan.table_quota_units)},")
+    if plan.indexes:
+        lines += ["    indexes=[", *(line for index in plan.indexes for line in _index(index)), "    ],"]
     lines.append(")")
-    for index in plan.indexes:
-        lines += [
-            "table.add_global_secondary_index(",
-            f'    index_name="{index.name}",',
-            f'    partition_key=dynamodb.Attribute(name="{index.name}_key", type=dynamodb.AttributeType.STRING),',
-            ")",
-        ]
     return "\n".join(lines) + "\n"
+
+
+def _index(index: IndexCapacity) -> list[str]:
+    return [
+        "        GlobalSecondaryIndex(",
+        f'            index_name="{index.index_name}",',
+        f'            partition_key=dynamodb.Attribute(name="{index.index_name}_key", '
+        "type=dynamodb.AttributeType.STRING),",
+        "        ),",
+    ]
 
 
 def _capacity(capacity: Capacity) -> str:
     if not capacity.is_autoscaled:
-        return f"Capacity.fixed({_number(int(capacity.min))})"
+        return f"Capacity.fixed({_number(int(capacity.min_capacity))})"
     target = capacity.target_utilization_percent
     percent = "" if target == 70 else f", target_utilization_percent={target}"
-    return f"Capacity.autoscaled(min={_number(int(capacity.min))}, max={_number(int(capacity.max))}{percent})"
+    low, high = _number(int(capacity.min_capacity)), _number(int(capacity.max_capacity))
+    return f"Capacity.autoscaled(min_capacity={low}, max_capacity={high}{percent})"
 
 
 def _window(window: Window) -> str:

@@ -139,7 +139,9 @@ class _Search:
             ceiling = min(self._quota_units, round_up(_units_for(demand[-1], target) * 5 // 4))
             floors = sorted({min(ceiling, round_up(units)) for units in needed})
             for floor in floors:
-                capacity = Capacity.autoscaled(min=min(floor, ceiling), max=ceiling, target_utilization_percent=target)
+                capacity = Capacity.autoscaled(
+                    min_capacity=min(floor, ceiling), max_capacity=ceiling, target_utilization_percent=target
+                )
                 run = self._try(dimension, traffic, capacity, ())
                 if run.throttled_units == 0:
                     break

@@ -51,9 +51,9 @@ def _target(target: Target) -> TargetSetup:
             disable_scale_in=capacity.disable_scale_in,
         )
     return TargetSetup(
-        units=int(capacity.min),
-        min=int(capacity.min),
-        max=int(capacity.max),
+        units=int(capacity.min_capacity),
+        min=int(capacity.min_capacity),
+        max=int(capacity.max_capacity),
         tracking=tracking,
         actions=tuple(_action(target)),
         is_scaled=capacity.is_autoscaled,

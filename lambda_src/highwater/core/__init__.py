@@ -11,7 +11,7 @@ from highwater.core.findings import Finding, Severity
 from highwater.core.plan.capacity import Capacity
 from highwater.core.plan.high_water_mark import HighWaterMark
 from highwater.core.plan.marks import Mark, WarmUpCharge, marks_of, warm_up_charge
-from highwater.core.plan.plan import IndexPlan, Plan, Target
+from highwater.core.plan.plan import IndexCapacity, Plan, Target
 from highwater.core.plan.windows import Window
 from highwater.core.schedule.actions import ScheduledAction
 from highwater.core.schedule.bounds import Bounds, baseline, bounds_at, timeline
@@ -26,7 +26,7 @@ __all__ = [
     "Finding",
     "HighWaterMark",
     "HighwaterError",
-    "IndexPlan",
+    "IndexCapacity",
     "Mark",
     "Plan",
     "PlanError",

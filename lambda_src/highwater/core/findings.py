@@ -1,4 +1,4 @@
-"""What a check finds: where, what, got, allowed, likely fix."""
+"""What a check finds: where, what, the problem, the likely fix."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,35 +18,50 @@ class Finding:
 
     Attributes:
         id: Public and stable, such as `highwater:windowAboveCeiling`; acknowledged and searched for by it.
-        severity: Whether synth refuses, warns or only tells.
+        severity: Whether synth refuses, warns or only informs.
         subject: What it is about, in the user's names: `window 'bulk-load' write_min`.
-        got: The value met, as the user wrote it.
-        allowed: The range or the condition that would have been fine.
+        problem: What is wrong: the value that was given and those that are allowed, or a sentence.
         fix: The likeliest remedy.
     """
 
     id: str
     severity: Severity
     subject: str
-    got: str
-    allowed: str
+    problem: str
     fix: str
 
     def text(self, where: str) -> str:
         """The whole message, on one line; *where* is the construct's path or the plan's name."""
-        if self.severity is Severity.INFO:
-            return f"{where}: {self.subject}: {self.got}; {self.allowed}; {self.fix} [{self.id}]"
-        return f"{where}: {self.subject}: got {self.got}, allowed: {self.allowed}; {self.fix} [{self.id}]"
+        return f"{where}: {self.subject}: {self.problem}; {self.fix} [{self.id}]"
 
 
 def error(id: str, subject: str, got: str, allowed: str, fix: str) -> Finding:
-    """A finding that synth refuses; *id* without the prefix."""
-    return Finding(id=f"highwater:{id}", severity=Severity.ERROR, subject=subject, got=got, allowed=allowed, fix=fix)
+    """A value out of its range, which synth refuses; *id* without the prefix."""
+    return _finding(id, Severity.ERROR, subject, f"got {got}, allowed: {allowed}", fix)
 
 
 def warning(id: str, subject: str, got: str, allowed: str, fix: str) -> Finding:
-    """A finding that works and will hurt; *id* without the prefix."""
-    return Finding(id=f"highwater:{id}", severity=Severity.WARNING, subject=subject, got=got, allowed=allowed, fix=fix)
+    """A value that works and will hurt; *id* without the prefix."""
+    return _finding(id, Severity.WARNING, subject, f"got {got}, allowed: {allowed}", fix)
+
+
+def conflict(id: str, subject: str, problem: str, fix: str) -> Finding:
+    """A situation that synth refuses, in a sentence of what is wrong and one of what to do; *id* without the prefix."""
+    return _finding(id, Severity.ERROR, subject, problem, fix)
+
+
+def caution(id: str, subject: str, problem: str, fix: str) -> Finding:
+    """A situation that works and will hurt, likewise."""
+    return _finding(id, Severity.WARNING, subject, problem, fix)
+
+
+def remark(id: str, subject: str, problem: str, fix: str) -> Finding:
+    """A situation that is good to know, likewise."""
+    return _finding(id, Severity.INFO, subject, problem, fix)
+
+
+def _finding(id: str, severity: Severity, subject: str, problem: str, fix: str) -> Finding:
+    return Finding(id=f"highwater:{id}", severity=severity, subject=subject, problem=problem, fix=fix)
 
 
 def is_whole(value: object) -> bool:
@@ -56,17 +71,16 @@ def is_whole(value: object) -> bool:
 
 def deploy_time_units(subject: str, remedy: str = "write the number, or read it from context instead") -> Finding:
     """The finding about a number that only CloudFormation will know, where synth must know it."""
-    return error(
-        "deployTimeUnits", subject, "a number known only at deploy time", "a whole number known at synth", remedy
-    )
+    problem = "the number is known only at deploy time, and synth has to know it"
+    return conflict("deployTimeUnits", subject, problem, remedy)
 
 
 def name_missing(subject: str, name: object) -> Finding:
-    """The finding about something that has no name to be told by."""
+    """The finding about something without a name."""
     return error("nameMissing", subject, f"{name!r}", "a text of at least one character", "give it a name in quotes")
 
 
 def units_not_positive(subject: str, units: object) -> Finding:
-    """The finding about units that are no whole number from 1 on."""
+    """The finding about units that are not a whole number of 1 or more."""
     fix = "give 1 for as little as possible" if is_whole(units) else "write a whole number"
     return error("unitsNotPositive", subject, f"{units!r}", "whole units per second, 1 or more", fix)

@@ -1,10 +1,12 @@
-"""Capacity units per second: the two dimensions that they are bought in, and a pair with one of each."""
+"""Units of capacity, their two dimensions, and lengths of time as callers may give them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
+from typing import Any, Protocol
 
 
 class Dimension(StrEnum):
@@ -45,3 +47,16 @@ class Units:
     def covers(self, other: Units) -> bool:
         """Whether neither dimension is below the other's."""
         return self.read >= other.read and self.write >= other.write
+
+
+class Duration(Protocol):
+    """A length of time such as `aws_cdk.Duration`, which the core does not import."""
+
+    def to_seconds(self) -> int | float:
+        """The length in seconds."""
+
+
+def as_timedelta(length: timedelta | Duration) -> timedelta:
+    """*length* as a `timedelta`; anything else than a length of time is handed back for `check` to report."""
+    to_seconds: Any = getattr(length, "to_seconds", None)
+    return length if to_seconds is None else timedelta(seconds=to_seconds())  # type: ignore[return-value]

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from highwater.core.findings import Finding, deploy_time_units, error, is_whole, name_missing, units_not_positive
+from highwater.core.findings import (
+    Finding,
+    conflict,
+    deploy_time_units,
+    error,
+    is_whole,
+    name_missing,
+    units_not_positive,
+)
 from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
+from highwater.core.names import resource_label
 from highwater.core.plan.capacity import Capacity, is_deploy_time
 from highwater.core.plan.marks import marks_of
 from highwater.core.plan.plan import Plan, Target
@@ -18,9 +27,9 @@ def _capacities(plan: Plan) -> Iterator[tuple[str, object]]:
     yield "table write", plan.write
     for index in plan.indexes:
         if index.read is not None:
-            yield f"index {index.name!r} read", index.read
+            yield f"{resource_label(index.index_name)} read", index.read
         if index.write is not None:
-            yield f"index {index.name!r} write", index.write
+            yield f"{resource_label(index.index_name)} write", index.write
 
 
 def capacity_findings(plan: Plan) -> Iterator[Finding]:
@@ -34,11 +43,13 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
                 label,
                 f"{capacity!r}",
                 "a Capacity",
-                "give Capacity.autoscaled(min=, max=) or Capacity.fixed(units=)",
+                "give Capacity.autoscaled(min_capacity=, max_capacity=) or Capacity.fixed(units=)",
             )
             continue
         yield from _cooldown_findings(label, capacity)
-        bounds = {"min": capacity.min, "max": capacity.max} if capacity.is_autoscaled else {"units": capacity.min}
+        bounds = {"units": capacity.min_capacity}
+        if capacity.is_autoscaled:
+            bounds = {"min_capacity": capacity.min_capacity, "max_capacity": capacity.max_capacity}
         sound = True
         for name, units in bounds.items():
             if is_deploy_time(units):
@@ -46,13 +57,13 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
             elif not is_whole(units) or units < 1:
                 sound = False
                 yield units_not_positive(f"{label} {name}", units)
-        if sound and capacity.max < capacity.min:
+        if sound and capacity.max_capacity < capacity.min_capacity:
             yield error(
                 "maxBelowMin",
-                f"{label} max",
-                f"{capacity.max}",
-                f"{capacity.min} (min) or more",
-                "raise max or lower min",
+                f"{label} max_capacity",
+                f"{capacity.max_capacity}",
+                f"{capacity.min_capacity} (min_capacity) or more",
+                "raise max_capacity or lower min_capacity",
             )
         target = capacity.target_utilization_percent
         if is_deploy_time(target):
@@ -88,18 +99,14 @@ def index_name_findings(plan: Plan) -> Iterator[Finding]:
     """Indexes listed twice."""
     seen: set[str] = set()
     for index in plan.indexes:
-        if not isinstance(index.name, str) or not index.name:
-            yield name_missing("index name", index.name)
+        if not isinstance(index.index_name, str) or not index.index_name:
+            yield name_missing("index name", index.index_name)
             continue
-        if index.name in seen:
-            yield error(
-                "duplicateIndex",
-                f"index {index.name!r}",
-                "a second index of that name",
-                "one entry per index",
-                "merge the two entries",
+        if index.index_name in seen:
+            yield conflict(
+                "duplicateIndex", f"index {index.index_name!r}", "the index is listed twice", "merge the two entries"
             )
-        seen.add(index.name)
+        seen.add(index.index_name)
 
 
 def mark_findings(plan: Plan) -> Iterator[Finding]:
@@ -117,13 +124,14 @@ def bounds_findings(plan: Plan) -> Iterator[Finding]:
         if target.capacity.is_deploy_time:
             if target.windows:
                 yield deploy_time_units(
-                    f"{target.label} min and max", "write the numbers, or leave this dimension without windows"
+                    f"{target.label} min_capacity and max_capacity",
+                    "write the numbers, or leave this dimension without windows",
                 )
             continue
         yield from _ceiling_findings(plan, target)
         yield from _quota_findings(plan, target)
     for mark in marks_of(plan):
-        subject = "table" if mark.index is None else f"index {mark.index!r}"
+        subject = resource_label(mark.index)
         for dimension, units, base in (
             (Dimension.READ, mark.read, mark.base_read),
             (Dimension.WRITE, mark.write, mark.base_write),
@@ -141,7 +149,7 @@ def bounds_findings(plan: Plan) -> Iterator[Finding]:
 
 
 def _ceiling_findings(plan: Plan, target: Target) -> Iterator[Finding]:
-    ceiling = int(target.capacity.max)
+    ceiling = int(target.capacity.max_capacity)
     for target_window in target.windows:
         name = target_window.window.name
         own = target_window.max
@@ -160,16 +168,16 @@ def _ceiling_findings(plan: Plan, target: Target) -> Iterator[Finding]:
                 "windowAboveCeiling",
                 f"window {name!r} {target.dimension}_min of {target.label}",
                 f"{target_window.min}",
-                f"1 to {ceiling} (max)",
-                "raise max"
+                f"1 to {ceiling} (max_capacity)",
+                "raise max_capacity"
                 if target_window.min > plan.table_quota_units
-                else f"raise max, or give the window {target.dimension}_max={target_window.min} or more",
+                else f"raise max_capacity, or give the window {target.dimension}_max={target_window.min} or more",
             )
 
 
 def _quota_findings(plan: Plan, target: Target) -> Iterator[Finding]:
-    if target.capacity.max > plan.table_quota_units:
-        yield _above_quota(plan, f"{target.label} max", target.capacity.max)
+    if target.capacity.max_capacity > plan.table_quota_units:
+        yield _above_quota(plan, f"{target.label} max_capacity", target.capacity.max_capacity)
     for target_window in target.windows:
         for name, units in (("min", target_window.min), ("max", target_window.max)):
             if units is not None and units > plan.table_quota_units:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from highwater.core.budget import refused_decreases
 from highwater.core.errors import PlanError
-from highwater.core.findings import Finding, warning
+from highwater.core.findings import Finding, caution, warning
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.plan import Plan, Target
 from highwater.core.plan.windows import once_span
@@ -54,11 +54,10 @@ def _idle_window_findings(plan: Plan) -> Iterator[Finding]:
     lifting = {w.window for target in plan.targets() for w in effective(target).windows}
     for window in dict.fromkeys(plan.all_windows()):
         if window not in lifting:
-            yield warning(
+            yield caution(
                 "windowWithoutEffect",
                 f"window {window.name!r}",
-                "no floor and no ceiling above the base and the other windows",
-                "at least one that is higher at some time",
+                "it raises no floor and no ceiling above the base and the other windows at any time",
                 "raise what the window asks for, or take it out",
             )
 
@@ -68,7 +67,7 @@ def index_findings(plan: Plan) -> Iterator[Finding]:
     targets = {(target.index, target.dimension): target for target in plan.targets()}
     table = targets[None, Dimension.WRITE]
     for index in plan.indexes:
-        own = targets[index.name, Dimension.WRITE]
+        own = targets[index.index_name, Dimension.WRITE]
         if own.capacity.is_deploy_time or table.capacity.is_deploy_time:
             continue
         for start, end in _sample_spans(plan):
@@ -78,7 +77,7 @@ def index_findings(plan: Plan) -> Iterator[Finding]:
             index_units, table_units = below
             yield warning(
                 "indexBelowTable",
-                f"index {index.name!r} write floor",
+                f"index {index.index_name!r} write floor",
                 f"{index_units}",
                 f"{table_units} (the table's write floor at that time) or more",
                 "let the index follow the table, unless it holds few of its items: an index that runs out throttles "
@@ -103,7 +102,7 @@ def _lowest_margin(own: Target, table: Target, start: datetime, end: datetime) -
 def decrease_findings(plan: Plan) -> Iterator[Finding]:
     """Days on which the plan lets floors down more often than DynamoDB lets capacity go down."""
     for index in (None, *plan.indexes):
-        name = index.name if index else None
+        name = index.index_name if index else None
         targets = [t for t in plan.targets() if t.index == name and not t.capacity.is_deploy_time]
         for start, end in _sample_spans(plan):
             lines = [timeline(target, start, end) for target in targets]
@@ -111,12 +110,12 @@ def decrease_findings(plan: Plan) -> Iterator[Finding]:
             refused = refused_decreases(tuple(drops))
             if refused:
                 day, (planned, late) = max(refused.items(), key=lambda item: item[1][1])
-                yield warning(
+                yield caution(
                     "decreasesOverBudget",
                     f"windows of {'the table' if name is None else f'index {name!r}'}",
-                    f"{planned} planned decreases on {day:%A} {day} (UTC), {late} of which DynamoDB refuses at first",
-                    f"{FREE_DECREASES_PER_DAY} at any time of a UTC day, then one an hour; reads and writes count "
-                    "together",
+                    f"they lower capacity {planned} times on {day:%A} {day} (UTC), {late} of which DynamoDB refuses at "
+                    f"first: it allows {FREE_DECREASES_PER_DAY} decreases at any time of a UTC day, then one an hour, "
+                    "reads and writes together",
                     "let windows end together or merge them; capacity stays high until a decrease is allowed",
                 )
                 break

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from highwater.core.findings import Finding, deploy_time_units, error, is_whole, name_missing, units_not_positive
+from highwater.core.findings import (
+    Finding,
+    conflict,
+    deploy_time_units,
+    error,
+    is_whole,
+    name_missing,
+    units_not_positive,
+)
 from highwater.core.limits import MAX_LEAD
 from highwater.core.plan.capacity import is_deploy_time
 from highwater.core.plan.plan import Plan
@@ -24,11 +32,10 @@ def window_findings(plan: Plan) -> Iterator[Finding]:
                 yield name_missing("window name", window.name)
                 continue
             if window.name in seen:
-                yield error(
+                yield conflict(
                     "duplicateWindow",
                     f"window {window.name!r}",
-                    "a second window of that name",
-                    "one window per name",
+                    "two windows have this name",
                     "rename one of them, or merge the two",
                 )
             seen.add(window.name)
@@ -86,12 +93,11 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
             "swap the two, or move the end",
         )
     elif readable and not window.is_recurring and once_span(window)[0] >= once_span(window)[1]:
-        yield error(
+        yield conflict(
             "emptyWindow",
             f"{subject} end",
-            f"{window.end!r}, while the clocks of {window.timezone} skip all of the window",
-            "an end after the clock change",
-            "move the end, or the whole window",
+            f"the clocks of {window.timezone} skip the whole window, up to its end {window.end!r}",
+            "move the end to after the clock change, or move the window",
         )
 
 
@@ -115,12 +121,11 @@ def _window_unit_findings(window: Window) -> Iterator[Finding]:
     subject = f"window {window.name!r}"
     given = {name: units for name in _UNITS if (units := getattr(window, name)) is not None}
     if not given:
-        yield error(
+        yield conflict(
             "windowWithoutUnits",
             subject,
-            "no floor and no ceiling",
-            "at least one of read_min, write_min, read_max, write_max",
-            "say what the window raises",
+            "the window raises no floor and no ceiling",
+            "give at least one of read_min, write_min, read_max and write_max",
         )
     for name, units in given.items():
         if is_deploy_time(units):

@@ -6,6 +6,8 @@ import struct
 from dataclasses import dataclass
 from datetime import timedelta
 
+from highwater.core.units import Duration, as_timedelta
+
 
 def is_deploy_time(value: object) -> bool:
     """Whether *value* is a number that only CloudFormation knows, such as a parameter's.
@@ -18,14 +20,14 @@ def is_deploy_time(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """How one dimension is sized: made with `autoscaled` or `fixed`.
+    """How one dimension is sized: made with `autoscaled` or `fixed`, as `dynamodb.Capacity` is.
 
-    Holds what was declared, right or wrong; `check` judges a whole table at once, so that all its conflicts are
-    told together.
+    Holds what was declared, right or wrong. `check` judges a whole table at once, so that all its conflicts are
+    reported together.
 
     Attributes:
-        min: The base floor in units per second (AAS MinCapacity), at least 1.
-        max: The base ceiling in units per second (AAS MaxCapacity), at least *min*.
+        min_capacity: The base floor in units per second (AAS MinCapacity), at least 1.
+        max_capacity: The base ceiling in units per second (AAS MaxCapacity), at least *min_capacity*.
         is_autoscaled: Whether a target tracking policy moves the capacity; it stays as it is otherwise.
         target_utilization_percent: Consumed over provisioned that target tracking steers to, 20 to 90; `None` for
             fixed capacity.
@@ -34,8 +36,8 @@ class Capacity:
         disable_scale_in: Never lower capacity by policy. By default it is lowered.
     """
 
-    min: int | float
-    max: int | float
+    min_capacity: int | float
+    max_capacity: int | float
     is_autoscaled: bool
     target_utilization_percent: int | None = None
     scale_in_cooldown: timedelta = timedelta(0)
@@ -46,30 +48,30 @@ class Capacity:
     def autoscaled(
         cls,
         *,
-        min: int | float,
-        max: int | float,
+        min_capacity: int | float = 1,
+        max_capacity: int | float,
         target_utilization_percent: int = 70,
-        scale_in_cooldown: timedelta = timedelta(0),
-        scale_out_cooldown: timedelta = timedelta(0),
+        scale_in_cooldown: timedelta | Duration = timedelta(0),
+        scale_out_cooldown: timedelta | Duration = timedelta(0),
         disable_scale_in: bool = False,
     ) -> Capacity:
-        """Follow consumption between *min* and *max* by AAS target tracking. See the class for the ranges."""
+        """Follow consumption between the two capacities by AAS target tracking. See the class for the ranges."""
         return cls(
-            min=min,
-            max=max,
+            min_capacity=min_capacity,
+            max_capacity=max_capacity,
             is_autoscaled=True,
             target_utilization_percent=target_utilization_percent,
-            scale_in_cooldown=scale_in_cooldown,
-            scale_out_cooldown=scale_out_cooldown,
+            scale_in_cooldown=as_timedelta(scale_in_cooldown),
+            scale_out_cooldown=as_timedelta(scale_out_cooldown),
             disable_scale_in=disable_scale_in,
         )
 
     @classmethod
     def fixed(cls, units: int | float) -> Capacity:
         """Keep *units* per second, at least 1; windows lift floor and ceiling together, and let both down again."""
-        return cls(min=units, max=units, is_autoscaled=False)
+        return cls(min_capacity=units, max_capacity=units, is_autoscaled=False)
 
     @property
     def is_deploy_time(self) -> bool:
         """Whether a bound is known only to CloudFormation."""
-        return is_deploy_time(self.min) or is_deploy_time(self.max)
+        return is_deploy_time(self.min_capacity) or is_deploy_time(self.max_capacity)

@@ -61,12 +61,12 @@ def _wanted(mark: HighWaterMark, target: Target) -> int:
     if mark.rule is MarkRule.WINDOWS:
         return max([_base(target), *floors])
     # fixed capacity has no ceiling apart from its floors
-    return max([int(target.capacity.max), *(w.max for w in target.windows if w.max is not None), *floors])
+    return max([int(target.capacity.max_capacity), *(w.max for w in target.windows if w.max is not None), *floors])
 
 
 def _base(target: Target) -> int:
     """The base floor; 1, the least there is, where only CloudFormation knows it."""
-    return 1 if target.capacity.is_deploy_time else int(target.capacity.min)
+    return 1 if target.capacity.is_deploy_time else int(target.capacity.min_capacity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,17 +19,17 @@ PLAN_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexPlan:
+class IndexCapacity:
     """What a global secondary index has of its own; whatever is `None` follows the table.
 
     Attributes:
-        name: The index's name.
+        index_name: The index's name.
         read: Read capacity. By default the table's.
         write: Write capacity. By default the table's: an index with less holds the table's writes back.
         windows: The windows that apply to the index, an empty tuple for none. By default the table's.
     """
 
-    name: str
+    index_name: str
     read: Capacity | None = None
     write: Capacity | None = None
     windows: tuple[Window, ...] | None = None
@@ -96,7 +96,7 @@ class Plan:
     read: Capacity
     write: Capacity
     windows: tuple[Window, ...] = ()
-    indexes: tuple[IndexPlan, ...] = ()
+    indexes: tuple[IndexCapacity, ...] = ()
     mark: HighWaterMark = HighWaterMark.to_windows()  # noqa: RUF009 - frozen
     table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
 
@@ -105,7 +105,10 @@ class Plan:
         yield None, *_pair(None, self.read, self.write, self.windows)
         for index in self.indexes:
             windows = self.windows if index.windows is None else index.windows
-            yield index.name, *_pair(index.name, index.read or self.read, index.write or self.write, windows)
+            yield (
+                index.index_name,
+                *_pair(index.index_name, index.read or self.read, index.write or self.write, windows),
+            )
 
     def targets(self) -> tuple[Target, ...]:
         """Every target: the table's read and write, then each index's, in the order declared."""
@@ -154,8 +157,8 @@ class Plan:
             write=_capacity(document["write"]),
             windows=tuple(_window(item) for item in document["windows"]),
             indexes=tuple(
-                IndexPlan(
-                    name=item["name"],
+                IndexCapacity(
+                    index_name=item["name"],
                     read=_capacity(item["read"]) if "read" in item else None,
                     write=_capacity(item["write"]) if "write" in item else None,
                     windows=tuple(_window(w) for w in item["windows"]) if "windows" in item else None,
@@ -177,8 +180,8 @@ class Plan:
 
     def with_indexes(self, names: Iterable[str]) -> Plan:
         """The plan with every index of those names; one that it does not list yet follows the table."""
-        listed = {index.name for index in self.indexes}
-        more = (IndexPlan(name=name) for name in names if name not in listed)
+        listed = {index.index_name for index in self.indexes}
+        more = (IndexCapacity(index_name=name) for name in names if name not in listed)
         return replace(self, indexes=(*self.indexes, *more))
 
 
@@ -199,7 +202,7 @@ def _target(index: str | None, dimension: Dimension, capacity: Capacity, windows
 
 
 def _capacity_document(capacity: Capacity) -> dict[str, Any]:
-    document: dict[str, Any] = {"min": capacity.min, "max": capacity.max}
+    document: dict[str, Any] = {"min": capacity.min_capacity, "max": capacity.max_capacity}
     if capacity.target_utilization_percent is not None:
         document["target_utilization_percent"] = capacity.target_utilization_percent
     for name in ("scale_in_cooldown", "scale_out_cooldown"):
@@ -212,8 +215,8 @@ def _capacity_document(capacity: Capacity) -> dict[str, Any]:
 
 def _capacity(document: dict[str, Any]) -> Capacity:
     return Capacity(
-        min=int(document["min"]),
-        max=int(document["max"]),
+        min_capacity=int(document["min"]),
+        max_capacity=int(document["max"]),
         is_autoscaled="target_utilization_percent" in document,
         target_utilization_percent=document.get("target_utilization_percent"),
         scale_in_cooldown=timedelta(seconds=document.get("scale_in_cooldown_seconds", 0)),
@@ -253,8 +256,8 @@ def _window(document: dict[str, Any]) -> Window:
     )
 
 
-def _index_document(index: IndexPlan) -> dict[str, Any]:
-    document: dict[str, Any] = {"name": index.name}
+def _index_document(index: IndexCapacity) -> dict[str, Any]:
+    document: dict[str, Any] = {"name": index.index_name}
     if index.read is not None:
         document["read"] = _capacity_document(index.read)
     if index.write is not None:

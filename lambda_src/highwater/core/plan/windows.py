@@ -10,6 +10,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_WEEK, find_zone, instant
+from highwater.core.units import Duration, as_timedelta
 
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 DEFAULT_LEAD = timedelta(minutes=5)
@@ -72,7 +73,7 @@ class Window:
         write_min: int | None = None,
         read_max: int | None = None,
         write_max: int | None = None,
-        lead: timedelta = DEFAULT_LEAD,
+        lead: timedelta | Duration = DEFAULT_LEAD,
     ) -> Window:
         """A window on given days of the week: `days="MON-FRI"`, `"SAT,SUN"` or `["MON", "THU"]`."""
         return cls(
@@ -85,7 +86,7 @@ class Window:
             write_min=write_min,
             read_max=read_max,
             write_max=write_max,
-            lead=lead,
+            lead=as_timedelta(lead),
         )
 
     @classmethod
@@ -100,7 +101,7 @@ class Window:
         write_min: int | None = None,
         read_max: int | None = None,
         write_max: int | None = None,
-        lead: timedelta = DEFAULT_LEAD,
+        lead: timedelta | Duration = DEFAULT_LEAD,
     ) -> Window:
         """A window on every day of the week."""
         return cls.weekly(
@@ -113,7 +114,7 @@ class Window:
             write_min=write_min,
             read_max=read_max,
             write_max=write_max,
-            lead=lead,
+            lead=as_timedelta(lead),
         )
 
     @classmethod
@@ -128,7 +129,7 @@ class Window:
         write_min: int | None = None,
         read_max: int | None = None,
         write_max: int | None = None,
-        lead: timedelta = DEFAULT_LEAD,
+        lead: timedelta | Duration = DEFAULT_LEAD,
     ) -> Window:
         """A window that opens a single time: `start="2026-11-27T00:00"`, local to *timezone*."""
         return cls(
@@ -141,7 +142,7 @@ class Window:
             write_min=write_min,
             read_max=read_max,
             write_max=write_max,
-            lead=lead,
+            lead=as_timedelta(lead),
         )
 
     @property

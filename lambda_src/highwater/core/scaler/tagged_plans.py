@@ -36,13 +36,13 @@ def plan_of_tags(table: str, tags: Mapping[str, str], region: str | None = None)
         raise ValueError(message)
     bounds = {which: _units(tag, tags.get(tag)) for which, tag in _BOUND_TAGS.items()}
     read, write = (
-        Capacity.autoscaled(min=bounds[dimension, "min"], max=bounds[dimension, "max"])
+        Capacity.autoscaled(min_capacity=bounds[dimension, "min"], max_capacity=bounds[dimension, "max"])
         for dimension in (Dimension.READ, Dimension.WRITE)
     )
     plan = Plan(read=read, write=write, mark=HighWaterMark.none())
     errors = errors_of(check_plan(plan))
     if errors:
-        raise ValueError("; ".join(f"{error.subject} {error.got}, allowed {error.allowed}" for error in errors))
+        raise ValueError("; ".join(f"{error.subject}: {error.problem}" for error in errors))
     return ScaledPlan(table=table, mode=Mode(managed), plan=plan, region=region, is_tagged=True)
 
 

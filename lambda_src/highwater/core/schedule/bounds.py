@@ -27,10 +27,10 @@ def bounds_with(target: Target, open_windows: tuple[TargetWindow, ...]) -> Bound
     if target.capacity.is_deploy_time:
         message = f"{target.label} has bounds known only at deploy time; read the plan from a deployed stack"
         raise ValueError(message)
-    floor = max([int(target.capacity.min), *(w.min for w in open_windows if w.min is not None)])
+    floor = max([int(target.capacity.min_capacity), *(w.min for w in open_windows if w.min is not None)])
     if not target.capacity.is_autoscaled:
         return Bounds(floor, floor)
-    return Bounds(floor, max([int(target.capacity.max), *(w.max for w in open_windows if w.max is not None)]))
+    return Bounds(floor, max([int(target.capacity.max_capacity), *(w.max for w in open_windows if w.max is not None)]))
 
 
 def bounds_at(target: Target, at: datetime) -> Bounds:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from highwater.core.errors import PlanError
-from highwater.core.findings import Finding, Severity
+from highwater.core.findings import Finding, conflict, error
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.plan import Target, TargetWindow
 from highwater.core.plan.windows import once_span
@@ -170,25 +170,21 @@ def _first_run(days: list[int], minute_of_day: int, zone: ZoneInfo, after: datet
 
 def _inexpressible(target: Target, meeting: WindowsMeetError) -> Finding:
     first, second = meeting.first, meeting.second
-    return Finding(
-        id="highwater:windowsAcrossZones",
-        severity=Severity.ERROR,
-        subject=f"windows {first.name!r} and {second.name!r} of {target.label}",
-        got=f"windows that overlap or touch, in {first.timezone} and {second.timezone}",
-        allowed="recurring windows that overlap or touch only within zones whose clocks change alike, as scheduled "
-        "actions know one clock each",
-        fix="give both the same timezone, or keep them apart; with scaler_holds_windows=True a "
-        "ThrottleAwareScaler holds any mix",
+    return conflict(
+        "windowsAcrossZones",
+        f"windows {first.name!r} and {second.name!r} of {target.label}",
+        f"they overlap or touch, but the clocks of {first.timezone} and {second.timezone} do not change alike, and a "
+        "scheduled action knows one clock",
+        "give both the same timezone, or keep them apart; with windows_held_by= a ThrottleAwareScaler holds any mix",
     )
 
 
 def _too_many(target: Target, count: int) -> Finding:
-    return Finding(
-        id="highwater:tooManyActions",
-        severity=Severity.ERROR,
-        subject=f"windows of {target.label}",
-        got=f"{count} scheduled actions",
-        allowed=f"at most {MAX_SCHEDULED_ACTIONS_PER_TARGET} on a scalable target, a fixed quota",
-        fix="merge windows, let them start and end at the same times, or take out one-off windows that are over; with "
-        "scaler_holds_windows=True a ThrottleAwareScaler holds any number",
+    return error(
+        "tooManyActions",
+        f"windows of {target.label}",
+        f"{count} scheduled actions",
+        f"at most {MAX_SCHEDULED_ACTIONS_PER_TARGET} on a scalable target, a fixed quota",
+        "merge windows, let them start and end at the same times, or take out one-off windows that are over; with "
+        "windows_held_by= a ThrottleAwareScaler holds more",
     )

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_dynamodb as dynamodb
 
-from highwater.core import Capacity, IndexPlan, Window
+from highwater.core import Capacity, IndexCapacity, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalIndex:
+class GlobalSecondaryIndex:
     """A global secondary index: its keys, its projection, and what capacity it has of its own.
 
     Attributes:
-        name: The index's name, 3 to 255 characters.
+        index_name: The index's name, 3 to 255 characters.
         partition_key: Its partition key.
         sort_key: Its sort key. By default none.
         projection_type: Which attributes it holds. By default all of them.
@@ -26,7 +26,7 @@ class GlobalIndex:
         contributor_insights_specification: Contributor Insights of the index. By default off.
     """
 
-    name: str
+    index_name: str
     partition_key: dynamodb.Attribute
     sort_key: dynamodb.Attribute | None = None
     projection_type: dynamodb.ProjectionType = dynamodb.ProjectionType.ALL
@@ -37,7 +37,7 @@ class GlobalIndex:
     contributor_insights_specification: dynamodb.ContributorInsightsSpecification | None = None
 
     @property
-    def plan(self) -> IndexPlan:
+    def plan(self) -> IndexCapacity:
         """What the plan says of it."""
         windows = None if self.windows is None else tuple(self.windows)
-        return IndexPlan(name=self.name, read=self.read, write=self.write, windows=windows)
+        return IndexCapacity(index_name=self.index_name, read=self.read, write=self.write, windows=windows)

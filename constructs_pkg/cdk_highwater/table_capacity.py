@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,32 +10,21 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, IConstruct, Node
 
 from cdk_highwater.annotations import annotate
+from cdk_highwater.capacity_options import WindowHolder
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.global_table import scale_global_table
 from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks
-from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
-from cdk_highwater.table_findings import EveryIndexIsScaled, ScalerHoldsWindows, fitting_findings
-from highwater.core import (
-    Capacity,
-    HighWaterMark,
-    IndexPlan,
-    Plan,
-    ScheduledAction,
-    Target,
-    Window,
-    check,
-    compile_actions,
-    marks_of,
-)
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from cdk_highwater.subject import Subject, TableLike, subject_of
+from cdk_highwater.table_findings import EveryIndexIsScaled, fitting_findings
+from highwater.core import Plan, ScheduledAction, Target, check, compile_actions, marks_of
+from highwater.core.names import TargetName
 
-_ID = "Capacity"
 _AS_OF_CONTEXT = "highwater:asOf"
 _POLICY_NAME = "target-tracking"
 _MARK_REMEDY = "HighWaterMark.none() leaves marks to DynamoDB"
 
 
-class ManagedCapacity(Construct):
+class TableCapacity(Construct):
     """The capacity of one table and its indexes, as planned; made by `HighWaterTable` and `manage_capacity`.
 
     Makes a scalable target for each dimension of the table and of each index, a target tracking policy where the
@@ -49,7 +37,7 @@ class ManagedCapacity(Construct):
         table: The table, of any kind.
         plan: What is declared for it. Indexes of the template that it does not list follow the table.
         pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
-        scaler_holds_windows: Whether a scaler holds the windows, and no scheduled action. By default not.
+        windows_held_by: The scaler that holds the windows. By default scheduled actions do.
 
     Raises:
         TypeError: If *table* is no table.
@@ -63,24 +51,20 @@ class ManagedCapacity(Construct):
         table: TableLike,
         plan: Plan,
         pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
-        scaler_holds_windows: bool = False,
+        windows_held_by: WindowHolder | None = None,
     ) -> None:
         super().__init__(scope, id)
-        self._scaler_holds_windows = scaler_holds_windows
-        self._is_scaled = False
         self._subject = subject_of(table)
         index_names = self._subject.index_names()
         self._plan = plan.with_indexes(index_names)
-        node = self.node
-        self._as_of = _as_of(node)
+        self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
+        self._as_of = _as_of(self.node)
         findings = [
-            *fitting_findings(self._plan, self._subject, index_names, scaler_holds_windows=self._scaler_holds_windows),
-            *check(self._plan, self._as_of, has_actions=not self._scaler_holds_windows),
+            *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
+            *check(self._plan, self._as_of, has_actions=windows_held_by is None),
         ]
         if self._subject.template is not None:
-            node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
-        if self.scaler_holds_windows:
-            node.add_validation(ScalerHoldsWindows(self._subject, self._plan, lambda: self._is_scaled))
+            self.node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
         if not annotate(self._subject.construct, findings):
             return
         done: IConstruct | None = None
@@ -91,6 +75,8 @@ class ManagedCapacity(Construct):
             done = self._assert_floors(self._add_targets())
         marks = marks_of(self._plan.without_past(self._as_of))
         raise_marks(self, self._subject, marks, pre_warm_strategy, after=done, remedy=_MARK_REMEDY)
+        if windows_held_by is not None:
+            windows_held_by.add_table(self)
 
     @property
     def plan(self) -> Plan:
@@ -103,13 +89,9 @@ class ManagedCapacity(Construct):
         return self._subject
 
     @property
-    def scaler_holds_windows(self) -> bool:
-        """Whether there are windows that no scheduled action holds."""
-        return self._scaler_holds_windows and bool(self._plan.all_windows())
-
-    def note_scaler(self) -> None:
-        """A scaler looks after the table."""
-        self._is_scaled = True
+    def are_windows_held(self) -> bool:
+        """Whether a scaler holds windows of the plan, and no scheduled action does."""
+        return self._are_windows_held
 
     def _add_targets(self) -> Construct:
         targets = Construct(self, "Targets")
@@ -121,21 +103,22 @@ class ManagedCapacity(Construct):
         return targets
 
     def _add_target(self, scope: Construct, target: Target) -> None:
-        name = target.dimension.title()
+        name = TargetName(self._subject.name, *target.key)
+        kind = target.dimension.title()
         resource = autoscaling.CfnScalableTarget(
             scope,
-            f"{name}Target",
+            f"{kind}Target",
             service_namespace="dynamodb",
-            resource_id=f"table/{self._subject.name}" + (f"/index/{target.index}" if target.index else ""),
-            scalable_dimension=f"dynamodb:{'index' if target.index else 'table'}:{name}CapacityUnits",
-            min_capacity=target.capacity.min,
-            max_capacity=target.capacity.max,
+            resource_id=name.resource_id,
+            scalable_dimension=name.scalable_dimension,
+            min_capacity=target.capacity.min_capacity,
+            max_capacity=target.capacity.max_capacity,
             scheduled_actions=self._actions(target) or None,
         )
         if target.capacity.is_autoscaled:
             autoscaling.CfnScalingPolicy(
                 scope,
-                f"{name}Policy",
+                f"{kind}Policy",
                 policy_name=_POLICY_NAME,
                 policy_type="TargetTrackingScaling",
                 scaling_target_id=resource.ref,
@@ -143,26 +126,24 @@ class ManagedCapacity(Construct):
             )
 
     def _actions(self, target: Target) -> list[autoscaling.CfnScalableTarget.ScheduledActionProperty]:
-        if self._scaler_holds_windows:
+        if self._are_windows_held:
             return []
         return [_scheduled(action) for action in compile_actions(target, self._as_of)]
 
-    def _assert_floors(self, targets: Construct) -> cdk.CfnResource:
-        """After every change of the plan, floors of open windows: CloudFormation would leave the base ones.
+    def _assert_floors(self, targets: Construct) -> cdk.CustomResource:
+        """After every change of the plan, set floors of open windows: CloudFormation would leave the base ones.
 
-        Also sees that capacity follows: of targets that are registered at once, some may be left behind.
+        The function behind it also waits until capacity follows: of targets that are registered at once, some may be
+        left behind.
         """
         function = DeploymentFunction.of(self._subject.stack)
         function.allow_floors(self._subject)
-        floors = cdk.CfnResource(
+        floors = cdk.CustomResource(
             self,
             "Floors",
-            type="Custom::HighwaterFloors",
-            properties={
-                "ServiceToken": function.service_token,
-                "TableName": self._subject.name,
-                "Plan": self.plan_text(),
-            },
+            resource_type="Custom::HighwaterFloors",
+            service_token=function.service_token,
+            properties={"TableName": self._subject.name, "Plan": self.plan_text()},
         )
         floors.node.add_dependency(targets, *function.permissions)
         return floors
@@ -174,87 +155,11 @@ class ManagedCapacity(Construct):
         return self._plan.to_json()
 
 
-def manage_capacity(
-    table: TableLike,
-    *,
-    read: Capacity,
-    write: Capacity,
-    windows: Sequence[Window] = (),
-    indexes: Sequence[IndexPlan] = (),
-    high_water_mark: HighWaterMark | None = None,
-    table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
-    pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
-    scaler_holds_windows: bool = False,
-    scope: Construct | None = None,
-) -> ManagedCapacity:
-    """Manage the capacity of a table that exists already, in this app or elsewhere.
-
-    Args:
-        table: `dynamodb.Table`, `TableV2`, `CfnTable`, or one imported by name or ARN.
-        read: The table's read capacity.
-        write: The table's write capacity.
-        windows: Windows of higher capacity. By default none.
-        indexes: What indexes have of their own. Those in the template that are not listed follow the table; of an
-            imported table, list every index that shall be scaled.
-        high_water_mark: By default the highest floor declared.
-        table_quota_units: The account's quota for a table or index. By default 40,000, AWS's own.
-        pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
-        scaler_holds_windows: Have the `ThrottleAwareScaler` that looks after the table hold the windows, and no
-            scheduled action: for a `TableV2`, more than 200 actions, or windows of zones with different clock rules.
-            By default not.
-        scope: Where to put the constructs. By default below the table.
-
-    Raises:
-        TypeError: If *table* is no table, or *windows* no list.
-        ValueError: If the capacity of *table* is managed already.
-    """
-    if isinstance(windows, Window):
-        message = f"windows must be a list of Window, got one Window, {windows.name!r}; put it in brackets"
-        raise TypeError(message)
-    plan = Plan(
-        read=read,
-        write=write,
-        windows=tuple(windows),
-        indexes=tuple(indexes),
-        mark=high_water_mark or HighWaterMark.to_windows(),
-        table_quota_units=table_quota_units,
-    )
-    refuse_other_than_tables(table)
-    parent = scope if scope is not None else _as_scope(table)
-    if parent.node.try_find_child(_ID) is not None:
-        message = (
-            f"{parent.node.path}: capacity is managed already; give everything in one call, and to a HighWaterTable in "
-            "its constructor"
-        )
-        raise ValueError(message)
-    return ManagedCapacity(
-        parent,
-        _ID,
-        table=table,
-        plan=plan,
-        pre_warm_strategy=pre_warm_strategy,
-        scaler_holds_windows=scaler_holds_windows,
-    )
-
-
-def capacity_of(table: object) -> ManagedCapacity:
-    """The managed capacity of a `HighWaterTable`, or what `manage_capacity` returned; raises `TypeError` for others."""
-    capacity = getattr(table, "capacity", table)
-    if not isinstance(capacity, ManagedCapacity):
-        message = f"table must be a HighWaterTable or what manage_capacity returned, got {type(table).__name__}"
-        raise TypeError(message)
-    return capacity
-
-
 def _as_of(node: Node) -> datetime:
     """The minute of synth, before which one-off windows are over; context can pin it, for templates that compare."""
     pinned = node.try_get_context(_AS_OF_CONTEXT)
     at = datetime.fromisoformat(pinned).astimezone(UTC) if pinned else datetime.now(UTC)
     return at.replace(second=0, microsecond=0)
-
-
-def _as_scope(table: TableLike) -> Construct:
-    return table  # type: ignore[return-value] # every table of the CDK is a Construct
 
 
 def _scheduled(action: ScheduledAction) -> autoscaling.CfnScalableTarget.ScheduledActionProperty:

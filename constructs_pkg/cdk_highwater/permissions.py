@@ -1,0 +1,98 @@
+"""The permissions of Highwater's functions, and the ARNs that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+
+from highwater.core.names import ALARM_PREFIX, PLANS_PATH
+from highwater.core.scaler import Mode
+from highwater.core.scaler.tagged_plans import MANAGED_TAG
+
+# An index is updated through its table, and authorized by the table's ARN. Application Auto Scaling checks that whoever
+# registers a target may describe and update its table (its User Guide, "Permissions validation for API calls on target
+# resources", read 2026-11).
+TABLE_ACTIONS: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
+
+
+def table_arn(stack: cdk.Stack, table: str, region: str | None = None) -> str:
+    """The ARN of a table of the stack's account; *region* is by default the stack's."""
+    return stack.format_arn(service="dynamodb", resource="table", resource_name=table, region=region)
+
+
+def alarms_arn(stack: cdk.Stack, prefix: str = "", region: str | None = None) -> str:
+    """The ARNs of alarms whose names begin with *prefix*."""
+    return stack.format_arn(
+        service="cloudwatch",
+        resource="alarm",
+        resource_name=f"{prefix}*",
+        region=region,
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
+def scaler_alarms_arn(stack: cdk.Stack) -> str:
+    """The ARNs of the alarms that start a scaler."""
+    return alarms_arn(stack, ALARM_PREFIX)
+
+
+def targets_arn(stack: cdk.Stack, region: str | None = None) -> str:
+    """The ARNs of scalable targets, whose ids are made at registration."""
+    return stack.format_arn(
+        service="application-autoscaling", resource="scalable-target", resource_name="*", region=region
+    )
+
+
+def plans_arns(stack: cdk.Stack) -> list[str]:
+    """The ARNs of the folder of plans and of the parameters in it."""
+    folder = stack.format_arn(service="ssm", resource="parameter", resource_name=PLANS_PATH.strip("/"))
+    return [folder, f"{folder}/*"]
+
+
+def reading_targets() -> iam.PolicyStatement:
+    """Read scalable targets, an action that knows no resources."""
+    return iam.PolicyStatement(actions=["application-autoscaling:DescribeScalableTargets"], resources=["*"])
+
+
+def reading_targets_and_metrics() -> iam.PolicyStatement:
+    """Read scalable targets and metrics, actions that know no resources."""
+    actions = ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"]
+    return iam.PolicyStatement(actions=actions, resources=["*"])
+
+
+def reading_plans(stack: cdk.Stack) -> iam.PolicyStatement:
+    """Read the plans of all tables."""
+    return iam.PolicyStatement(actions=["ssm:GetParametersByPath"], resources=plans_arns(stack))
+
+
+def setting_bounds(stack: cdk.Stack, region: str | None = None) -> list[iam.PolicyStatement]:
+    """Set floors and ceilings of DynamoDB's scalable targets in a region, and keep alarms.
+
+    Application Auto Scaling checks the permissions on alarms of whoever registers, by calls that name no alarm.
+    """
+    return [
+        iam.PolicyStatement(
+            actions=["application-autoscaling:RegisterScalableTarget"],
+            resources=[targets_arn(stack, region)],
+            conditions={"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+        ),
+        iam.PolicyStatement(
+            actions=["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+            resources=[alarms_arn(stack, region=region)],
+        ),
+    ]
+
+
+def scaling_tagged_tables(stack: cdk.Stack, regions: Iterable[str | None]) -> list[iam.PolicyStatement]:
+    """Find and update the tables that carry the tag `highwater:managed`, and no others."""
+    return [
+        iam.PolicyStatement(actions=["tag:GetResources"], resources=["*"]),
+        iam.PolicyStatement(
+            actions=list(TABLE_ACTIONS),
+            resources=[table_arn(stack, "*", region) for region in regions],
+            conditions={"StringEquals": {f"aws:ResourceTag/{MANAGED_TAG}": [str(mode) for mode in Mode]}},
+        ),
+    ]
