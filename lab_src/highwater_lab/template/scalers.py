@@ -1,4 +1,4 @@
-"""The plans that a template leaves to Highwater's scaler, by the table that they are for."""
+"""Reads the plans that a template writes for Highwater's scaler, by table name."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from highwater_lab.template.scaling import resources_of
 
 
 def read_scalers(template: Template, resolver: Resolver) -> dict[str, ScaledPlan]:
-    """The scaler of each table that has a plan in the template, by the table's name; those of other regions last.
+    """Return the scaled plan of each table that has one in the template, by table name.
 
-    Raises `TemplateError` for a plan that is none.
+    A plan without a region takes precedence over plans for other regions. Raises `TemplateError` for an invalid plan.
     """
-    found: dict[str, ScaledPlan] = {}
+    plans: dict[str, ScaledPlan] = {}
     for logical_id, properties in resources_of(template, resolver, "AWS::SSM::Parameter"):
         name = str(resolver.resolve(properties.get("Name")))
         if name.startswith(PLANS_PATH):
-            scaler = _read(resolver, resolver.resolve(properties.get("Value")), f"{logical_id} (Parameter) Value")
+            plan = _parse_plan(resolver, resolver.resolve(properties.get("Value")), f"{logical_id} (Parameter) Value")
             table, region = table_of_plan(name)
-            if region is None or table not in found:
-                found[table] = scaler
-    return found
+            if region is None or table not in plans:
+                plans[table] = plan
+    return plans
 
 
-def _read(resolver: Resolver, text: Any, where: str) -> ScaledPlan:
+def _parse_plan(resolver: Resolver, text: Any, where: str) -> ScaledPlan:
     try:
         return ScaledPlan.from_json(str(text))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        shown = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise resolver.error(f"{where} is no plan of Highwater's scaler: {shown}; run cdk synth again") from error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise resolver.error(
+            f"{where} is not a valid plan for Highwater's scaler: {reason}; run cdk synth again"
+        ) from error
