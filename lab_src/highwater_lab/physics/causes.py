@@ -26,11 +26,10 @@ class Cause(StrEnum):
 
 
 _REMEDIES = {
-    Cause.PROVISIONED: "the capacity is too low: raise the floor ahead of the surge, or lower the target utilization",
-    Cause.KEY_RANGE: "a partition is at its limit: raise the high-water mark if keys are evenly spread; a hot key "
+    Cause.PROVISIONED: "raise the floor ahead of the surge, or lower the target utilization",
+    Cause.KEY_RANGE: "a partition is at its limit: if keys are evenly spread, raise the high-water mark; a hot key "
     "needs another key design",
-    Cause.ACCOUNT: "the account's quota is reached: have AWS raise it, then give the new quota with --table-quota",
-    Cause.MAX_ON_DEMAND: "the table's maximum on-demand throughput is reached: raise or remove the maximum",
-    Cause.INDEX: "an index has too little write capacity, which throttles writes to the table: raise the index's write "
-    "capacity",
+    Cause.ACCOUNT: "have AWS raise the account's quota, then give the new quota with --table-quota",
+    Cause.MAX_ON_DEMAND: "raise or remove the table's maximum on-demand throughput",
+    Cause.INDEX: "an index throttles the table's writes: raise the index's write capacity",
 }

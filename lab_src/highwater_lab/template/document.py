@@ -19,7 +19,7 @@ from highwater_lab.files import read_file
 
 
 class TemplateError(HighwaterError, ValueError):
-    """A template that cannot be read or understood."""
+    """A template cannot be read, or does not contain what the caller needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,55 +74,55 @@ class Resolver:
             raise self.error(f"condition {condition!r} is not defined; the template's conditions: {defined}")
         return bool(self.resolve(self._conditions[condition], depth + 1))
 
-    def mapping(self, value: Any, what: str) -> dict[str, Any]:
-        """Return *value* as an object, an empty one for `None`; raises `TemplateError`, naming *what*, otherwise."""
+    def mapping(self, value: Any, label: str) -> dict[str, Any]:
+        """Return *value* as an object, an empty one for `None`; raises `TemplateError`, naming *label*, otherwise."""
         resolved = self.resolve(value)
         if resolved is None:
             return {}
         if not isinstance(resolved, dict):
-            raise self.error(f"{what} is {_short(resolved)}; expected an object")
+            raise self.error(f"{label} is {_short(resolved)}; expected an object")
         return {str(key): item for key, item in resolved.items()}
 
-    def mappings(self, value: Any, what: str) -> list[dict[str, Any]]:
+    def mappings(self, value: Any, label: str) -> list[dict[str, Any]]:
         """Return *value* as a list of objects, an empty one for `None`; raises `TemplateError` otherwise."""
         resolved = self.resolve(value)
         if resolved is None:
             return []
         if not isinstance(resolved, list):
-            raise self.error(f"{what} is {_short(resolved)}; expected a list")
-        return [self.mapping(item, f"{what}[{number}]") for number, item in enumerate(resolved)]
+            raise self.error(f"{label} is {_short(resolved)}; expected a list")
+        return [self.mapping(item, f"{label}[{number}]") for number, item in enumerate(resolved)]
 
-    def text(self, value: Any, what: str) -> str:
-        """Return *value* as a text of one character or more; raises `TemplateError`, naming *what*, otherwise."""
+    def text(self, value: Any, label: str) -> str:
+        """Return *value* as a text of one character or more; raises `TemplateError`, naming *label*, otherwise."""
         resolved = self.resolve(value)
         if not isinstance(resolved, str) or not resolved:
-            raise self.error(f"{what} is {_short(resolved)}; expected a name")
+            raise self.error(f"{label} is {_short(resolved)}; expected a name")
         return resolved
 
-    def units(self, value: Any, what: str) -> int | None:
+    def units(self, value: Any, label: str) -> int | None:
         """Return *value* as a whole number from 0 to 10,000,000, or `None` if it is `None`.
 
-        Raises `TemplateError`, naming *what*, for any other value.
+        Raises `TemplateError`, naming *label*, for any other value.
         """
         resolved = self.resolve(value)
         if resolved is None:
             return None
-        number = self.number(resolved, what)
+        number = self.number(resolved, label)
         if number != int(number) or not 0 <= number <= _MOST_UNITS:
-            raise self.error(f"{what} is {_short(resolved)}; expected a whole number from 0 to {_MOST_UNITS:,}")
+            raise self.error(f"{label} is {_short(resolved)}; expected a whole number from 0 to {_MOST_UNITS:,}")
         return int(number)
 
-    def number(self, value: Any, what: str) -> float:
-        """Return *value* as a number; raises `TemplateError`, naming *what*, if it is none."""
+    def number(self, value: Any, label: str) -> float:
+        """Return *value* as a number; raises `TemplateError`, naming *label*, if it is none."""
         resolved = self.resolve(value)
         if isinstance(resolved, str) and (missing := _OPEN.search(resolved)):
-            raise self.error(f"{what} is {resolved!r}, {self._advice(missing[1])}")
+            raise self.error(f"{label} is {resolved!r}, {self._advice(missing[1])}")
         try:
             number = float(resolved) if not isinstance(resolved, bool) else float("nan")
         except (TypeError, ValueError, OverflowError):
             number = float("nan")
         if not abs(number) < float("inf"):
-            raise self.error(f"{what} is {_short(resolved)}; expected a number")
+            raise self.error(f"{label} is {_short(resolved)}; expected a number")
         return number
 
     def _advice(self, name: str) -> str:
