@@ -1,7 +1,7 @@
-"""The article's figures beside the simulator's: writes docs/figures.md, their pictures, and what `highwater` shows.
+"""Writes docs/figures.md, which compares the article's figures with the simulator, and pictures of the tools' output.
 
-Run it with `make figures`. The screenshot of the report needs Debian's chromium and is left as it is, loudly, where
-there is none.
+Run it with `make figures`. The screenshot of the report needs Debian's chromium; without chromium the old screenshot
+stays, with a warning.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ HEAD = """\
 # The article's figures
 
 Made by `make figures`. "Handle traffic spikes with Amazon DynamoDB provisioned capacity" (J. Hunter and P. Rawal, AWS
-Database Blog) shows tests on real tables. Here is what it reports, and what the simulator gives for the same set-up:
-seconds are counted from the surge's beginning. Figure 1 shows a customer's table and has no numbers to start from.
+Database Blog) shows tests on real tables. This page compares its results with simulations of the same setup. Seconds
+are counted from the start of the surge. Figure 1 shows a customer's table and has no numbers, so it is left out.
 """
 TAIL = """\
 ## Which bucket
 
-Burst capacity is modelled as a bucket that holds 300 seconds of what is provisioned. Read instead as what was unused
-in the last 300 seconds, it would throttle figure 5 after about 140 seconds, and the article saw no throttles there.
+The simulator models burst capacity as a token bucket with at most 300 seconds of provisioned capacity. Under the other
+reading of the documentation, burst capacity is the capacity left unused in the last 300 seconds. That would throttle
+figure 5 after about 140 seconds, but the article reports no throttles there.
 
 ## The report
 
-`highwater rehearse ... --html report.html` makes a page like this, of figure 2's surge on a table with a
+`highwater rehearse ... --html report.html` writes a page like this one, for the surge of figure 2 on a table with a
 floor of 2,000:
 
 ![the report](pictures/report.png)
@@ -51,7 +52,7 @@ floor of 2,000:
 
 
 def main() -> int:
-    """Write the page and the pictures."""
+    """Write the page and the pictures; return 0."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     lines = [HEAD]
     for figure in FIGURES.values():
@@ -65,7 +66,7 @@ def main() -> int:
             "",
             f"The article: {figure.reported}.",
             "",
-            f"The simulator: {_told(run)}.",
+            f"The simulator: {_summary(run)}.",
             "",
             figure.fits,
             "",
@@ -78,7 +79,7 @@ def main() -> int:
 
 
 def _rehearsal() -> Rehearsal:
-    """Figure 2's surge on a table with a floor of 2,000."""
+    """Rehearse the surge of figure 2 on a table with a floor of 2,000."""
     write = TargetSetup(units=1, min=2_000, max=40_000, tracking=TargetTracking(target_percent=70))
     table = ResourceSetup(index=None, read=TargetSetup.fixed(5), write=write, warm_write_units=40_000)
     setup = TableSetup(name="Orders", resources=(table,))
@@ -88,14 +89,14 @@ def _rehearsal() -> Rehearsal:
 def _print_terminal(rehearsal: Rehearsal) -> None:
     console = Console(record=True, file=io.StringIO(), width=100, force_terminal=True)
     print_rehearsal(rehearsal, console)
-    drawn = console.export_svg(title="highwater rehearse", unique_id="rehearse")
-    # no font from elsewhere
-    drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
-    (PICTURES / "rehearse.svg").write_text(re.sub(r"[ \t]+$", "", drawn, flags=re.MULTILINE), encoding="utf-8")
+    svg = console.export_svg(title="highwater rehearse", unique_id="rehearse")
+    # the picture must not load fonts from the network
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    (PICTURES / "rehearse.svg").write_text(re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE), encoding="utf-8")
     print("written: docs/pictures/rehearse.svg")
 
 
-def _told(run: Run) -> str:
+def _summary(run: Run) -> str:
     surge = int(SURGE.total_seconds())
     throttled = run.throttled_minutes()
     parts = ["no throttles"]
@@ -107,7 +108,7 @@ def _told(run: Run) -> str:
     for event in run.events:
         if event.kind in (EventKind.SCALE_OUT, EventKind.SCALE_IN) and -300 < event.at - surge < 3_000:
             change = abs((event.after or 0) - (event.before or 0))
-            # small steps to and fro of a few units say nothing
+            # steps of less than 5 % are noise
             if change * 20 > (event.before or 0):
                 parts.append(f"{event.after:,} provisioned at {event.at - surge:+} s")
     return "; ".join(parts)
@@ -116,7 +117,7 @@ def _told(run: Run) -> str:
 def _screenshot(rehearsal: Rehearsal) -> int:
     browser = shutil.which("chromium")
     if browser is None:
-        print("SKIPPED: no chromium on this machine; the screenshot stays as it is", file=sys.stderr)
+        print("SKIPPED: the screenshot needs chromium, which is not installed; the old one stays", file=sys.stderr)
         return 0
     from playwright.sync_api import sync_playwright
 

@@ -1,6 +1,7 @@
-"""How the scaler meets a jump: seconds from it to the last throttle, and the share throttled, beside native.
+"""Compares the scaler with native auto scaling when demand jumps: `make benchmark-jumps`.
 
-Two hours steady at the policy's target, then two at two, four and ten times the rate. `make benchmark-jumps`.
+Demand is steady for two hours, then two, four or ten times as high for two more. Prints the seconds from the jump to
+the last throttle, and the throttled share of the demand after the jump.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _QUOTA = 40_000
 
 
 def jump(factor: int) -> Traffic:
-    """Two hours at the rate, two at *factor* times it."""
+    """Return traffic of two hours at the base rate, then two hours at *factor* times the base rate."""
     counts = {Stream(None, WRITE): [RATE * 60.0] * HALF + [RATE * factor * 60.0] * HALF}
     return Traffic.from_counts(f"jump x {factor}", counts, bin_seconds=60, start=datetime(2026, 3, 2, tzinfo=UTC))
 
 
 def meet(traffic: Traffic, policy: str, timing: Timing | None = None) -> Run:
-    """One policy over it, on a table with room to the quota."""
+    """Simulate a policy under *traffic*, on a table whose ceiling is the quota."""
     write = TargetSetup(units=1, min=1, max=_QUOTA)
     table = ResourceSetup(
         index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=_QUOTA
@@ -40,34 +41,37 @@ def meet(traffic: Traffic, policy: str, timing: Timing | None = None) -> Run:
 
 
 def last_throttle(run: Run, begun_minute: int) -> int:
-    """Seconds from the jump to the end of the last minute that throttled, 0 where none did."""
+    """Return the seconds from the jump at *begun_minute* to the end of the last throttled minute, 0 if none."""
     minutes = run.throttled_minutes()
     return (minutes[-1] + 1 - begun_minute) * 60 if minutes else 0
 
 
 def show(timing: Timing) -> None:
-    """Print a line for each policy and jump, and for the article's figure 2."""
+    """Print a row for each policy, with a column for each jump and one for figure 2 of the article."""
     print(f"{'policy':20}" + "".join(f"{f'x {factor}':>20}" for factor in FACTORS) + f"{'figure 2':>20}")
     figure = scenario("figure-2")
     for policy in POLICIES:
         cells = []
         for factor in FACTORS:
             run = meet(jump(factor), policy, timing)
-            asked = RATE * factor * 60 * HALF
-            cells.append(f"{last_throttle(run, HALF):>6} s {100 * run.throttled_units / asked:>5.2f} %")
+            requested_units = RATE * factor * 60 * HALF
+            cells.append(f"{last_throttle(run, HALF):>6} s {100 * run.throttled_units / requested_units:>5.2f} %")
         run = meet(figure, policy, timing)
         cells.append(f"{run.throttled_units:>8,.0f} units {100 * run.throttled_units / run.demanded_units:>4.2f} %")
         print(f"{policy:20}" + "".join(f"{cell:>20}" for cell in cells))
 
 
 def main() -> int:
-    """Print two tables: auto scaling as slow as the article's figures have it, and as quick as it was measured."""
-    usual = Timing()
-    print("seconds to the last throttle, share throttled of all asked for after the jump")
-    print(f"\ncapacity {usual.autoscaling_update} s after auto scaling's call, as the simulator has it by default")
-    show(usual)
-    print(f"\n{MEASURED_SECONDS} s after it: 1.0 to 4.4 s were measured when a floor was raised on a quiet table")
-    show(replace(usual, autoscaling_update=MEASURED_SECONDS))
+    """Print two tables: with the default delay of auto scaling's changes, and with the shortest measured delay."""
+    default = Timing()
+    print("seconds from the jump to the last throttle, throttled share of the demand after the jump")
+    print(f"\nwith capacity {default.autoscaling_update} s after auto scaling's call, the simulator's default")
+    show(default)
+    print(
+        f"\nwith capacity {MEASURED_SECONDS} s after auto scaling's call; 1.0 to 4.4 s were measured when a floor was "
+        "raised on a quiet table"
+    )
+    show(replace(default, autoscaling_update=MEASURED_SECONDS))
     return 0
 
 

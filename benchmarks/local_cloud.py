@@ -1,7 +1,7 @@
-"""What metering costs: the local cloud beside plain MiniStack, alternating in one run.
+"""Measures the cost of metering: compares the local cloud with plain MiniStack, in alternating rounds of one run.
 
-Prints writes per second and latency (p50, p99) with 1, 8 and 16 client threads for both, and the ratio of their rates.
-Ends with status 1 where the local cloud has less than 0.6 of the plain one's rate.
+Prints writes per second and latency (p50, p99) of both with 1, 8 and 16 client threads, and the ratio of their rates.
+Exits with status 1 if the local cloud's rate is less than 0.6 of plain MiniStack's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from highwater_lab.local.cloud import free_port, is_port_taken, start_process, s
 
 LIMIT = 0.6
 THREADS = (1, 8, 16)
-# MiniStack as it comes, on loopback, with the listeners off that the local cloud leaves off too
+# Plain MiniStack on the loopback interface, without the listeners that the local cloud does not start either
 _PLAIN = """
 import asyncio, os, sys
 port = sys.argv[1]
@@ -44,7 +44,7 @@ asyncio.run(serve(app, config))
 
 @contextmanager
 def metered(folder: Path) -> Iterator[int]:
-    """The local cloud; its port."""
+    """Run the local cloud; yields its port."""
     port = free_port()
     process = start_process(port, folder / "metered.log", folder)
     yield port
@@ -54,7 +54,7 @@ def metered(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def plain(folder: Path) -> Iterator[int]:
-    """MiniStack alone; its port."""
+    """Run plain MiniStack; yields its port."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     with (folder / "plain.log").open("wb") as log:
@@ -67,7 +67,7 @@ def plain(folder: Path) -> Iterator[int]:
         )
     while not is_port_taken(port):
         if process.poll() is not None:
-            sys.exit(f"MiniStack did not start: {(folder / 'plain.log').read_text()[-300:]}")
+            sys.exit(f"MiniStack did not start; the end of its log: {(folder / 'plain.log').read_text()[-300:]}")
         time.sleep(0.05)
     yield port
     stop_process(process.pid)
@@ -75,19 +75,19 @@ def plain(folder: Path) -> Iterator[int]:
 
 
 def client_of(port: int) -> Any:
-    """A DynamoDB client that does not try again."""
+    """Return a DynamoDB client without retries."""
     return boto3.client(
         "dynamodb",
         endpoint_url=f"http://localhost:{port}",
         region_name="us-east-1",
         aws_access_key_id="000000000000",
-        aws_secret_access_key="local",  # noqa: S106 - both take any
+        aws_secret_access_key="local",  # noqa: S106 - both accept any credentials
         config=Config(retries={"total_max_attempts": 1}, max_pool_connections=1),
     )
 
 
 def create_table(port: int) -> None:
-    """A table with capacity for more than a machine can send, and an index."""
+    """Create a table with an index and more capacity than one machine can use."""
     units = {"ReadCapacityUnits": 10_000, "WriteCapacityUnits": 10_000}
     client_of(port).create_table(
         TableName="orders",
@@ -106,7 +106,7 @@ def create_table(port: int) -> None:
 
 
 def measure(port: int, threads: int, seconds: float) -> tuple[float, list[float]]:
-    """Writes per second, and the milliseconds of each."""
+    """Write for *seconds* with so many *threads*; return writes per second, and the latency of each write in ms."""
     latencies: list[float] = []
     end = time.perf_counter() + seconds
 
@@ -128,32 +128,32 @@ def measure(port: int, threads: int, seconds: float) -> tuple[float, list[float]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print."""
+    """Measure and print; return 1 if a ratio is below the limit, else 0."""
     parser = argparse.ArgumentParser(prog="local_cloud", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each measurement")
-    parser.add_argument("--rounds", type=int, default=3, help="alternations")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--seconds", type=float, default=4.0, help="duration of each measurement (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each side (default %(default)s)")
+    options = parser.parse_args(arguments)
     status = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        with metered(folder) as first, plain(folder) as second:
-            for port in (first, second):
+        with metered(folder) as metered_port, plain(folder) as plain_port:
+            for port in (metered_port, plain_port):
                 create_table(port)
                 measure(port, 1, 1)
             print(f"{'threads':<9}{'':<9}{'writes/s':>9}{'p50 ms':>9}{'p99 ms':>9}")
             for threads in THREADS:
-                rates: dict[int, list[float]] = {first: [], second: []}
-                all_latencies: dict[int, list[float]] = {first: [], second: []}
-                for _ in range(given.rounds):
-                    for port in (first, second):
-                        rate, latencies = measure(port, threads, given.seconds)
+                rates: dict[int, list[float]] = {metered_port: [], plain_port: []}
+                all_latencies: dict[int, list[float]] = {metered_port: [], plain_port: []}
+                for _ in range(options.rounds):
+                    for port in (metered_port, plain_port):
+                        rate, latencies = measure(port, threads, options.seconds)
                         rates[port].append(rate)
                         all_latencies[port] += latencies
-                for port, what in ((first, "metered"), (second, "plain")):
-                    cuts = statistics.quantiles(all_latencies[port], n=100)
+                for port, side in ((metered_port, "metered"), (plain_port, "plain")):
+                    percentiles = statistics.quantiles(all_latencies[port], n=100)
                     rate = statistics.median(rates[port])
-                    print(f"{threads:<9}{what:<9}{rate:>9.0f}{cuts[49]:>9.2f}{cuts[98]:>9.2f}")
-                ratio = statistics.median(rates[first]) / statistics.median(rates[second])
+                    print(f"{threads:<9}{side:<9}{rate:>9.0f}{percentiles[49]:>9.2f}{percentiles[98]:>9.2f}")
+                ratio = statistics.median(rates[metered_port]) / statistics.median(rates[plain_port])
                 print(f"{threads:<9}{'ratio':<9}{ratio:>9.2f}  (limit {LIMIT})")
                 status |= ratio < LIMIT
     return status

@@ -1,6 +1,7 @@
-"""A day of native auto scaling in the local cloud at 600 times the speed, beside the simulator: `make benchmark-day`.
+"""Compares a day of native auto scaling in the local cloud, at 600 times the speed, with the simulator.
 
-Ends with 1 where the two differ by more than 5 % in what is billed, or by more than two in changes of capacity.
+Run it with `make benchmark-day`. Exits with status 1 if the two differ by more than 5 % in billed unit-hours, by more
+than two changes of capacity, or by more than one decrease.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from highwater_lab.traffic import Stream, Traffic
 
 WRITE: Final = Dimension.WRITE
 FLOOR, CEILING, UNITS, READS = 4, 60, 9, 3
-# units a second: a night, a day, and two surges
+# Write units per second: the lowest at night, the highest by day, and the rate of the two surges
 LOW, HIGH, SURGE = 3, 12, 18
 _HOUR = 60
 BILLED_TOLERANCE_PERCENT: Final = 5
@@ -35,7 +36,7 @@ CHANGES_TOLERANCE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one side had: changes of capacity (second, units), decreases, billed unit-hours, units throttled."""
+    """The result of one side: changes of capacity (second, units), decreases, billed unit-hours, throttled units."""
 
     changes: tuple[tuple[int, int], ...]
     decreases: int
@@ -46,7 +47,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """The same traffic on both sides; `late_seconds` is how far the clients fell behind the cloud's clock."""
+    """The results of both sides under the same traffic.
+
+    Attributes:
+        local: The local cloud's result.
+        simulated: The simulator's result.
+        late_seconds: The most that the clients fell behind the cloud's clock.
+    """
 
     local: Seen
     simulated: Seen
@@ -54,16 +61,16 @@ class Day:
 
     @property
     def agrees(self) -> bool:
-        """Whether both would be billed the same, after as many changes and decreases."""
-        apart = abs(self.local.unit_hours - self.simulated.unit_hours)
-        billed = 100 * apart <= BILLED_TOLERANCE_PERCENT * self.simulated.unit_hours
+        """Whether billed unit-hours, changes of capacity and decreases agree within the tolerances."""
+        difference = abs(self.local.unit_hours - self.simulated.unit_hours)
+        billed = 100 * difference <= BILLED_TOLERANCE_PERCENT * self.simulated.unit_hours
         changes = abs(len(self.local.changes) - len(self.simulated.changes)) <= CHANGES_TOLERANCE
         decreases = abs(self.local.decreases - self.simulated.decreases) <= 1
         return billed and changes and decreases
 
 
 def curve(minutes: int) -> list[float]:
-    """Units a second by minutes: quiet at midnight, busy at noon, and two surges of forty minutes."""
+    """Return the units per second of each minute: quiet at midnight, busy at noon, two surges of 40 minutes."""
     rates = []
     for minute in range(minutes):
         middle, swing = (LOW + HIGH) / 2, (HIGH - LOW) / 2
@@ -75,28 +82,28 @@ def curve(minutes: int) -> list[float]:
 
 
 def run_day(speed: int, hours: int) -> Day:
-    """Send so many hours from midnight UTC on to a table in a cloud of its own, then give the simulator what it saw."""
+    """Send *hours* of load, from midnight UTC, to a table in a new local cloud; then simulate the same load."""
     with LocalCloud(speed=speed) as cloud:
         make_tracked_table(cloud, floor=FLOOR, ceiling=CEILING, units=UNITS, reads=READS)
         autoscaling = cloud.client("application-autoscaling")
         midnight = cloud.status().now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        # a little before it, so that the clients start on time
+        # to a moment before midnight, so that the clients start on time
         cloud.advance(midnight - timedelta(seconds=speed / 2) - cloud.status().now)
         while cloud.status().now < midnight:
             time.sleep(0.05 / speed)
         counts = {Stream(None, WRITE): [rate * 60 for rate in curve(hours * _HOUR)]}
         traffic = Traffic.from_counts("a day", counts, bin_seconds=60, start=midnight)
-        # few and large requests, as a busy machine sends them too
+        # few large requests, which a busy machine can send too
         report = Load(cloud.control, "orders", traffic, requests_per_second=80).run()
         pages = autoscaling.get_paginator("describe_scaling_activities").paginate(ServiceNamespace="dynamodb")
         activities = [activity for page in pages for activity in page["ScalingActivities"]]
         autoscaling.close()
-    local = _local(report, activities[::-1], midnight, hours)
-    return Day(local, _simulated(report, midnight, hours, local.changes[0][1]), report.most_behind_seconds)
+    local = _local_result(report, activities[::-1], midnight, hours)
+    return Day(local, _simulated_result(report, midnight, hours, local.changes[0][1]), report.most_behind_seconds)
 
 
 def make_tracked_table(cloud: LocalCloud, *, floor: int, ceiling: int, units: int, reads: int) -> None:
-    """A table `orders` whose writes auto scaling tracks at 70 %, warmed up to its ceiling."""
+    """Create a table `orders` with target tracking at 70 % for its writes, warmed up to its ceiling."""
     dynamodb, autoscaling = cloud.client("dynamodb"), cloud.client("application-autoscaling")
     dynamodb.create_table(
         TableName="orders",
@@ -122,27 +129,27 @@ def make_tracked_table(cloud: LocalCloud, *, floor: int, ceiling: int, units: in
     autoscaling.close()
 
 
-def _local(report: LoadReport, activities: list[dict[str, Any]], midnight: datetime, hours: int) -> Seen:
+def _local_result(report: LoadReport, activities: list[dict[str, Any]], midnight: datetime, hours: int) -> Seen:
     changes, refused = [(0, UNITS)], 0
     for activity in activities:
-        found = re.fullmatch(r"Setting write capacity units to (\d+)\.", activity["Description"])
+        match = re.fullmatch(r"Setting write capacity units to (\d+)\.", activity["Description"])
         second = int((activity["StartTime"] - midnight).total_seconds())
-        if found is None or second >= hours * 3600:
+        if match is None or second >= hours * 3600:
             continue
         if activity["StatusCode"] != "Successful":
             refused += 1
         elif second < 0:
-            # before the day the table was idle
-            changes = [(0, int(found[1]))]
+            # a change before midnight, while the table was idle, sets the capacity at the start
+            changes = [(0, int(match[1]))]
         else:
-            changes.append((second + Timing().autoscaling_update, int(found[1])))
+            changes.append((second + Timing().autoscaling_update, int(match[1])))
     decreases = sum(after < before for (_, before), (_, after) in itertools.pairwise(changes))
     throttled = report.total(WRITE, "throttled")
     return Seen(tuple(changes), decreases, refused, _unit_hours(changes, hours), throttled)
 
 
-def _simulated(report: LoadReport, midnight: datetime, hours: int, units: int) -> Seen:
-    # what was asked for in each minute, as clients are a little early or late
+def _simulated_result(report: LoadReport, midnight: datetime, hours: int, units: int) -> Seen:
+    # the requests that the clients really sent in each minute, because they are a little early or late
     counts = [minute.asked for minute in report.minutes[WRITE][: hours * _HOUR]]
     traffic = Traffic.from_counts("a day", {Stream(None, WRITE): counts}, bin_seconds=60, start=midnight)
     write = TargetSetup(units=units, min=FLOOR, max=CEILING, tracking=TargetTracking(target_percent=70))
@@ -153,7 +160,7 @@ def _simulated(report: LoadReport, midnight: datetime, hours: int, units: int) -
 
 
 def _unit_hours(changes: list[tuple[int, int]], hours: int) -> int:
-    """Each hour of the clock at its highest value."""
+    """Return the billed unit-hours: each clock hour counts with its highest capacity."""
     peaks = [0] * hours
     for (begun, units), (ended, _) in itertools.pairwise([*changes, (hours * 3600, 0)]):
         for hour in range(begun // 3600, min(hours, -(-ended // 3600))):
@@ -162,13 +169,14 @@ def _unit_hours(changes: list[tuple[int, int]], hours: int) -> int:
 
 
 def main() -> int:
-    """Run the day, print both sides."""
+    """Run the day and print both results; return 1 if they do not agree, else 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.local_day", description=__doc__)
-    parser.add_argument("--speed", type=int, default=600, help="times real time (default: 600)")
-    parser.add_argument("--hours", type=int, default=24, help="hours of the cloud's clock (default: 24)")
-    given = parser.parse_args()
-    print(f"{given.hours} hours at {given.speed} times the speed: {given.hours * 3600 / given.speed:.0f} s", flush=True)
-    day = run_day(given.speed, given.hours)
+    parser.add_argument("--speed", type=int, default=600, help="speed of the cloud's clock (default: 600)")
+    parser.add_argument("--hours", type=int, default=24, help="hours on the cloud's clock (default: 24)")
+    options = parser.parse_args()
+    seconds = options.hours * 3600 / options.speed
+    print(f"{options.hours} hours at {options.speed} times the speed take {seconds:.0f} s", flush=True)
+    day = run_day(options.speed, options.hours)
     print(f"{'':24}{'local cloud':>14}{'simulator':>14}")
     for label, member in (
         ("decreases", "decreases"),
@@ -178,13 +186,13 @@ def main() -> int:
     ):
         print(f"{label:24}{getattr(day.local, member):>14,.0f}{getattr(day.simulated, member):>14,.0f}")
     print(f"{'changes of capacity':24}{len(day.local.changes) - 1:>14}{len(day.simulated.changes) - 1:>14}")
-    for told, simulated in itertools.zip_longest(day.local.changes, day.simulated.changes):
-        print(f"{'':24}{_told(told):>14}{_told(simulated):>14}")
-    print(f"clients at most {day.late_seconds:.0f} s of the cloud behind")
+    for local, simulated in itertools.zip_longest(day.local.changes, day.simulated.changes):
+        print(f"{'':24}{_text(local):>14}{_text(simulated):>14}")
+    print(f"the clients were at most {day.late_seconds:.0f} s behind the cloud's clock")
     return 0 if day.agrees else 1
 
 
-def _told(change: tuple[int, int] | None) -> str:
+def _text(change: tuple[int, int] | None) -> str:
     if change is None:
         return ""
     second, units = change

@@ -1,7 +1,8 @@
-"""One tick of the scaler for 2,500 tables with two indexes each: time, calls, memory. `make benchmark-scaler`.
+"""Measures one run of the scaler for 2,500 tables with two indexes each: time, calls, memory. `make benchmark-scaler`.
 
-15,000 targets, real boto3 with its signing and parsing; in place of the network, answers made here. A fifth of the
-tables is due in a tick; `--all` looks at every one, as an alarm storm would. Ends with 1 above 256 MiB.
+The tables have 15,000 targets. The calls go through real boto3 with its signing and parsing; a stub answers in place of
+the network. A scheduled run reviews a fifth of the tables; with `--all` the run reviews every table, as in a storm of
+alarms. Exits with status 1 if the run needs more than 256 MiB, or if a table fails.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ _PLAN: Final = Plan(
     indexes=(IndexCapacity(index_name="by-customer"), IndexCapacity(index_name="by-day")),
 )
 _PER_PAGE: Final = {"GetParametersByPath": 10, "DescribeAlarms": 100, "DescribeScalableTargets": 50}
-# GetMetricData answers up to 100,800 datapoints at once
+# GetMetricData returns up to 100,800 datapoints per call
 _DATAPOINTS: Final = 100_800
 
 
 class Stub:
-    """AWS's answers, made when a request is about to be sent."""
+    """Answers boto3's requests in place of AWS, just before they would be sent."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -52,26 +53,26 @@ class Stub:
         self._alarms = [_alarm(name) for name in targets]
 
     def serve(self, client: Any) -> None:
-        """Answer that client's requests from now on."""
+        """Answer all further requests of *client*."""
         client.meta.events.register("before-send", self._answer)
 
     def _answer(self, request: Any, event_name: str, **_: Any) -> Any:
         operation = event_name.rsplit(".", 1)[-1]
         self.calls[operation] += 1
-        asked = json.loads(request.body or b"{}")
-        body = json.dumps(getattr(self, f"_{operation}")(asked)).encode()
+        parameters = json.loads(request.body or b"{}")
+        body = json.dumps(getattr(self, f"_{operation}")(parameters)).encode()
         headers: Any = {"date": "Sat, 21 Nov 2026 12:00:41 GMT", "content-type": "application/x-amz-json-1.0"}
         response: Any = AWSResponse(request.url, 200, headers, None)
         response._content = body
         return response
 
-    def _GetParametersByPath(self, asked: dict[str, Any]) -> dict[str, Any]:
-        return _page(asked, "Parameters", self._parameters, _PER_PAGE["GetParametersByPath"])
+    def _GetParametersByPath(self, request: dict[str, Any]) -> dict[str, Any]:
+        return _page(request, "Parameters", self._parameters, _PER_PAGE["GetParametersByPath"])
 
-    def _DescribeAlarms(self, asked: dict[str, Any]) -> dict[str, Any]:
-        return _page(asked, "MetricAlarms", self._alarms, _PER_PAGE["DescribeAlarms"])
+    def _DescribeAlarms(self, request: dict[str, Any]) -> dict[str, Any]:
+        return _page(request, "MetricAlarms", self._alarms, _PER_PAGE["DescribeAlarms"])
 
-    def _DescribeScalableTargets(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _DescribeScalableTargets(self, request: dict[str, Any]) -> dict[str, Any]:
         targets = [
             {
                 "ServiceNamespace": "dynamodb",
@@ -83,12 +84,12 @@ class Stub:
                 "CreationTime": 1795000000,
                 "SuspendedState": {},
             }
-            for resource_id in asked["ResourceIds"]
+            for resource_id in request["ResourceIds"]
             for kind in ("Read", "Write")
         ]
-        return _page(asked, "ScalableTargets", targets, _PER_PAGE["DescribeScalableTargets"])
+        return _page(request, "ScalableTargets", targets, _PER_PAGE["DescribeScalableTargets"])
 
-    def _DescribeTable(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _DescribeTable(self, request: dict[str, Any]) -> dict[str, Any]:
         throughput = {"ReadCapacityUnits": _UNITS, "WriteCapacityUnits": _UNITS, "NumberOfDecreasesToday": 0}
         indexes = [
             {"IndexName": index.index_name, "IndexStatus": "ACTIVE", "ProvisionedThroughput": throughput}
@@ -96,21 +97,21 @@ class Stub:
         ]
         return {
             "Table": {
-                "TableName": asked["TableName"],
-                "TableArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{asked['TableName']}",
+                "TableName": request["TableName"],
+                "TableArn": f"arn:aws:dynamodb:us-east-1:000000000000:table/{request['TableName']}",
                 "TableStatus": "ACTIVE",
                 "ProvisionedThroughput": throughput,
                 "GlobalSecondaryIndexes": indexes,
             }
         }
 
-    def _GetMetricData(self, asked: dict[str, Any]) -> dict[str, Any]:
-        start, end = int(asked["StartTime"]), int(asked["EndTime"])
+    def _GetMetricData(self, request: dict[str, Any]) -> dict[str, Any]:
+        start, end = int(request["StartTime"]), int(request["EndTime"])
         times = list(range(start, end - 120, 60))
-        queries = asked["MetricDataQueries"]
+        queries = request["MetricDataQueries"]
         per_page = _DATAPOINTS // max(1, len(times))
-        first = int(asked.get("NextToken") or 0)
-        # a little up and down, the floors change for one in fifty
+        first = int(request.get("NextToken") or 0)
+        # consumption varies a little; one target in fifty consumes so much that the scaler changes its floor
         results = [
             {
                 "Id": query["Id"],
@@ -167,30 +168,30 @@ def _alarm(name: TargetName) -> dict[str, Any]:
     }
 
 
-def _page(asked: dict[str, Any], member: str, items: list[dict[str, Any]], size: int) -> dict[str, Any]:
-    first = int(asked.get("NextToken") or 0)
+def _page(request: dict[str, Any], member: str, items: list[dict[str, Any]], size: int) -> dict[str, Any]:
+    first = int(request.get("NextToken") or 0)
     more = {"NextToken": str(first + size)} if first + size < len(items) else {}
     return {member: items[first : first + size], **more}
 
 
 def main() -> int:
-    """Run one tick, print what it took."""
+    """Run the scaler once and print time, memory and calls; return 1 above the limit or if a table failed, else 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaler", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="look at every table, not at those due in the minute")
-    given = parser.parse_args()
+    parser.add_argument("--all", action="store_true", help="review every table, not only those due in this minute")
+    options = parser.parse_args()
     os.environ.update(AWS_REGION="us-east-1", AWS_DEFAULT_REGION="us-east-1")
     os.environ.update(dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "none"))
     stub = Stub()
-    kept = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    memory_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     home = _Stubbed(stub)
-    run = Run(ScalerEvent("tables" if given.all else "tick", NOW), lambda: 600.0, lambda _: home)
-    began, cpu = time.monotonic(), time.process_time()
+    run = Run(ScalerEvent("tables" if options.all else "tick", NOW), lambda: 600.0, lambda _: home)
+    wall_start, cpu_start = time.monotonic(), time.process_time()
     outcome = run.run()
-    took, busy = time.monotonic() - began, time.process_time() - cpu
+    wall_seconds, cpu_seconds = time.monotonic() - wall_start, time.process_time() - cpu_start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"targets due {outcome.counts['TargetsDue']:,} of {TABLES * 6:,}, failed tables {len(outcome.failed)}")
-    print(f"wall {took:.1f} s, processor {busy:.1f} s, the stub's own work included")
-    print(f"peak memory {peak:.0f} MiB (limit {LIMIT_MIB}), {kept:.0f} of it before the run")
+    print(f"wall {wall_seconds:.1f} s, processor {cpu_seconds:.1f} s, including the stub's own work")
+    print(f"peak memory {peak:.0f} MiB (limit {LIMIT_MIB}), of which {memory_before:.0f} MiB before the run")
     for operation, count in sorted(stub.calls.items()):
         print(f"  {operation:<28}{count:>7,}")
     print(f"  {'calls':<28}{sum(stub.calls.values()):>7,}")

@@ -1,9 +1,9 @@
-"""Every policy over every trace and scenario: throttles and cost, beside the clairvoyant bound.
+"""Simulates every policy under every trace and scenario, and compares throttling and cost with the clairvoyant bound.
 
-Each trace is scaled to a mean of 1,000 write units per second, on a table with a floor of 1, and a ceiling and a
-high-water mark at the quota. Writes docs/benchmarks.md and a picture per class of traces. Run it with
-`make benchmark`, or with --traces FOLDER over traces of your own: CSV files as `highwater rehearse` reads them, and,
-if there is one, a manifest.json that gives each its character.
+Each trace is scaled to a mean of 1,000 write units per second. The table has a floor of 1, and its ceiling and
+high-water mark are at the quota. Writes docs/benchmarks.md and a picture for each class of traces. Run it with
+`make benchmark`. For traces of your own give --traces FOLDER: a folder of CSV files in the format of
+`highwater rehearse`, and optionally a manifest.json that gives the class of each trace.
 """
 
 from __future__ import annotations
@@ -55,43 +55,47 @@ POLICIES = (
 
 
 def load(trace: Trace) -> Traffic:
-    """Its traffic, scaled unless it is a scenario."""
+    """Return the traffic of a trace; only a trace from a file is scaled to the common mean."""
     if trace.file is None:
         return scenario(trace.name)
     return read_traffic(trace.file).with_mean(MEAN_UNITS)
 
 
 def run(trace: Trace, policy: str) -> Score:
-    """Simulate one policy over one trace."""
+    """Simulate one policy under one trace."""
     write = TargetSetup(units=1, min=1, max=QUOTA)
     table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=QUOTA)
-    found = run_policy(policy, TableSetup(name=trace.name, resources=(table,)), load(trace))
-    metrics = 1000 * found.bill.metrics / load_prices().thousand_metrics_requested
+    simulated = run_policy(policy, TableSetup(name=trace.name, resources=(table,)), load(trace))
+    metrics = 1000 * simulated.bill.metrics / load_prices().thousand_metrics_requested
     return Score(
         trace.name,
-        found.policy,
-        found.throttled_per_million,
-        len(found.throttled_minutes()),
-        found.bill.per_month,
-        found.decreases,
-        metrics * HOURS_PER_MONTH * 3600 / found.bill.seconds,
+        simulated.policy,
+        simulated.throttled_per_million,
+        len(simulated.throttled_minutes()),
+        simulated.bill.per_month,
+        simulated.decreases,
+        metrics * HOURS_PER_MONTH * 3600 / simulated.bill.seconds,
     )
 
 
 def find_traces(folder: Path) -> Iterator[Trace]:
-    """The traces of a folder, by its manifest if it has one; files that are no traffic are named and left out."""
+    """Yield the traces of a folder, with the classes of its manifest if it has one.
+
+    A file that cannot be read as traffic is left out, with a message on standard error if the manifest lists it or
+    there is no manifest.
+    """
     manifest = folder / "manifest.json"
-    told = {}
+    listed = {}
     if manifest.exists():
-        told = {item["file"]: item for item in json.loads(manifest.read_text())["traces"]}
+        listed = {item["file"]: item for item in json.loads(manifest.read_text())["traces"]}
     for file in sorted(folder.glob("*.csv")):
         try:
             traffic = read_traffic(file)
-        except TrafficError as unreadable:
-            if not told or file.name in told:
-                print(f"left out: {unreadable}", file=sys.stderr)
+        except TrafficError as error:
+            if not listed or file.name in listed:
+                print(f"left out: {error}", file=sys.stderr)
             continue
-        item = told.get(file.name, {})
+        item = listed.get(file.name, {})
         yield Trace(
             file.stem,
             item.get("character", "traces"),
@@ -104,40 +108,44 @@ def find_traces(folder: Path) -> Iterator[Trace]:
 
 
 def score(traces: Sequence[Trace], processes: int) -> Scores:
-    """Every policy over every trace, in so many processes."""
+    """Simulate every policy under every trace, in so many *processes*."""
     with ProcessPoolExecutor(processes) as pool:
-        # the longest first, so that no core idles at the end
+        # the longest traces first, so that no core idles at the end
         work = sorted(((t, p) for t in traces for p in POLICIES), key=lambda pair: -pair[0].days)
-        waiting = [pool.submit(run, trace, policy) for trace, policy in work]
-        done = track(as_completed(waiting), "scoring", total=len(waiting), console=Console(stderr=True))
+        futures = [pool.submit(run, trace, policy) for trace, policy in work]
+        done = track(as_completed(futures), "scoring", total=len(futures), console=Console(stderr=True))
         scores = [future.result() for future in done]
     return {(score.trace, score.policy): score for score in scores}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Score everything and write the page."""
+    """Simulate everything and write the page; return 2 if the folder has no traces, else 0."""
     parser = argparse.ArgumentParser(prog="scoreboard", description=__doc__)
     parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--no-scenarios", action="store_true", help="the traces alone")
-    parser.add_argument("--out", type=Path, default=PAGE, help="the page to write; pictures go beside it")
-    given = parser.parse_args(arguments)
-    if not given.traces.is_dir():
-        print(f"SKIPPED: no traces at {given.traces}; give a folder of CSV files with --traces", file=sys.stderr)
+    parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
+    parser.add_argument("--no-scenarios", action="store_true", help="leave out the scenarios")
+    parser.add_argument(
+        "--out", type=Path, default=PAGE, help="page to write; its pictures go into pictures/ beside it"
+    )
+    options = parser.parse_args(arguments)
+    if not options.traces.is_dir():
+        print(f"SKIPPED: no traces at {options.traces}; give a folder of CSV files with --traces", file=sys.stderr)
         return 0
     began = time.monotonic()
-    traces = [*find_traces(given.traces), *([] if given.no_scenarios else _scenarios())]
+    traces = [*find_traces(options.traces), *([] if options.no_scenarios else _scenarios())]
     if not traces:
         print(
-            f"scoreboard: no traffic in {given.traces}; it takes CSV files as highwater rehearse does", file=sys.stderr
+            f"scoreboard: no traffic in {options.traces}; give a folder of CSV files in the format of "
+            "highwater rehearse",
+            file=sys.stderr,
         )
         return 2
-    scores = score(traces, given.processes)
+    scores = score(traces, options.processes)
     board = Board(traces, scores, serviceable(traces, scores), POLICIES, BASE)
-    write_board(board, given.out)
+    write_board(board, options.out)
     for line in summary(POLICIES, board.serviceable, scores):
         print(line)
-    print(f"{len(scores)} runs in {time.monotonic() - began:.0f} s; written: {given.out}")
+    print(f"{len(scores)} runs in {time.monotonic() - began:.0f} s; written: {options.out}")
     return 0
 
 
@@ -145,7 +153,7 @@ def _scenarios() -> list[Trace]:
     return [Trace(name, "scenario", None, 1, scenario(name).minutes / 1440, is_proxy=False) for name in SCENARIOS]
 
 
-# a policy that is no more is found here and not after minutes
+# an unknown policy name fails here, at import, and not after minutes of simulation
 for _name in POLICIES[:-1]:
     find_policy(_name)
 

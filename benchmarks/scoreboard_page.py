@@ -1,4 +1,4 @@
-"""The page and the pictures of the scoreboard."""
+"""Writes the page and the pictures of the scoreboard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from highwater_lab.services.prices import load_prices
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Everything that was scored."""
+    """All scores with their traces and policies; *base* is the policy to which the summary is relative."""
 
     traces: Sequence[Trace]
     scores: Scores
@@ -24,11 +24,11 @@ class Board:
     base: str
 
     def score(self, trace: Trace, policy: str) -> Score:
-        """One policy over one trace."""
+        """Return the score of one policy under one trace."""
         return self.scores[trace.name, policy]
 
     def over_bound(self, trace: Trace, policy: str) -> float:
-        """Its cost over the clairvoyant bound's."""
+        """Return the policy's cost as a multiple of the clairvoyant bound's."""
         return self.score(trace, policy).cost_per_month / self.score(trace, CLAIRVOYANT).cost_per_month
 
 
@@ -52,16 +52,17 @@ def _head() -> list[str]:
     return [
         "# Scoreboard",
         "",
-        "Made by `make benchmark`. Every policy over every trace, each scaled to a mean of 1,000 write units per",
-        "second, on a table with a floor of 1, a ceiling and a high-water mark of 40,000; scenarios are not scaled.",
-        f"Prices are us-east-1's of {load_prices().dated}. What is modelled, and how: [the model](model.md).",
+        "Made by `make benchmark`: every policy is simulated under every trace. Traces are scaled to a mean of 1,000",
+        "write units per second; scenarios are not scaled. The table has a floor of 1, and a ceiling and a high-water",
+        f"mark of 40,000. Prices are those of us-east-1 of {load_prices().dated}. [The model](model.md) lists what is",
+        "simulated and how.",
         "",
-        "Throttles are units per million asked for; *cost* is USD a month; *x bound* is the cost over that of the",
-        "clairvoyant bound, the least that provisioned capacity could cost without a throttle. On-demand is another",
-        "way to pay, and under it where a trace idles and then bursts.",
+        "Throttles are throttled units per million requested units. *Cost* is in USD a month. *x bound* is the cost as",
+        "a multiple of the clairvoyant bound, the lowest cost of provisioned capacity without throttling. On-demand is",
+        "billed differently and can cost less than the bound if a trace is idle most of the time and then bursts.",
         "",
-        "Low counts scaled up are burstier than a busy table of the same shape would be, and coarse traces hide the",
-        "bursts inside their bins; both are marked.",
+        "Some traces are marked: scaled-up low counts are burstier than a busy table with the same curve, and coarse",
+        "traces hide the bursts within their bins.",
     ]
 
 
@@ -70,10 +71,10 @@ def _summary(board: Board) -> list[str]:
         "",
         "## Serviceable traces",
         "",
-        f"The traces by the minute or by five on which {board.base} throttles under 5 %: "
+        f"The traces with bins of one or five minutes for which {board.base} throttles under 5 %: "
         + ", ".join(trace.name for trace in board.serviceable)
         + ".",
-        f"Throttled shares summed, costs as geometric mean, both relative to {board.base}.",
+        f"*Throttled* is the sum of throttled shares, *cost* the geometric mean; both are relative to {board.base}.",
         "",
         "| policy | throttled | cost |",
         "|---|---:|---:|",
@@ -81,13 +82,13 @@ def _summary(board: Board) -> list[str]:
     for policy in board.policies:
         throttles, cost = relative(policy, board.serviceable, dict(board.scores))
         lines.append(f"| {policy} | {throttles:.3f} | {cost:.3f} |")
-    asked = [
+    metrics = [
         f"{policy} {metrics_per_month(policy, board.serviceable, dict(board.scores)):,.0f}"
         for policy in board.policies
         if policy.startswith("highwater")
     ]
-    if asked and board.serviceable:
-        lines += ["", f"Metrics asked for, per target that is moved and month: {', '.join(asked)}."]
+    if metrics and board.serviceable:
+        lines += ["", f"Metrics requested from CloudWatch, per scaled target and month: {', '.join(metrics)}."]
     return lines
 
 
@@ -97,9 +98,10 @@ def _others(board: Board) -> list[str]:
         return []
     lines = [
         "",
-        "## The others",
+        "## Other traces",
         "",
-        "Idle, then bursts; or too coarse or too fine to be judged by minutes. Beside each what on-demand costs.",
+        "These traces are idle and then burst, or their bins are too long or too short to compare by minutes. The",
+        f"table compares {board.base} with on-demand.",
         "",
         f"| trace | {board.base}, throttled | cost | on-demand, throttled | cost | |",
         "|---|---:|---:|---:|---:|---|",
@@ -142,7 +144,7 @@ def _sources(board: Board) -> list[str]:
 
 
 def _draw(board: Board, kind: str, path: Path) -> None:
-    """Cost over the bound against throttles, each the mean over the class's traces."""
+    """Draw each policy's cost, as a multiple of the bound, against its throttling: means over the traces of a class."""
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -1,4 +1,4 @@
-"""What the scoreboard measured of each policy and trace, and the figures that follow from it."""
+"""The scoreboard's figures for each policy and trace, and summaries of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 BASE: Final = "native:70"
-# what a user could run all day: the share of demand that native-70 throttles of it
+# A trace is serviceable if native:70 throttles less than this: a user could run such a table all day
 SERVICEABLE_PER_MILLION = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One policy over one trace."""
+    """The figures of one policy under one trace: cost in USD a month, metrics requested from CloudWatch per month."""
 
     trace: str
     policy: str
@@ -28,7 +28,17 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One trace: a file, or a scenario where that is `None`."""
+    """One trace: a file, or a scenario if *file* is `None`.
+
+    Attributes:
+        name: The name of the trace.
+        kind: The class of traces to which it belongs.
+        file: The CSV file, `None` for a scenario.
+        bin_seconds: The length of the source's bins.
+        days: The length of the trace.
+        is_proxy: Whether the source counts bytes, not requests.
+        is_low: Whether the source has low counts, which scaling makes burstier than a busy table would be.
+    """
 
     name: str
     kind: str
@@ -40,19 +50,19 @@ class Trace:
 
     @property
     def coarse(self) -> str:
-        """What a reader must know about its bins."""
+        """The limits of the trace's source, as text for the page; empty if there are none."""
         if self.is_proxy:
             return "bytes, not requests"
-        told = [f"coarse: bins of {self.bin_seconds // 60} min"] if self.bin_seconds > 60 else []
-        return ", ".join(told + (["low counts scaled up"] if self.is_low else []))
+        limits = [f"coarse: bins of {self.bin_seconds // 60} min"] if self.bin_seconds > 60 else []
+        return ", ".join(limits + (["low counts scaled up"] if self.is_low else []))
 
 
-# by the names of the trace and of the policy
+# The score of each policy under each trace, by the names of trace and policy
 Scores: TypeAlias = dict[tuple[str, str], Score]
 
 
 def serviceable(traces: Sequence[Trace], scores: Scores) -> list[Trace]:
-    """The traces by the minute or five on which native-70 throttles under five percent."""
+    """Return the traces with bins of one or five minutes for which native:70 throttles less than 5 %."""
     return [
         trace
         for trace in traces
@@ -63,7 +73,7 @@ def serviceable(traces: Sequence[Trace], scores: Scores) -> list[Trace]:
 
 
 def summary(policies: Sequence[str], traces: Sequence[Trace], scores: Scores) -> list[str]:
-    """A line per policy: throttles summed and cost as geometric mean over *traces*, relative to native-70."""
+    """Return a line per policy: its throttling and cost over *traces*, both relative to native:70."""
     lines = []
     for policy in policies:
         throttles, cost = relative(policy, traces, scores)
@@ -72,7 +82,10 @@ def summary(policies: Sequence[str], traces: Sequence[Trace], scores: Scores) ->
 
 
 def relative(policy: str, traces: Sequence[Trace], scores: Scores) -> tuple[float, float]:
-    """Throttled share summed over *traces*, and the geometric mean of cost, each over native-70's."""
+    """Return throttling and cost of a policy over *traces*, both relative to native:70.
+
+    Throttling is the sum of the throttled shares, cost the geometric mean of the costs.
+    """
     base = sum(scores[t.name, BASE].throttled_per_million for t in traces)
     mine = sum(scores[t.name, policy].throttled_per_million for t in traces)
     logs = [math.log(scores[t.name, policy].cost_per_month / scores[t.name, BASE].cost_per_month) for t in traces]
@@ -80,5 +93,5 @@ def relative(policy: str, traces: Sequence[Trace], scores: Scores) -> tuple[floa
 
 
 def metrics_per_month(policy: str, traces: Sequence[Trace], scores: Scores) -> float:
-    """Metrics that a policy asks CloudWatch for on average, per target that it moves and month."""
+    """Return the mean number of metrics that a policy requests from CloudWatch, per scaled target and month."""
     return sum(scores[t.name, policy].metrics_per_month for t in traces) / len(traces) if traces else math.nan

@@ -1,7 +1,7 @@
-"""Speed and memory of the simulator: a month of one table by minutes and by seconds, and many table-months.
+"""Measures speed and memory of the simulator: a month of one table by minutes and by seconds, and many table-months.
 
-Prints seconds for each policy class, table-months per minute over two processes, and bytes per table-month. Ends with
-status 1 where a month by minutes takes 0.5 s or more, or a month by seconds 5 s or more, on one core.
+Prints the seconds and the memory for a month of one table, and the seconds for many months in several processes. Exits
+with status 1 if a month by minutes takes 0.5 s or more on one core, or a month by seconds 5 s or more.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def traffic_of(bin_seconds: int, seed: int) -> Traffic:
-    """A month of reads and writes: a daily curve with noise and a surge a day."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
+    """Return a month of reads and writes: a daily curve with noise and one surge each day."""
+    generator = random.Random(seed)  # noqa: S311 - no secret
     per_day = 86_400 // bin_seconds
     counts: dict[Stream, list[float]] = {}
     for dimension, mean in ((Dimension.READ, 900), (Dimension.WRITE, 300)):
         day = [mean * (0.4 + 1.2 * abs(2 * at / per_day - 1)) for at in range(per_day)]
         surge = range(per_day // 4, per_day // 4 + per_day // 48)
         counts[Stream(None, dimension)] = [
-            units * bin_seconds * (0.9 + 0.2 * chance.random()) * (4 if at in surge else 1)
+            units * bin_seconds * (0.9 + 0.2 * generator.random()) * (4 if at in surge else 1)
             for _ in range(DAYS)
             for at, units in enumerate(day)
         ]
@@ -48,14 +48,14 @@ def traffic_of(bin_seconds: int, seed: int) -> Traffic:
 
 
 def table_month(traffic: Traffic) -> Run:
-    """One table at 70 %, reads and writes, over the month."""
+    """Simulate a month of one table with target tracking at 70 % for reads and writes."""
     target = TargetSetup(units=1, min=50, max=20_000, tracking=TargetTracking(target_percent=70))
     table = ResourceSetup(index=None, read=target, write=target, warm_read_units=20_000, warm_write_units=20_000)
     return run_policy("declared", TableSetup(name="Orders", resources=(table,)), traffic)
 
 
 def seconds_for(traffic: Traffic) -> float:
-    """The median time of some rounds."""
+    """Return the median time of `ROUNDS` simulations, in seconds."""
     times = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
@@ -65,16 +65,16 @@ def seconds_for(traffic: Traffic) -> float:
 
 
 def bytes_for(traffic: Traffic) -> int:
-    """What a finished run keeps."""
+    """Return the memory that a finished run occupies, in bytes."""
     tracemalloc.start()
     run = table_month(traffic)
-    kept, _ = tracemalloc.get_traced_memory()
+    allocated, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert run.minutes == DAYS * 1440
-    return kept
+    return allocated
 
 
-def _one(seed: int) -> float:
+def _simulate_month(seed: int) -> float:
     run = table_month(_MONTHS[seed % len(_MONTHS)])
     return run.throttled_per_million
 
@@ -87,30 +87,32 @@ def _prepare() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print."""
+    """Measure and print; return 1 if a month takes longer than its limit, else 0."""
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
-    parser.add_argument("--tables", type=int, default=1_000, help="table-months over the processes")
-    parser.add_argument("--processes", type=int, default=2)
-    given = parser.parse_args(arguments)
+    parser.add_argument("--tables", type=int, default=1_000, help="number of table-months (default %(default)s)")
+    parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
+    options = parser.parse_args(arguments)
     status = 0
-    for bin_seconds, what in ((60, "minutes"), (1, "seconds")):
+    for bin_seconds, bin_name in ((60, "minutes"), (1, "seconds")):
         traffic = traffic_of(bin_seconds, 1)
         seconds = seconds_for(traffic)
-        print(f"a month of one table by {what}: {seconds:.2f} s (limit {LIMITS[bin_seconds]:g} s)")
+        print(f"a month of one table by {bin_name}: {seconds:.2f} s (limit {LIMITS[bin_seconds]:g} s)")
         status |= seconds >= LIMITS[bin_seconds]
-        print(f"  kept by its run: {bytes_for(traffic) / 2**20:.1f} MiB; its traffic: {_size(traffic):.1f} MiB")
+        print(
+            f"  memory of the run: {bytes_for(traffic) / 2**20:.1f} MiB; of its traffic: {_mebibytes(traffic):.1f} MiB"
+        )
     began = time.perf_counter()
-    with ProcessPoolExecutor(given.processes, initializer=_prepare) as pool:
-        waiting = [pool.submit(_one, seed) for seed in range(given.tables)]
-        done = track(as_completed(waiting), "table-months", total=given.tables, console=Console(stderr=True))
+    with ProcessPoolExecutor(options.processes, initializer=_prepare) as pool:
+        futures = [pool.submit(_simulate_month, seed) for seed in range(options.tables)]
+        done = track(as_completed(futures), "table-months", total=options.tables, console=Console(stderr=True))
         for future in done:
             future.result()
     seconds = time.perf_counter() - began
-    print(f"{given.tables:,} table-months over {given.processes} processes: {seconds:.0f} s")
+    print(f"{options.tables:,} table-months in {options.processes} processes: {seconds:.0f} s")
     return status
 
 
-def _size(traffic: Traffic) -> float:
+def _mebibytes(traffic: Traffic) -> float:
     return sum(len(rates) * rates.itemsize for rates in traffic.rates.values()) / 2**20
 
 

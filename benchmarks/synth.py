@@ -1,9 +1,9 @@
-"""Synth time of 200 tables with two indexes each, beside the same resources written by hand.
+"""Compares the synth time of 200 `HighWaterTable`s with the same resources written by hand.
 
-Both sides make, for each table and each of its two indexes, read and write: a scalable target, a policy and the
-scheduled actions of two windows; one side with `HighWaterTable`, the other with aws-cdk-lib's own constructs. They run
-in turns, each round in a process of its own, so that neither profits from the other's warmth. Prints seconds, the
-ratio of the medians, and resources per table. Ends with status 1 where the ratio passes its limit.
+Each table has two indexes. For reads and writes of the table and of each index, both sides create a scalable target, a
+scaling policy and the scheduled actions of two windows: one side with `HighWaterTable`, the other with aws-cdk-lib's
+own constructs. The sides take turns, each round in a new process, so that neither profits from caches of the other.
+Prints seconds, the ratio of the medians, and resources per table. Exits with status 1 if the ratio exceeds its limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 TABLES = 200
 ROUNDS = 5
 LIMIT = 1.25
-# a stack takes 500 resources: 25 tables of up to 16, and the function's
+# CloudFormation allows 500 resources in a stack: 25 tables have up to 400, the rest is for the function's resources
 TABLES_PER_STACK = 25
 ZONE = "America/New_York"
 
@@ -28,7 +28,7 @@ ZONE = "America/New_York"
 def _measure(kind: str, tables: int) -> None:
     import aws_cdk as cdk
 
-    # the first call starts node, which is neither side's work
+    # the first call starts Node, which must not count for either side
     cdk.Stack(cdk.App(), "Warm")
     began = time.perf_counter()
     app = cdk.App()
@@ -147,9 +147,9 @@ def _round(kind: str, tables: int) -> tuple[float, int]:
 
 
 def main() -> int:
-    """Run the rounds in turns and print what came out."""
+    """Run the rounds of both sides in turns and print the results; return 1 if the ratio exceeds its limit, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", type=int, default=TABLES, help="how many tables (default %(default)s)")
+    parser.add_argument("--tables", type=int, default=TABLES, help="number of tables (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each side (default %(default)s)")
     parser.add_argument("--measure", choices=("highwater", "by-hand"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

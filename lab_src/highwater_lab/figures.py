@@ -1,6 +1,7 @@
-"""The six figures with numbers of "Handle traffic spikes with Amazon DynamoDB provisioned capacity", as simulations.
+"""Simulates figures 2 to 7 of "Handle traffic spikes with Amazon DynamoDB provisioned capacity".
 
-AWS Database Blog, J. Hunter and P. Rawal; figure 1 is of a real customer and has no numbers to start from.
+The article is by J. Hunter and P. Rawal on the AWS Database Blog. Figure 1 shows a real customer's table and has no
+numbers, so it is left out.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TableS
 from highwater_lab.traffic import scenario
 from highwater_lab.traffic.csv_files import DEFAULT_START
 
-# When the surge of every figure's scenario comes
+# The time from the start of each figure's scenario to its surge
 SURGE: Final = timedelta(minutes=30)
-# The article's table had been at its peak before
+# A high-water mark above all peaks, because the article's table had served its peak before
 _MARK: Final = 40_000
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure: its table, and what the article reports.
+    """One figure: the setup of its table, and the article's result.
 
     Attributes:
-        number: The article's.
-        title: What it shows.
+        number: The figure's number in the article.
+        title: The title for reports.
         target_percent: The target utilization; `None` on demand.
-        units: Provisioned write units at the start.
-        scheduled_min: A floor that a scheduled action sets two minutes ahead of the surge.
-        reported: The article's words in short.
-        fits: How the model compares.
+        units: The provisioned write units at the start.
+        scheduled_min: The floor that a scheduled action sets two minutes before the surge; `None` for no action.
+        reported: The article's result in short.
+        fits: The comparison of the simulation with the article.
     """
 
     number: int
@@ -51,11 +52,11 @@ class Figure:
 
     @property
     def scenario(self) -> str:
-        """The scenario of its traffic."""
+        """The name of the scenario with the figure's traffic."""
         return f"figure-{self.number}"
 
     def run(self, *, seed: int = 1, timing: Timing | None = None) -> Run:
-        """Simulate it."""
+        """Simulate the figure; *seed* determines the jitter of the traffic, *timing* the delays of the AWS services."""
         return simulate(self._setup(), scenario(self.scenario, seed=seed), self._policy(), timing=timing)
 
     def _policy(self) -> Policy:
@@ -86,9 +87,10 @@ _ALL: Final = (
         70,
         7_500,
         None,
-        "no throttles for four minutes, then two minutes of them; 26,000 provisioned six minutes after the jump; back "
-        "down about 15 minutes after the surge",
-        "The burst bucket holds for 3.5 minutes and capacity comes after 5: the article's minutes, read off a chart.",
+        "no throttles for four minutes, then two minutes with throttles; 26,000 provisioned six minutes after the "
+        "jump, lowered again about 15 minutes after the surge",
+        "The burst bucket lasts for 3.5 minutes and capacity rises after 5. The article's minutes are read from a "
+        "chart.",
     ),
     Figure(
         3,
@@ -97,8 +99,9 @@ _ALL: Final = (
         9_000,
         None,
         "no throttles; auto scaling raised capacity seven minutes after the jump",
-        "Seven minutes at 18,000 need more burst than 300 seconds of 9,000 hold: DynamoDB gave more than it promises, "
-        "or the mean was lower. The scenario has a mean of 17,000, and the raise comes after five minutes.",
+        "Seven minutes at 18,000 need more burst capacity than 300 seconds of 9,000 units. Either DynamoDB gave more "
+        "than it documents, or the mean was lower. The scenario has a mean of 17,000, and capacity rises after five "
+        "minutes.",
     ),
     Figure(4, "the same jump on demand", None, 1, None, "no throttles of the table", "As reported."),
     Figure(
@@ -126,7 +129,8 @@ _ALL: Final = (
         7_500,
         18_000,
         "no throttles; first 18,000 by schedule, then 33,000 by auto scaling",
-        "18,000 units at 70 % make 25,700; 33,000 would take a minute of 23,100, which the article does not speak of.",
+        "18,000 units at 70 % need 25,700. A capacity of 33,000 means a minute of 23,100, which the article does not "
+        "mention.",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Files of users: read as what they are, replaced whole or not at all."""
+"""Reads and replaces users' files: only regular files are read, and a replacement is atomic."""
 
 from __future__ import annotations
 
@@ -7,38 +7,45 @@ import stat
 import tempfile
 from pathlib import Path
 
-# Two months of seconds with a dozen columns stay below
+# A traffic file of two months by the second with a dozen columns is smaller
 _MOST_BYTES = 512 * 1024 * 1024
 
 
 def read_file(path: Path) -> bytes:
-    """All bytes of a file; raises `OSError` for what is none, such as a folder or a pipe, and for one too large."""
+    """Return all bytes of a regular file of at most 512 MiB.
+
+    Raises `OSError` for a folder, a pipe or a device, and for a file that is too large or not readable.
+    """
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(21, "Is a directory", str(path))
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(22, "is no file", str(path))
+        raise OSError(22, "it is not a regular file", str(path))
     if status.st_size > _MOST_BYTES:
-        raise OSError(27, f"is larger than {_MOST_BYTES // 2**20} MiB", str(path))
+        raise OSError(27, f"it is larger than {_MOST_BYTES // 2**20} MiB", str(path))
     return path.read_bytes()
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file beside its place and move it there, so that a failure leaves what was there; raises `OSError`."""
+    """Replace *path* with *content*: write a temporary file in the same folder, then rename it.
+
+    If anything fails, the old file stays as it was. Raises `OSError` with *path* as its filename.
+    """
     if path.exists() and not path.is_file():
-        raise OSError(22, "is no file", str(path))
+        raise OSError(22, "it is not a regular file", str(path))
     target = path.resolve()
     try:
-        number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-    except OSError as refused:
-        raise OSError(refused.errno, refused.strerror, str(path)) from refused
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     try:
-        with os.fdopen(number, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+        # mkstemp creates the file for its owner alone; the user's umask decides here
         mask = os.umask(0)
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)
         Path(name).replace(target)
-    except OSError as refused:
+    except OSError as error:
         Path(name).unlink()
-        raise OSError(refused.errno, refused.strerror, str(path)) from refused
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -1,4 +1,4 @@
-"""Pictures of a plan: floors and ceilings over time, in the terminal and as a PNG."""
+"""Charts of a plan's floors and ceilings over time, for the terminal and as a PNG."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CEILING_COLOUR = "#7f7f7f"
 
 
 def terminal_chart(target: Target, start: datetime, days: int, zone: ZoneInfo, width: int) -> Text:
-    """The target's floor as filled columns under its highest ceiling, *days* from *start*, local to *zone*.
+    """Return a chart of the target's floor as filled columns, for *days* from *start*, with days in *zone*.
 
-    The scale is logarithmic, as floors of a hundred and of tens of thousands must both be seen; a column shows the
-    highest floor of its stretch of time.
+    The top of the chart is the highest ceiling. The scale is logarithmic, so that floors of a hundred and of tens of
+    thousands of units are both visible. A column shows the highest floor of its period. *width* is in characters.
     """
     line = timeline(target, start, start + timedelta(days=days))
     ceiling = max(bounds.max for _, bounds in line)
@@ -47,7 +47,10 @@ def terminal_chart(target: Target, start: datetime, days: int, zone: ZoneInfo, w
 
 
 def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, path: Path) -> None:
-    """Floor and ceiling of every target of *plan* from *start*, one panel each, as a PNG at *path*."""
+    """Draw floor and ceiling of every target of *plan* for *days* from *start*, one panel each, as a PNG at *path*.
+
+    *name* is the title, *zone* the time zone of the axis. Folders of *path* are created as needed.
+    """
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -85,7 +88,7 @@ def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, 
 
 
 def _name_peaks(panel: object, target: Target, line: Sequence[tuple[datetime, Bounds]], zone: ZoneInfo) -> None:
-    """Write each window's name where it first lifts the floor."""
+    """Write each window's name and floor at the time at which it first raises the floor."""
     from highwater.core.plan.windows import is_open
 
     named: set[str] = set()
@@ -111,12 +114,12 @@ def _highest(line: Sequence[tuple[datetime, Bounds]], start: datetime, end: date
 
 
 def _height(units: int, ceiling: int) -> float:
-    """Share of the chart's height, from 0 for one unit to 1 for the ceiling."""
+    """Return the position of *units* on the logarithmic scale, from 0 for one unit to 1 for the ceiling."""
     return math.log(units) / math.log(ceiling) if ceiling > 1 else 1.0
 
 
 def _label(row: int, ceiling: int) -> str:
-    """The power of ten that lies in the row, if one does: a round number where the scale is logarithmic."""
+    """Return the power of ten that lies in a row, as text; empty if there is none."""
     if ceiling < 10:
         return ""
     powers = (10**power for power in range(1, len(str(ceiling))))

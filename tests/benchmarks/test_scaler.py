@@ -17,7 +17,7 @@ def test_cost_page_says_what_the_command_prints() -> None:
 
 def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
-    assert f"per target that is moved and month: highwater-floor {METRICS_PER_MONTH:,}, " in page
+    assert f"per scaled target and month: highwater-floor {METRICS_PER_MONTH:,}, " in page
 
 
 def test_target_costs_less_than_the_limit() -> None:

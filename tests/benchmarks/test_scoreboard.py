@@ -85,7 +85,9 @@ def test_folder_that_is_not_there_is_skipped_loudly(tmp_path: Path) -> None:
 def test_folder_without_traffic_is_misuse(tmp_path: Path) -> None:
     done = _scoreboard("--traces", str(tmp_path), "--no-scenarios")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (f"scoreboard: no traffic in {tmp_path}; it takes CSV files as highwater rehearse does\n")
+    assert done.stderr == (
+        f"scoreboard: no traffic in {tmp_path}; give a folder of CSV files in the format of highwater rehearse\n"
+    )
 
 
 def _trace(name: str, bin_seconds: int) -> Trace:

@@ -25,10 +25,10 @@ def test_summary_is_short_and_says_what_to_do(command: Run) -> None:
     done = command("rehearse", *HAND, "--scenario", "step", "--compare", "native:50,clairvoyant")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == "Orders under step: 240 minutes from Mon 2026-11-02 00:00 UTC, 1,750 units/s in the mean"
+    assert lines[0] == "Orders under step: 240 minutes from Mon 2026-11-02 00:00 UTC, 1,750 units/s on average"
     assert [word for line in lines for word in line.split()[:1]].count("native:50") == 1
     assert any(line.startswith("worst minute: Mon 2026-11-02 01:") for line in lines)
-    assert any(line.startswith("cause: index, ") and "holds the table's writes back" in line for line in lines)
+    assert any(line.startswith("cause: index, ") and "raise the index's write capacity" in line for line in lines)
     assert len(lines) < 15
 
 
@@ -68,7 +68,7 @@ def test_json_is_for_machines(command: Run) -> None:
 def test_limits_end_with_status_1_and_say_so(command: Run) -> None:
     done = command("rehearse", *HAND, "--scenario", "step", "--max-throttled", "0.5", "--max-cost", "100000")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[-1].endswith("% of the units asked for are throttled, allowed are 0.5 %")
+    assert done.stdout.splitlines()[-1].endswith("% of the requested units are throttled, the limit is 0.5 %")
     done = command("rehearse", *HAND, "--scenario", "step", "--max-throttled", "99.9", "--max-cost", "1", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["passed"] == ["cost"]
@@ -128,7 +128,7 @@ def test_traffic_is_scaled_moved_and_read_as_reads(command: Run, tmp_path: Path)
     [
         pytest.param(
             ("nowhere", "--scenario", "step"),
-            "nowhere: is not there; give a cdk.out folder (made by cdk synth) or a template file",
+            "nowhere: does not exist; give a cdk.out folder (made by cdk synth) or a template file",
             id="no template",
         ),
         pytest.param(

@@ -47,14 +47,17 @@ def _misuse(done: subprocess.CompletedProcess[str]) -> str:
         (("--html", "x", "--png", "x"), "--png x is the file of --html too; name another"),
         (("--png", "."), "--png '.' is a folder; name a file in it"),
         (("--html", "none/x.html"), "none/x.html: cannot be written: No such file or directory"),
-        (("--save", "/dev/full"), "/dev/full: cannot be written: is no file"),
+        (("--save", "/dev/full"), "/dev/full: cannot be written: it is not a regular file"),
         (("--max-throttled", "nan"), "Invalid value for '--max-throttled': 'nan' is no number"),
         (("--max-cost", "inf"), "Invalid value for '--max-cost': 'inf' is no number"),
-        (("--start", "9999-12-31"), "in: begins at 9999-12-31T00:00:00+00:00; traffic lies between 1970 and 2200"),
+        (
+            ("--start", "9999-12-31"),
+            "in: the traffic begins at 9999-12-31T00:00:00+00:00; it must lie between 1970 and 2200",
+        ),
         (("--scale", "1e-9"), "traffic in has no requests, scaled as it is, so there is nothing to simulate"),
         (
             ("--mean", "1e7"),
-            "in: writes of bin 10, scaled, are 6.04286e+08; allowed: from 0 to 10,000,000 units per second",
+            "in: bin 10 has 6.04286e+08 writes after scaling, allowed: 0 to 10,000,000 units per second",
         ),
         (
             ("--compare", f"native:{'7' * 5_000}"),
@@ -93,11 +96,13 @@ def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> No
         ),
         (
             "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:01:00Z,1\n",
-            ", line 3: time stands still; sort the rows by time and give each bin once",
+            ", line 3: the timestamp is the same as that of the previous row; sort the rows by time and give each bin "
+            "once",
         ),
         (
             "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:00:00Z,1\n",
-            ", line 3: time goes back by 60 s; sort the rows by time and give each bin once",
+            ", line 3: the timestamp is 60 s before that of the previous row; sort the rows by time and give each bin "
+            "once",
         ),
         (
             "timestamp,writes\n0001-01-01T00:00:00+14:00,1\n",
@@ -105,11 +110,11 @@ def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> No
         ),
         (
             "timestamp,writes\n1971-01-01T00:00:00Z,1\n2199-01-01T00:00:00Z,1\n",
-            "odd: longer than 5,300,000 bins; give a shorter stretch or coarser bins",
+            "odd: more than 5,300,000 bins; give a shorter period of time or longer bins",
         ),
         (
             "minute_index,writes\n0,1_000\n",
-            ", line 2: writes are '1_000'; allowed: a number of units from 0, per bin",
+            ", line 2: writes are '1_000'; give the units requested in the bin, 0 or more",
         ),
     ],
 )
@@ -123,7 +128,9 @@ def test_pipes_and_devices_are_no_traffic(command: Run, inputs: Path) -> None:
     os.mkfifo(inputs / "pipe.csv")
     for place in ("pipe.csv", "/dev/zero"):
         message = _misuse(command("rehearse", "t.yaml", "--traffic", place))
-        assert message == (f"highwater rehearse: {place}: cannot be read: is no file; give a CSV file of units per bin")
+        assert message == (
+            f"highwater rehearse: {place}: cannot be read: it is not a regular file; give a CSV file of units per bin"
+        )
 
 
 def test_saved_traffic_is_as_coarse_as_it_was(command: Run, inputs: Path) -> None:

@@ -113,7 +113,7 @@ def test_never_more_is_refused_than_asked_and_a_split_never_refuses_more(
         (lambda: KeyDistribution.single_hot_key(0), "the hot key's share must be between 1 and 100 percent, got 0"),
         (
             lambda: KeyDistribution.zipf(0.0),
-            "zipf needs an exponent above 0 up to 4 and at least one key, got 0.0, 100000",
+            "zipf needs an exponent above 0 and at most 4 and at least one key, got exponent 0.0 and 100000 keys",
         ),
     ],
 )

@@ -132,7 +132,10 @@ def test_progress_goes_up_to_all_of_it() -> None:
     ("given", "message"),
     [
         ({"timezone": "Europe/Belrin"}, "unknown timezone 'Europe/Belrin'; use an IANA name such as 'Europe/Berlin'"),
-        ({"max_throttled_percent": float("nan")}, "the limit must be between 0 and 100 percent, got nan"),
+        (
+            {"max_throttled_percent": float("nan")},
+            "the limit of throttled units must be between 0 and 100 percent, got nan",
+        ),
     ],
 )
 def test_what_cannot_be_asked_for(given: dict[str, object], message: str) -> None:

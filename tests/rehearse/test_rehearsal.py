@@ -81,8 +81,8 @@ def test_limits_are_told_with_figures() -> None:
     limits = Limits(max_throttled_percent=0.5, max_cost_per_month=3)
     passed = limits.passed(rehearsal)
     assert [found.what for found in passed] == ["throttled", "cost"]
-    assert re.fullmatch(r"\d+\.\d+ % of the units asked for are throttled, allowed are 0\.5 %", passed[0].text)
-    assert re.fullmatch(r"it costs \$[\d,]+\.\d\d a month, allowed are \$3\.00", passed[1].text)
+    assert re.fullmatch(r"\d+\.\d+ % of the requested units are throttled, the limit is 0\.5 %", passed[0].text)
+    assert re.fullmatch(r"the cost is \$[\d,]+\.\d\d a month, the limit is \$3\.00", passed[1].text)
     assert Limits().passed(rehearsal) == ()
     assert Limits(max_throttled_percent=100, max_cost_per_month=1e9).passed(rehearsal) == ()
 
@@ -94,7 +94,7 @@ def test_helper_for_tests_says_what_was_worst() -> None:
         assert_rehearsal(rehearsal, max_throttled_percent=0.01)
     first, second = str(failed.value).splitlines()
     assert first.startswith("table Orders under step: ")
-    assert first.endswith(" % of the units asked for are throttled, allowed are 0.01 %")
+    assert first.endswith(" % of the requested units are throttled, the limit is 0.01 %")
     assert re.fullmatch(r"worst minute: \d+ minutes after the start, [\d,]+ units throttled", second)
 
 
@@ -104,11 +104,11 @@ def test_traffic_for_an_index_that_there_is_none_of() -> None:
     with pytest.raises(RehearsalError) as refused:
         rehearse(table(), traffic)
     assert str(refused.value) == (
-        "traffic made has a column writes:by_day, table Orders has no index; leave the column out"
+        "traffic made has a column writes:by_day, but table Orders has no index; remove the column"
     )
     with pytest.raises(RehearsalError) as refused:
         rehearse(table(), writes(1), keys={"by_day": KeyDistribution.uniform()})
-    assert str(refused.value) == "table Orders has no index 'by_day'; it has none"
+    assert str(refused.value) == "table Orders has no index 'by_day'; its indexes: none"
 
 
 def test_unknown_policy_is_refused_before_anything_runs() -> None:
@@ -129,8 +129,8 @@ def test_ceiling_above_the_quota_is_noted_and_kept_from() -> None:
     traffic = writes(*[5_000] * 5, *[45_000] * 30)
     usual = rehearse(setup, traffic)
     assert usual.setup.notes == (
-        "table write: ceiling 70,000 is above the quota of 40,000 per table; give yours with --table-quota if it is "
-        "higher",
+        "table write: the ceiling 70,000 is above the quota of 40,000 units per table; if your account's quota is "
+        "higher, give it with --table-quota",
     )
     assert max(usual.declared.target(Dimension.WRITE).capacity_by_minute()) <= 40_000
     raised = rehearse(setup, traffic, table_quota_units=70_000)

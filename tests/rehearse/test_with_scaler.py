@@ -58,7 +58,7 @@ def test_scaler_of_the_template_is_rehearsed_with_it(tmp_path: Path) -> None:
     found = rehearse(_synthesized(tmp_path / "with"), SURGE, compare=["highwater-floor", "native:90"])
     declared, floor, native = found.runs
     assert declared.policy == "declared"
-    assert found.setup.notes == ("declared is with the template's scaler, in FLOOR mode",)
+    assert found.setup.notes == ("the policy 'declared' includes the template's scaler, in FLOOR mode",)
     # the same table and target percentage: the same decisions, at the same price
     assert declared.targets == floor.targets
     assert declared.bill == floor.bill
@@ -140,14 +140,14 @@ def test_global_table_has_its_scaler(tmp_path: Path) -> None:
         ("7", "'int' object is not subscriptable"),
     ],
 )
-def test_plan_that_is_none_is_told_in_one_line(tmp_path: Path, value: str, says: str) -> None:
+def test_invalid_plan_is_reported_in_one_line(tmp_path: Path, value: str, says: str) -> None:
     file = tmp_path / "odd.json"
     parameter = {"Name": "/highwater/plans/orders", "Value": value}
     file.write_text(json.dumps({"Resources": {"Plan": {"Type": "AWS::SSM::Parameter", "Properties": parameter}}}))
     with pytest.raises(TemplateError) as refused:
         find_table(load_templates(file))
     assert str(refused.value) == (
-        f"{file}: Plan (Parameter) Value is no plan of Highwater's scaler: {says}; run cdk synth again"
+        f"{file}: Plan (Parameter) Value is not a valid plan for Highwater's scaler: {says}; run cdk synth again"
     )
 
 

@@ -65,8 +65,8 @@ def test_region_without_a_factor_says_what_to_do() -> None:
     with pytest.raises(PriceError) as refused:
         load_prices("sa-east-1")
     assert str(refused.value) == (
-        "prices.json: has no factor for region 'sa-east-1'; it has eu-central-1, eu-west-1, us-east-1, us-east-2, "
-        "us-west-2: add it to a copy and give that with --prices"
+        "prices.json: has no factor for region 'sa-east-1', only for eu-central-1, eu-west-1, us-east-1, us-east-2, "
+        "us-west-2; add the region to a copy of the file and give the copy with --prices"
     )
 
 
@@ -91,8 +91,8 @@ def test_file_of_ones_own_counts_instead(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "{file}: cannot be read: is no JSON"),
-        ("[]", "{file}: holds no object of prices"),
+        ("{", "{file}: cannot be read: it is not valid JSON"),
+        ("[]", "{file}: is not a JSON object; give the members of the lab's prices.json"),
         ('{"write_unit_hour": -1}', "{file}: write_unit_hour is -1; expected a price in USD, from 0 to 1,000,000"),
         (None, "{file}: cannot be read: No such file or directory"),
     ],

@@ -65,7 +65,7 @@ def test_scale_in_waits_for_fifteen_minutes_and_is_tried_until_the_budget_allows
     assert falls[4] - falls[3] >= 3_600
     assert run.refused_decreases > 5
     refusals = [e for e in run.events if e.kind is EventKind.REFUSED]
-    assert {e.text for e in refusals} == {"no decrease is left for now"}
+    assert {e.text for e in refusals} == {"the quota of decreases is used up for now"}
     assert len(refusals) < run.refused_decreases, "told once and not each minute"
 
 

@@ -88,7 +88,7 @@ def test_account_quota_counts_what_was_granted_in_the_same_second() -> None:
     run = run_policy("declared", table(target, indexes=indexes), writes(*[1_000] * 60, start=MONDAY))
     highest = sorted(max(t.capacity_by_minute()) for t in run.targets if t.dimension is WRITE)
     assert highest == [1_429, 39_000, 39_000]
-    assert "above the account's quota" in [e.text for e in run.events if e.kind is EventKind.REFUSED]
+    assert "the capacity is above the account's quota" in [e.text for e in run.events if e.kind is EventKind.REFUSED]
 
 
 @pytest.mark.parametrize(("share", "opened", "fixed"), [(10, 143, 100), (300, 4_286, 3_000)])

@@ -71,7 +71,7 @@ def test_account_quota_is_for_the_table_and_its_indexes_together() -> None:
     run = run_policy("native:70", setup, traffic)
     refused = [e for e in run.events if e.kind is EventKind.REFUSED and e.index is None]
     # 600 at 70 % would be 858
-    assert [e.text for e in refused[:1]] == ["above the account's quota"]
+    assert [e.text for e in refused[:1]] == ["the capacity is above the account's quota"]
     assert max(run.target(WRITE).capacity_by_minute()) <= 700
     roomy = run_policy("native:70", replace(setup, account_quota_units=9_858), traffic)
     assert not [e for e in roomy.events if e.kind is EventKind.REFUSED and e.index is None]

@@ -1,4 +1,4 @@
-"""What is told of templates that cannot be rehearsed: one line that says where and what to do."""
+"""Messages for templates that cannot be rehearsed: one line that names the place and the fix."""
 
 from __future__ import annotations
 
@@ -52,18 +52,19 @@ def _action(**members: Any) -> dict[str, Any]:
     [
         pytest.param(
             {"Bucket": {"Type": "AWS::S3::Bucket"}},
-            "{file}: no DynamoDB table and no scalable target of one in it; nothing to rehearse",
+            "{file}: no DynamoDB table and no scalable target for one, so there is nothing to rehearse",
             id="no table",
         ),
         pytest.param(
             {"Orders": {"Type": "AWS::DynamoDB::Table", "Properties": {}}},
-            "{file}: Orders: is of provisioned billing and has no ReadCapacityUnits",
+            "{file}: Orders: has provisioned billing but no ReadCapacityUnits; set it, or set BillingMode to "
+            "PAY_PER_REQUEST",
             id="no throughput",
         ),
         pytest.param(
             {"Orders": TABLE, "Target": _target(MinCapacity={"Fn::GetAtt": ["Custom", "Floor"]})},
-            "{file}: Target (ScalableTarget) MinCapacity is '${{Custom.Floor}}', which only a deploy gives a value; "
-            "write the number itself, or use a parameter with a default",
+            "{file}: Target (ScalableTarget) MinCapacity is '${{Custom.Floor}}', whose value is known only at "
+            "deployment; write the number itself, or use a parameter with a default",
             id="unresolvable",
         ),
         pytest.param(
@@ -78,7 +79,7 @@ def _action(**members: Any) -> dict[str, Any]:
         ),
         pytest.param(
             {"Orders": TABLE, "Target": _target(), "Policy": _policy(TargetValue=95)},
-            "{file}: Policy (ScalingPolicy): TargetValue is 95; DynamoDB takes 20 to 90",
+            "{file}: Policy (ScalingPolicy): TargetValue is 95, allowed: 20 to 90 percent",
             id="target out of range",
         ),
         pytest.param(
@@ -89,8 +90,8 @@ def _action(**members: Any) -> dict[str, Any]:
         ),
         pytest.param(
             {"Orders": TABLE, "Target": _target(ScheduledActions=[_action(Timezone="Europe/Belrin")])},
-            "{file}: Target (ScalableTarget) scheduled action 'load' has unknown Timezone 'Europe/Belrin'; use a name "
-            "as Europe/Berlin",
+            "{file}: Target (ScalableTarget) scheduled action 'load' has unknown Timezone 'Europe/Belrin'; use an IANA "
+            "name such as Europe/Berlin",
             id="unknown zone",
         ),
         pytest.param(
@@ -101,7 +102,8 @@ def _action(**members: Any) -> dict[str, Any]:
         ),
         pytest.param(
             {"Orders": {"Type": "AWS::DynamoDB::GlobalTable", "Properties": {"Replicas": [{"Region": "eu-west-1"}]}}},
-            "{file}: Orders: is of provisioned billing and has no ReadCapacity settings",
+            "{file}: Orders: has provisioned billing but no ReadCapacity settings; add them, or set BillingMode to "
+            "PAY_PER_REQUEST",
             id="global table without settings",
         ),
     ],
@@ -117,14 +119,14 @@ def test_template_that_cannot_be_rehearsed(resources: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("t.json", "{", "{file}, line 1: is no JSON: Expecting property name enclosed in double quotes"),
-        ("t.json", "[]", "{file}: has no Resources; is it a CloudFormation template?"),
+        ("t.json", "{", "{file}, line 1: is not valid JSON: Expecting property name enclosed in double quotes"),
+        ("t.json", "[]", "{file}: has no Resources section; give a CloudFormation template"),
         (
             "t.yaml",
             "Resources:\n\tOrders: 1\n",
-            "{file}, line 2: is no YAML: found character '\\t' that cannot start any token",
+            "{file}, line 2: is not valid YAML: found character '\\t' that cannot start any token",
         ),
-        ("t.yaml", "", "{file}: has no Resources; is it a CloudFormation template?"),
+        ("t.yaml", "", "{file}: has no Resources section; give a CloudFormation template"),
     ],
 )
 def test_file_that_is_no_template(name: str, text: str, message: str, tmp_path: Path) -> None:
@@ -137,10 +139,10 @@ def test_file_that_is_no_template(name: str, text: str, message: str, tmp_path: 
 
 def test_places_without_a_template(tmp_path: Path) -> None:
     for path, message in (
-        (tmp_path, f"{tmp_path}: holds no template; run cdk synth first, or give a template file"),
+        (tmp_path, f"{tmp_path}: contains no template; run cdk synth first, or give a template file"),
         (
             tmp_path / "cdk.out",
-            f"{tmp_path / 'cdk.out'}: is not there; give a cdk.out folder (made by cdk synth) or a template file",
+            f"{tmp_path / 'cdk.out'}: does not exist; give a cdk.out folder (made by cdk synth) or a template file",
         ),
     ):
         with pytest.raises(TemplateError) as refused:
@@ -154,4 +156,4 @@ def test_references_in_a_circle(tmp_path: Path) -> None:
     file.write_text(json.dumps({"Resources": {"Orders": orders}}))
     with pytest.raises(TemplateError) as refused:
         find_table(load_templates(file))
-    assert str(refused.value) == f"{file}: references go round in a circle, or are nested too deeply"
+    assert str(refused.value) == f"{file}: references form a circle, or are nested too deeply"

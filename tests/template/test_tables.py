@@ -1,4 +1,4 @@
-"""What is read from templates that Highwater did not write."""
+"""Reading templates that Highwater did not write."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ def test_parameter_without_a_default_is_asked_for() -> None:
         find_table(load_templates(path))
     assert str(refused.value) == (
         f"{path}: WriteTarget (ScalableTarget) MaxCapacity is '${{WriteCeiling}}', a parameter whose value "
-        "only a deploy knows; give it with --parameter WriteCeiling=VALUE"
+        "is known only at deployment; give it with --parameter WriteCeiling=VALUE"
     )
 
 
-def test_parameter_that_there_is_none_of() -> None:
+def test_unknown_parameter() -> None:
     with pytest.raises(TemplateError) as refused:
         find_table(load_templates(FILES / "by_hand.yaml"), parameters={"WriteCeiling": "950", "Writes": "1"})
     assert str(refused.value) == (
-        "--parameter Writes: no such parameter; the templates have Stage, WriteCeiling, WriteFloor"
+        "--parameter Writes: the templates have no such parameter; they have Stage, WriteCeiling, WriteFloor"
     )
 
 
@@ -188,10 +188,12 @@ def test_table_that_a_template_only_scales(tmp_path: Path) -> None:
     setup = find_table(load_templates(_synthesized(tmp_path, build)))
     assert setup.name == "legacy-orders"
     assert _shape(setup) == {"table": ((1, 1, 1, None), (1, 45, 450, 66))}
-    assert setup.notes == ("legacy-orders is not made by this template: what it does not scale is taken to be 1 unit",)
+    assert setup.notes == (
+        "legacy-orders is not defined in this template: capacity without a scalable target is taken to be 1 unit",
+    )
 
 
-def test_stages_and_nested_stacks_are_looked_into(tmp_path: Path) -> None:
+def test_tables_of_stages_and_nested_stacks_are_found(tmp_path: Path) -> None:
     app = cdk.App(outdir=str(tmp_path / "cdk.out"))
     stage = cdk.Stage(app, "Prod")
     stack = cdk.Stack(stage, "Shop")
@@ -205,8 +207,8 @@ def test_one_of_several_tables_is_named_by_the_start_of_its_id() -> None:
     templates = load_templates(FILES / "sam.yaml")
     assert find_table(templates, name="Sess").name == "Sessions"
     for name, message in (
-        (None, "3 tables to choose from: Events, Jobs, Sessions; name one with --logical-id"),
-        ("Other", "no table 'Other'; there are Events, Jobs, Sessions"),
+        (None, "3 tables match: Events, Jobs, Sessions; choose one with --logical-id"),
+        ("Other", "there is no table 'Other'; the tables are Events, Jobs, Sessions"),
     ):
         with pytest.raises(TemplateError) as refused:
             find_table(templates, name=name)

@@ -91,14 +91,14 @@ def test_older_days_come_in_longer_bins(cloud: LocalCloud) -> None:
     assert traffic.total_units(Stream(None, WRITE)) == 317
 
 
-def test_what_there_is_no_traffic_of(cloud: LocalCloud) -> None:
+def test_table_without_traffic_is_refused(cloud: LocalCloud) -> None:
     clients = cloud.client("dynamodb"), cloud.client("cloudwatch")
     with pytest.raises(TrafficError) as refused:
         fetch_traffic(*clients, "other", days=1, now=NOW)
-    assert str(refused.value) == "table 'other' is not there; check its name, the account and the region"
+    assert str(refused.value) == "table 'other' does not exist; check its name, the account and the region"
     with pytest.raises(TrafficError) as refused:
         fetch_traffic(*clients, "orders", days=456, now=NOW)
-    assert str(refused.value) == "days must be between 1 and 455, got 456: CloudWatch keeps no more"
+    assert str(refused.value) == "days must be between 1 and 455, got 456: CloudWatch keeps metrics no longer"
     with pytest.raises(TrafficError) as refused:
         fetch_traffic(*clients, "orders", days=1, now=NOW + timedelta(days=3))
     assert str(refused.value) == ("table 'orders' had no traffic in the last 1 days, so there is nothing to rehearse")

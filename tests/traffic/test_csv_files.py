@@ -1,4 +1,4 @@
-"""Traffic files: what is read, and what is told of what is not."""
+"""Traffic files: how they are read, and the messages for those that cannot be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from highwater.core import Dimension
 from highwater_lab.traffic import Stream, TrafficError, read_traffic, scenario, write_traffic
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
-EXPECTED = "'minute_index', 'bin_<N>s' or 'timestamp' first, then 'units', or 'reads', 'writes', 'reads:INDEX', ..."
+EXPECTED = (
+    "a first column 'minute_index', 'bin_<N>s' or 'timestamp', then 'units', or 'reads', 'writes', 'reads:INDEX', ..."
+)
 
 
 def _file(tmp_path: Path, text: str) -> Path:
@@ -20,7 +22,7 @@ def _file(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_minutes_of_units_are_writes_unless_told_otherwise(tmp_path: Path) -> None:
+def test_units_by_minute_are_writes_by_default(tmp_path: Path) -> None:
     path = _file(tmp_path, "minute_index,units\n0,120\n1,7\n2,0\n")
     traffic = read_traffic(path)
     assert {s: list(rates) for s, rates in traffic.rates.items()} == {Stream(None, WRITE): [120, 7, 0]}
@@ -39,7 +41,7 @@ def test_coarse_bins_are_spread_and_keep_their_totals(tmp_path: Path) -> None:
     assert read_traffic(_file(tmp_path, "bin_1800s,units\n0,7\n")).is_coarse
 
 
-def test_fine_bins_become_seconds_and_lose_what_fills_no_minute(tmp_path: Path) -> None:
+def test_fine_bins_become_seconds_and_lose_an_incomplete_last_minute(tmp_path: Path) -> None:
     rows = "".join(f"{number},{number}\n" for number in range(7))
     traffic = read_traffic(_file(tmp_path, "bin_20s,units\n" + rows))
     (rates,) = traffic.rates.values()
@@ -60,7 +62,7 @@ def test_columns_for_reads_writes_and_indexes(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_written_reads_the_same(tmp_path: Path) -> None:
+def test_written_traffic_reads_the_same(tmp_path: Path) -> None:
     for traffic in (scenario("step"), read_traffic(_file(tmp_path, "minute_index,reads,writes:a-b\n0,1,2\n1,3,4\n"))):
         path = tmp_path / f"{traffic.name}.csv"
         write_traffic(traffic, path)
@@ -72,8 +74,8 @@ def test_what_is_written_reads_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("", f": is empty; expected a header of {EXPECTED}", id="empty"),
-        pytest.param("minute_index,units\n", ": has a header and no rows; give one row per bin below it", id="no rows"),
+        pytest.param("", f": is empty; expected a header with {EXPECTED}", id="empty"),
+        pytest.param("minute_index,units\n", ": has a header but no rows; add one row per bin", id="no rows"),
         pytest.param("time,units\n0,1\n", f", line 1: first column is 'time'; expected {EXPECTED}", id="no time"),
         pytest.param("minute_index\n0\n", f", line 1: has no column of units; expected {EXPECTED}", id="no units"),
         pytest.param(
@@ -81,32 +83,33 @@ def test_what_is_written_reads_the_same(tmp_path: Path) -> None:
         ),
         pytest.param(
             "minute_index,units,writes\n0,1,2\n",
-            ", line 1: has writes twice, in column 'writes' again; keep one",
+            ", line 1: column 'writes' gives writes a second time; remove one of the columns",
             id="twice",
         ),
         pytest.param(
             "minute_index,units\n0,5\n1\n",
-            ", line 3: has 1 column, the header has 2 columns; "
-            "each row wants one value per column, with commas between",
+            ", line 3: has 1 column, but the header has 2 columns; give one value per column, separated by commas",
             id="missing cell",
         ),
         pytest.param(
             "minute_index,reads,writes\n0,5,-1\n",
-            ", line 2: writes are '-1'; allowed: a number of units from 0, per bin",
+            ", line 2: writes are '-1'; give the units requested in the bin, 0 or more",
             id="negative",
         ),
         pytest.param(
             "minute_index,units\n0,nan\n",
-            ", line 2: writes are 'nan'; allowed: a number of units from 0, per bin",
+            ", line 2: writes are 'nan'; give the units requested in the bin, 0 or more",
             id="NaN",
         ),
         pytest.param(
             "minute_index,units\n0,\n",
-            ", line 2: writes are ''; allowed: a number of units from 0, per bin",
+            ", line 2: writes are ''; give the units requested in the bin, 0 or more",
             id="nothing",
         ),
         pytest.param(
-            "minute_index,units\n0,1\n2,1\n", ", line 3: bin is '2', expected 1: bins count from 0 on", id="gap"
+            "minute_index,units\n0,1\n2,1\n",
+            ", line 3: bin number is '2', expected 1; number the bins from 0 without gaps",
+            id="gap",
         ),
         pytest.param(
             "timestamp,units\nyesterday,1\n",
@@ -115,12 +118,13 @@ def test_what_is_written_reads_the_same(tmp_path: Path) -> None:
         ),
         pytest.param(
             "timestamp,units\n2026-11-02T05:00,1\n2026-11-02T05:01,1\n2026-11-02T05:04,1\n",
-            ", line 4: comes 180 s after the line before, the first two are 60 s apart; fill gaps with 0",
+            ", line 4: the timestamp is 180 s after that of the previous row, but the first two rows are 60 s apart; "
+            "fill gaps with rows of 0 units",
             id="gap in time",
         ),
     ],
 )
-def test_file_that_cannot_be_read_is_told_in_one_line(text: str, message: str, tmp_path: Path) -> None:
+def test_file_that_cannot_be_read_is_reported_in_one_line(text: str, message: str, tmp_path: Path) -> None:
     path = _file(tmp_path, text)
     with pytest.raises(TrafficError) as refused:
         read_traffic(path)
@@ -138,18 +142,20 @@ def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TrafficError) as refused:
         read_traffic(binary)
-    assert str(refused.value) == f"{binary}: cannot be read: is no text file; give a CSV file of units per bin"
+    assert (
+        str(refused.value) == f"{binary}: cannot be read: it is not a UTF-8 text file; give a CSV file of units per bin"
+    )
 
 
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("bin_7s", "orders: bins must divide a minute or be whole minutes, got 7 s"),
-        ("bin_90s", "orders: bins must divide a minute or be whole minutes, got 90 s"),
-        ("bin_1s", "orders: holds less than one whole minute of traffic"),
+        ("bin_7s", "orders: a bin is 7 s long; its length must be a divisor or a multiple of 60 s"),
+        ("bin_90s", "orders: a bin is 90 s long; its length must be a divisor or a multiple of 60 s"),
+        ("bin_1s", "orders: is shorter than a minute; give at least one minute of traffic"),
     ],
 )
-def test_bins_that_cannot_be(header: str, message: str, tmp_path: Path) -> None:
+def test_invalid_bins_are_refused(header: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(TrafficError) as refused:
         read_traffic(_file(tmp_path, f"{header},units\n0,1\n"))
     assert str(refused.value) == message

@@ -1,4 +1,4 @@
-"""The traces of real services that stand beside the repository, where they do."""
+"""Traces of real services; they lie outside the repository, and the tests are skipped where they are missing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _manifest() -> list[dict[str, Any]]:
     return json.loads(file.read_text())["traces"] if file.exists() else []
 
 
-@pytest.mark.parametrize("told", _manifest(), ids=lambda told: Path(told["file"]).stem)
-def test_trace_is_read_as_its_manifest_has_it(told: dict[str, Any]) -> None:
-    traffic = read_traffic(TRACES / told["file"])
-    assert traffic.source_bin_seconds == told["resolution_seconds"]
-    assert traffic.minutes == told["length_bins"] * told["resolution_seconds"] // 60
-    lines = (TRACES / told["file"]).read_text().split()[1:]
+@pytest.mark.parametrize("trace", _manifest(), ids=lambda trace: Path(trace["file"]).stem)
+def test_trace_is_read_as_its_manifest_has_it(trace: dict[str, Any]) -> None:
+    traffic = read_traffic(TRACES / trace["file"])
+    assert traffic.source_bin_seconds == trace["resolution_seconds"]
+    assert traffic.minutes == trace["length_bins"] * trace["resolution_seconds"] // 60
+    lines = (TRACES / trace["file"]).read_text().split()[1:]
     total = sum(float(line.split(",")[1]) for line in lines)
     assert traffic.total_units(Stream(None, Dimension.WRITE)) == pytest.approx(total, rel=1e-6, abs=len(lines))
 

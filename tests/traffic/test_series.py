@@ -43,9 +43,9 @@ def test_mean_start_and_length() -> None:
     assert traffic.first_minutes(1).minutes == 1
 
 
-def test_scales_that_cannot_be() -> None:
+def test_invalid_scale_is_refused() -> None:
     idle = Traffic.from_counts("idle", {STREAM: [0.0]}, bin_seconds=60, start=START)
-    with pytest.raises(TrafficError, match=r"^idle: has no requests, so it has no scale$"):
+    with pytest.raises(TrafficError, match=r"^idle: has no requests, so it cannot be scaled to a mean rate$"):
         idle.with_mean(5)
     for factor, text in ((0, "0"), (-2, "-2"), (float("nan"), "nan"), (float("inf"), "inf")):
         with pytest.raises(TrafficError, match=rf"^the scale must be above 0, got {text}$"):
@@ -53,7 +53,7 @@ def test_scales_that_cannot_be() -> None:
     with pytest.raises(TrafficError) as refused:
         Traffic.from_counts("huge", {STREAM: [1e30]}, bin_seconds=60, start=START)
     assert str(refused.value) == (
-        "huge: writes of bin 0, scaled, are 1e+30; allowed: from 0 to 10,000,000 units per second"
+        "huge: bin 0 has 1e+30 writes after scaling, allowed: 0 to 10,000,000 units per second"
     )
 
 
@@ -64,16 +64,16 @@ def test_scenario_is_the_same_for_the_same_seed(name: str) -> None:
     assert (scenario(name, seed=2).rates != scenario(name, seed=3).rates) is is_random
 
 
-def test_scenario_that_there_is_none_of() -> None:
+def test_unknown_scenario_is_refused() -> None:
     with pytest.raises(TrafficError) as refused:
         scenario("storm")
     assert str(refused.value) == (
-        "unknown scenario 'storm'; there are constant, step, ramp, daily, figure-2, figure-3, figure-4, figure-5, "
-        "figure-6, figure-7"
+        "unknown scenario 'storm'; the scenarios are constant, step, ramp, daily, figure-2, figure-3, figure-4, "
+        "figure-5, figure-6, figure-7"
     )
 
 
-def test_busiest_minute_is_told_in_units_per_second() -> None:
+def test_busiest_minute_is_in_units_per_second() -> None:
     by_minute = Traffic.from_counts("made", {STREAM: [600.0, 4_200.0, 60.0]}, bin_seconds=60, start=START)
     assert by_minute.busiest_minute(STREAM) == 70
     seconds = [5.0] * 60 + [0.0] * 59 + [540.0]

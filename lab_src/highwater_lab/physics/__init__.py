@@ -1,7 +1,7 @@
-"""What DynamoDB does with a request rate: pure, in integers, with time passed in.
+"""A model of how DynamoDB serves and throttles requests: pure functions and state, integers only, time passed in.
 
-Amounts are *quanta*: sixtieths of a capacity unit. A rate of so many units in a minute is then a whole number of
-quanta per second, and no verdict hangs on a rounded fraction.
+Amounts are *quanta*: sixtieths of a capacity unit. A whole number of units per minute is then a whole number of quanta
+per second, so no result depends on rounding.
 """
 
 from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket

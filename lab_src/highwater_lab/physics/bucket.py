@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-# A second of a rate given in units per minute is a whole number of these
+# With 60 quanta to a unit, a whole number of units per minute is a whole number of quanta per second
 QUANTA_PER_UNIT: Final = 60
 
-# Amazon DynamoDB Developer Guide, "Burst capacity": up to five minutes of unused capacity are kept. That it is a
-# bucket with this cap, and not what was unused in the last five minutes, is what figures 2, 3 and 5 of "Handle traffic
-# spikes with Amazon DynamoDB provisioned capacity" (AWS Database Blog) fit: see docs/figures.md.
+# Amazon DynamoDB Developer Guide, "Burst capacity": DynamoDB keeps up to five minutes of unused capacity. The guide
+# leaves open whether that is a token bucket with this limit or the capacity left unused in the last five minutes;
+# figures 2, 3 and 5 of "Handle traffic spikes with Amazon DynamoDB provisioned capacity" (AWS Database Blog) fit a
+# token bucket (docs/figures.md).
 BURST_SECONDS: Final = 300
 
 
 class Bucket:
-    """Tokens that refill with the provisioned rate, kept for `BURST_SECONDS`, spent by requests.
+    """A token bucket that refills at the provisioned rate and keeps up to `BURST_SECONDS` of it.
 
-    Each second first adds a second's capacity, then serves what the tokens allow. A new bucket is full. All amounts
-    are quanta, rates quanta per second.
+    Each second first adds one second's capacity, then serves requests as far as the tokens last. A new bucket is full.
+    Amounts are in quanta, rates in quanta per second.
+
+    Attributes:
+        fill: The provisioned rate.
+        cap: The most tokens that the bucket keeps.
+        tokens: The tokens left.
     """
 
     __slots__ = ("cap", "fill", "tokens")
@@ -28,25 +34,28 @@ class Bucket:
         self.tokens = self.cap
 
     def resize(self, units: int) -> None:
-        """Change the provisioned units per second: tokens stay, as far as the new cap holds them."""
+        """Change the provisioned units per second; tokens above the new limit are lost, the others stay."""
         self.fill = units * QUANTA_PER_UNIT
         self.cap = self.fill * BURST_SECONDS
         self.tokens = min(self.tokens, self.cap)
 
     def available(self) -> int:
-        """What the next second could serve."""
+        """Return the most that the next second can serve."""
         return min(self.cap, self.tokens + self.fill)
 
     def holds(self, rate: int, seconds: int) -> bool:
-        """Whether a constant *rate* would be served whole for *seconds*."""
+        """Return whether a constant *rate* would be served for *seconds* without throttling."""
         return rate <= self.fill or self.available() - (seconds - 1) * (rate - self.fill) >= rate
 
     def take(self, amount: int) -> None:
-        """Pass one second in which *amount*, at most `available()`, is served."""
+        """Advance by one second that serves *amount*, which must not exceed `available()`."""
         self.tokens = self.available() - amount
 
     def serve(self, rate: int, seconds: int) -> int:
-        """Pass *seconds*, at least one, of a constant *rate*; what was served. Just what stepping would give."""
+        """Advance by *seconds*, at least one, at a constant *rate*; return the quanta served.
+
+        A closed form of the second-by-second steps, with the same result.
+        """
         fill = self.fill
         level = self.tokens + fill
         if level > self.cap:  # faster than min() in this loop
@@ -55,11 +64,11 @@ class Bucket:
             level += (seconds - 1) * (fill - rate)
             self.tokens = (level if level < self.cap else self.cap) - rate
             return rate * seconds
-        drop = rate - fill
-        whole = (level - rate) // drop + 1 if level >= rate else 0
-        if whole >= seconds:
-            self.tokens = level - (seconds - 1) * drop - rate
+        drain = rate - fill
+        full_seconds = (level - rate) // drain + 1 if level >= rate else 0
+        if full_seconds >= seconds:
+            self.tokens = level - (seconds - 1) * drain - rate
             return rate * seconds
-        # one second serves what is left, each later one what it refills
+        # after the seconds served in full, one second serves the tokens left, and each later one a second's capacity
         self.tokens = 0
-        return whole * rate + (level - whole * drop) + (seconds - whole - 1) * fill
+        return full_seconds * rate + (level - full_seconds * drain) + (seconds - full_seconds - 1) * fill

@@ -1,4 +1,4 @@
-"""Why a request is throttled."""
+"""The causes of throttling and their remedies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """The causes that DynamoDB tells apart, and one that follows from them.
+    """A cause of throttling: the four that DynamoDB reports, and INDEX.
 
-    The first four are those of its throttle metrics and `ThrottlingReasons` (Amazon DynamoDB Developer Guide,
-    "Metrics and dimensions", read 2026-11). A table's write that an index refuses is throttled with the index's
-    reason; here it is INDEX on the table, and the index's own cause on the index.
+    DynamoDB reports the first four in its throttle metrics and in `ThrottlingReasons` (Amazon DynamoDB Developer Guide,
+    "Metrics and dimensions", read 2026-11). If an index throttles a write to the table, DynamoDB reports the index's
+    cause. This model counts that write as INDEX on the table, and under the index's own cause on the index.
     """
 
     PROVISIONED = "provisioned"
@@ -21,15 +21,15 @@ class Cause(StrEnum):
 
     @property
     def remedy(self) -> str:
-        """What a person does about it, in a few words."""
+        """What an operator can do about throttling of this cause, as a short sentence for reports."""
         return _REMEDIES[self]
 
 
 _REMEDIES = {
-    Cause.PROVISIONED: "more capacity helps: a higher floor in time, or a lower target utilization",
-    Cause.KEY_RANGE: "partitions are full: a higher high-water mark helps evenly spread keys, nothing but another key "
-    "design helps a hot key",
-    Cause.ACCOUNT: "the account's quota: have it raised, and say so with --table-quota",
-    Cause.MAX_ON_DEMAND: "the table's own maximum for on-demand: raise or remove it",
-    Cause.INDEX: "an index has too little write capacity and holds the table's writes back",
+    Cause.PROVISIONED: "raise the floor ahead of the surge, or lower the target utilization",
+    Cause.KEY_RANGE: "a partition is at its limit: if keys are evenly spread, raise the high-water mark; a hot key "
+    "needs another key design",
+    Cause.ACCOUNT: "have AWS raise the account's quota, then give the new quota with --table-quota",
+    Cause.MAX_ON_DEMAND: "raise or remove the table's maximum on-demand throughput",
+    Cause.INDEX: "an index throttles the table's writes: raise the index's write capacity",
 }

@@ -1,4 +1,4 @@
-"""On-demand capacity: what it takes at once."""
+"""On-demand capacity mode: the throughput that a table serves at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from highwater_lab.physics.bucket import QUANTA_PER_UNIT
 from highwater_lab.physics.causes import Cause
 from highwater_lab.physics.partitions import PARTITION_UNITS, Partitions
 
-# Amazon DynamoDB Developer Guide, "On-demand capacity mode", read 2026-11: up to twice the previous peak at once, more
-# within thirty minutes of it may be throttled
+# Amazon DynamoDB Developer Guide, "On-demand capacity mode", read 2026-11: a table serves up to twice its previous peak
+# at once; traffic that more than doubles within 30 minutes may be throttled
 PEAK_AGE_MINUTES: Final = 30
 
 _WARM = {Dimension.READ: ON_DEMAND_WARM_READ_UNITS, Dimension.WRITE: ON_DEMAND_WARM_WRITE_UNITS}
@@ -22,16 +22,17 @@ _WARM = {Dimension.READ: ON_DEMAND_WARM_READ_UNITS, Dimension.WRITE: ON_DEMAND_W
 class OnDemand:
     """One dimension of an on-demand table or index.
 
-    Takes what it was warmed to, or twice its previous peak: the highest minute that lies at least thirty minutes
-    back. Above that, and where a key is too hot for its partition, the partitions refuse (KEY_RANGE); above *max_units*
-    the table's own maximum, above the quota the account. No burst: every second stands alone.
+    It serves up to its warm throughput or twice its previous peak, whichever is more. The previous peak is the highest
+    rate of a minute at least 30 minutes ago. Requests above that, and requests above a partition's limit, are throttled
+    with the cause KEY_RANGE; above *max_units* with MAX_ON_DEMAND; above *quota_units* with ACCOUNT. There is no burst
+    bucket: unused throughput of one second is not available in the next.
 
     Attributes:
-        units: 0, as nothing is provisioned.
-        refused: Quanta refused by cause since they were last cleared.
+        units: Always 0, because no capacity is provisioned.
+        refused: Throttled quanta by cause, since the caller last cleared the mapping.
     """
 
-    __slots__ = ("_fixed", "_partitions", "_peak", "_recent", "_warm", "dimension", "refused", "units")
+    __slots__ = ("_configured_limits", "_partitions", "_peak", "_recent", "_warm", "dimension", "refused", "units")
 
     def __init__(
         self,
@@ -46,43 +47,43 @@ class OnDemand:
         self.refused: dict[Cause, int] = {}
         self._partitions = partitions
         self._warm = max(_WARM[dimension], warm_units) * QUANTA_PER_UNIT
-        self._fixed = [(quota_units * QUANTA_PER_UNIT, Cause.ACCOUNT)]
+        self._configured_limits = [(quota_units * QUANTA_PER_UNIT, Cause.ACCOUNT)]
         if max_units is not None:
-            self._fixed.append((max_units * QUANTA_PER_UNIT, Cause.MAX_ON_DEMAND))
+            self._configured_limits.append((max_units * QUANTA_PER_UNIT, Cause.MAX_ON_DEMAND))
         self._recent: deque[int] = deque()
         self._peak = 0
 
     @property
     def limit(self) -> int:
-        """What the partitions take now, in quanta per second."""
+        """The throughput that the partitions serve now, in quanta per second."""
         return max(self._warm, 2 * self._peak)
 
     def room(self) -> tuple[int, Cause]:
-        """What one second takes of evenly spread requests, and the cause above that."""
-        return min([(self.limit, Cause.KEY_RANGE), *self._fixed])
+        """Return the most that one second can serve of evenly spread requests, in quanta, and the cause above that."""
+        return min([(self.limit, Cause.KEY_RANGE), *self._configured_limits])
 
     def available(self, rate: int) -> tuple[int, Cause]:
-        """What of *rate* the next second could serve, and the cause where that is less."""
-        lowest, cause = self.room()
-        through = rate - self._partitions.refused(rate, self.dimension)
-        return (through, Cause.KEY_RANGE) if through <= lowest else (lowest, cause)
+        """Return how much of *rate* the next second can serve, and the cause of throttling if that is less."""
+        lowest_limit, cause = self.room()
+        passed = rate - self._partitions.refused(rate, self.dimension)
+        return (passed, Cause.KEY_RANGE) if passed <= lowest_limit else (lowest_limit, cause)
 
-    def holds(self, rate: int, seconds: int) -> bool:  # noqa: ARG002 - every second is like the other
-        """Whether *seconds* of *rate* would be served whole."""
+    def holds(self, rate: int, seconds: int) -> bool:  # noqa: ARG002 - all seconds are alike
+        """Return whether a constant *rate* would be served for *seconds* without throttling."""
         return self.available(rate)[0] == rate
 
     def take(self, amount: int) -> None:
-        """Pass one second in which *amount* is served."""
+        """Advance by one second that serves *amount*; without a burst bucket nothing changes."""
 
     def serve(self, rate: int, seconds: int) -> int:
-        """Pass *seconds* of a constant *rate*, quanta per second; the quanta served."""
+        """Advance by *seconds* at a constant *rate* (quanta per second); return the quanta served."""
         served, cause = self.available(rate)
         if served < rate:
             self.refuse(cause, (rate - served) * seconds)
         return served * seconds
 
     def serve_each(self, rates: array[int]) -> int:
-        """Pass a second of each rate; the quanta served."""
+        """Advance by one second at each of *rates*; return the quanta served."""
         return sum(self.serve(rate, 1) for rate in rates)
 
     def refuse(self, cause: Cause, amount: int) -> None:
@@ -90,11 +91,11 @@ class OnDemand:
         self.refused[cause] = self.refused.get(cause, 0) + amount
 
     def end_minute(self, consumed: int) -> None:
-        """Tell what the minute just over consumed, in quanta."""
+        """End a minute that consumed this many quanta; a rate becomes the previous peak 30 minutes later."""
         self._recent.append(consumed // 60)
         if len(self._recent) > PEAK_AGE_MINUTES:
-            old = self._recent.popleft()
-            if old > self._peak:
-                self._peak = old
+            rate = self._recent.popleft()
+            if rate > self._peak:
+                self._peak = rate
                 per_partition = PARTITION_UNITS[self.dimension] * QUANTA_PER_UNIT
-                self._partitions.grow(-(-2 * old // per_partition))
+                self._partitions.grow(-(-2 * rate // per_partition))

@@ -1,4 +1,4 @@
-"""A table or an index: its throughput, its mark, its partitions, and UpdateTable."""
+"""A table or an index with provisioned capacity: throughput, high-water mark, partitions, and UpdateTable."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from highwater_lab.physics.throughput import Provisioned
 
 
 class Refused(StrEnum):
-    """Why an UpdateTable was refused."""
+    """The reason why DynamoDB refuses an UpdateTable call, as text for events."""
 
-    IN_USE = "the last change is still under way"
-    DECREASES = "no decrease is left for now"
-    QUOTA = "above the account's quota"
-    UNCHANGED = "nothing would change"
-    TOO_SMALL = "less than one unit"
+    IN_USE = "an earlier change is still in progress"
+    DECREASES = "the quota of decreases is used up for now"
+    QUOTA = "the capacity is above the account's quota"
+    UNCHANGED = "the capacity is already as requested"
+    TOO_SMALL = "the capacity is below one unit"
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long an UpdateTable takes until its capacity is there.
+    """The time from an UpdateTable call until the new capacity applies.
 
     Attributes:
-        update_seconds: Within the partitions that there are.
-        growth_seconds: Where partitions have to be added.
+        update_seconds: The time if the existing partitions suffice.
+        growth_seconds: The time if DynamoDB has to add partitions.
     """
 
     update_seconds: int
@@ -41,13 +41,13 @@ class Resource:
     """One table or index with provisioned capacity; times are seconds since 1970, UTC.
 
     Attributes:
-        index: Name of the index, `None` for the table.
-        throughput: What is provisioned, by dimension.
-        mark: The high-water mark by dimension: the most that was ever provisioned or warmed.
-        decreases: Accepted decreases since the start.
-        busy_until: When the change under way is there; the past where none is.
-        last_increase: When an increase was last accepted, `None` for never.
-        granted: Units by dimension once the change under way is there.
+        index: The name of the index, `None` for the table.
+        throughput: The provisioned throughput by dimension.
+        mark: The high-water mark by dimension, in units: the most that was ever provisioned or warmed.
+        decreases: The number of decreases accepted since the start.
+        busy_until: The time at which the change in progress applies; in the past if no change is in progress.
+        last_increase: The time of the last accepted increase, `None` if there was none.
+        granted: The units by dimension after the change in progress; the current units if there is none.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Resource:
         self.granted = dict(units)
 
     def update(self, at: int, wanted: Mapping[Dimension, int], pace: Pace) -> int | Refused:
-        """UpdateTable at *at*: when the new capacity is there, or why it was refused.
+        """Call UpdateTable at the time *at*; return the time at which the new capacity applies, or the refusal.
 
-        Dimensions that *wanted* leaves out stay. A call that lowers either dimension is one decrease. Carry it out
-        with `apply` at the time answered.
+        A dimension that is not in *wanted* keeps its units. A call that lowers one or both dimensions counts as one
+        decrease. The caller calls `apply` at the returned time.
         """
         if at < self.busy_until:
             return Refused.IN_USE
@@ -94,7 +94,7 @@ class Resource:
         if units == before:
             return Refused.UNCHANGED
         if any(units[d] < before[d] for d in before):
-            # what was refused is tried again every minute: the answer is the same until then
+            # policies repeat a refused call every minute; this saves working out the same refusal again
             if at < self._no_decrease_before:
                 return Refused.DECREASES
             moment = datetime.fromtimestamp(at, UTC)
@@ -111,7 +111,7 @@ class Resource:
         return self.busy_until
 
     def apply(self) -> None:
-        """The change under way is there: capacity, mark, partitions."""
+        """Complete the change in progress: set the capacity, raise the high-water mark, add partitions."""
         for dimension, units in self.granted.items():
             if units != self.throughput[dimension].units:
                 self.throughput[dimension].resize(units)
@@ -121,10 +121,10 @@ class Resource:
             self.partitions.grow(needed)
 
     def decreases_on_day(self, at: int) -> int:
-        """Decreases used on the UTC day of *at*."""
+        """Return the number of decreases used on the UTC day of *at*."""
         return self._budget.used_on(datetime.fromtimestamp(at, UTC))
 
     @property
     def last_decrease(self) -> int | None:
-        """When a decrease was last accepted, `None` for never."""
+        """The time of the last accepted decrease, `None` if there was none."""
         return None if self._budget.last is None else int(self._budget.last.timestamp())

@@ -11,11 +11,13 @@ from highwater_lab.physics.partitions import Partitions
 
 
 class Provisioned:
-    """Partitions in front, the bucket behind them: a request that a partition refuses spends no tokens.
+    """Provisioned capacity with its burst bucket, behind the partitions' limits.
+
+    The partitions' limits are checked first: a request that a partition throttles spends no tokens of the bucket.
 
     Attributes:
-        units: Provisioned units per second.
-        refused: Quanta refused by cause since they were last cleared.
+        units: The provisioned units per second.
+        refused: Throttled quanta by cause, since the caller last cleared the mapping.
     """
 
     __slots__ = ("_partitions", "bucket", "dimension", "refused", "units")
@@ -28,15 +30,15 @@ class Provisioned:
         self.refused: dict[Cause, int] = {}
 
     def resize(self, units: int) -> None:
-        """Change what is provisioned, as of now."""
+        """Change the provisioned units per second at once."""
         self.units = units
         self.bucket.resize(units)
 
     def serve(self, rate: int, seconds: int) -> int:
-        """Pass *seconds* of a constant *rate*, quanta per second; the quanta served."""
+        """Advance by *seconds*, at least one, at a constant *rate* (quanta per second); return the quanta served."""
         bucket = self.bucket
         if rate <= bucket.fill and rate <= self._partitions.hot_rate[self.dimension]:
-            # what `Bucket.serve` does for a rate within the capacity, without a call
+            # the most frequent case, a rate within the capacity: `Bucket.serve` written out here saves a call
             level = bucket.tokens + bucket.fill
             if level > bucket.cap:
                 level = bucket.cap
@@ -53,7 +55,7 @@ class Provisioned:
         return served
 
     def serve_each(self, rates: array[int]) -> int:
-        """Pass a second of each rate; the quanta served. Just what `serve` gives second by second."""
+        """Advance by one second at each of *rates*; return the quanta served, the same as `serve` second by second."""
         if max(rates) > self._partitions.hot_rate[self.dimension]:
             return sum(self.serve(rate, 1) for rate in rates)
         bucket = self.bucket
@@ -75,17 +77,17 @@ class Provisioned:
         return served
 
     def holds(self, rate: int, seconds: int) -> bool:
-        """Whether *seconds* of *rate* would be served whole."""
+        """Return whether a constant *rate* would be served for *seconds* without throttling."""
         return rate <= self._partitions.hot_rate[self.dimension] and self.bucket.holds(rate, seconds)
 
     def available(self, rate: int) -> tuple[int, Cause]:
-        """What of *rate* the next second could serve, and the cause where that is less."""
+        """Return how much of *rate* the next second can serve, and the cause of throttling if that is less."""
         over = self._partitions.refused(rate, self.dimension)
         tokens = self.bucket.available()
         return (rate - over, Cause.KEY_RANGE) if rate - over <= tokens else (tokens, Cause.PROVISIONED)
 
     def take(self, amount: int) -> None:
-        """Pass one second in which *amount*, at most what is available, is served."""
+        """Advance by one second that serves *amount*, which must not exceed `available`."""
         self.bucket.take(amount)
 
     def refuse(self, cause: Cause, amount: int) -> None:

@@ -1,1 +1,1 @@
-"""Ways to size a table, each in its own small file behind the interface in `policy`."""
+"""Scaling policies: each decides a table's capacity, in its own module, through the interface in `policy`."""

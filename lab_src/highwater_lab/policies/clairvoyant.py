@@ -1,4 +1,4 @@
-"""The clairvoyant bound: what no scaler can beat without throttling."""
+"""The clairvoyant bound: the lowest cost of provisioned capacity without throttling, if all demand is known ahead."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from highwater_lab.simulation.table import rates_of
 from highwater_lab.traffic.series import Traffic
 
 NAME = "clairvoyant"
-SOURCE = "the cheapest hourly capacities that throttle nothing"
+SOURCE = "the lowest capacity for each hour that throttles nothing"
 
 
 def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = None) -> Run:
-    """The least that provisioned capacity could cost without a throttle, had all been known ahead.
+    """Return the run with the lowest cost of provisioned capacity without throttling, if all demand is known ahead.
 
-    For each hour of the clock and each target, the lowest capacity that, constant and with a full burst bucket at the
-    hour's beginning, serves all of it. It assumes changes that take no time and come on the hour, where AWS bills the
-    hour's highest value anyway; a bucket that is full again each hour; no limits of partitions and no floor. Each of
-    these only helps, so no provisioned policy without throttles costs less. Where even the quota does not suffice, what
-    it cannot serve is throttled. The decrease budget does not bind it: one call for
-    reads and writes each hour is what the budget allows all day.
+    For each target and each clock hour, the run has the lowest constant capacity that serves the hour's demand from a
+    full burst bucket. Each assumption only lowers the cost, so no provisioned policy without throttling costs less:
+
+    - Changes take no time and happen on the hour. AWS bills an hour at its highest capacity anyway.
+    - The burst bucket is full at the start of every hour.
+    - Neither partition limits nor floors apply.
+
+    Demand above the table's quota is throttled. The decrease quota needs no check, because it allows one call per hour
+    for reads and writes together. *prices* are those of us-east-1 by default.
     """
     prices = prices or load_prices()
     base = int(traffic.start.timestamp())
@@ -36,7 +39,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
         for dimension in Dimension:
             rates = rates_of(traffic, resource, dimension)
             hours = [
-                (second, _least(part, traffic.bin_seconds, setup.quota_units))
+                (second, _lowest_capacity(part, traffic.bin_seconds, setup.quota_units))
                 for second, part in _hours(rates, base, traffic)
             ]
             consumed = _by_minute(rates, traffic)
@@ -44,7 +47,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
             for minute, causes in throttled.items():
                 consumed[minute] -= sum(causes.values())
             targets.append(_record(resource.index, dimension, consumed, throttled, hours))
-    downs = {
+    decreases = {
         (target.index, at)
         for target in targets
         for (_, before), (at, after) in itertools.pairwise(target.capacity)
@@ -57,7 +60,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
         minutes=traffic.minutes,
         targets=tuple(targets),
         events=(),
-        decreases=len(downs),
+        decreases=len(decreases),
         refused_decreases=0,
         bill=bill(
             prices,
@@ -74,7 +77,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
 
 
 def _hours(rates: array[int] | None, base: int, traffic: Traffic) -> Iterator[tuple[int, array[int]]]:
-    """Each hour of the clock: the second at which it begins, and its rates."""
+    """Yield for each clock hour the second of the run at which it begins, and its rates."""
     start, end = 0, traffic.minutes * 60
     while start < end:
         stop = min(end, start + 3600 - (base + start) % 3600)
@@ -83,8 +86,8 @@ def _hours(rates: array[int] | None, base: int, traffic: Traffic) -> Iterator[tu
         start = stop
 
 
-def _least(rates: array[int], bin_seconds: int, quota: int) -> int:
-    """The fewest units that serve these rates from a full bucket, at most *quota*."""
+def _lowest_capacity(rates: array[int], bin_seconds: int, quota: int) -> int:
+    """Return the fewest units that serve these rates from a full burst bucket, at most *quota*."""
     low, high = 1, max(1, min(quota, -(-max(rates, default=0) // 60)))
     while low < high:
         units = (low + high) // 2
@@ -110,7 +113,7 @@ def _by_minute(rates: array[int] | None, traffic: Traffic) -> array[int]:
 def _above_quota(
     rates: array[int] | None, hours: list[Change], quota: int, traffic: Traffic
 ) -> dict[int, dict[Cause, int]]:
-    """What the hours at the quota cannot serve, by minute."""
+    """Return, by minute, the quanta that hours with capacity at the quota cannot serve."""
     throttled: dict[int, dict[Cause, int]] = {}
     step = traffic.bin_seconds
     ends = [at for at, _ in hours[1:]] + [traffic.minutes * 60]
@@ -120,10 +123,10 @@ def _above_quota(
         bucket = Bucket(units)
         for second in range(start, end, step):
             rate = rates[second // step]
-            lost = rate * step - bucket.serve(rate, step)
-            if lost:
+            refused = rate * step - bucket.serve(rate, step)
+            if refused:
                 causes = throttled.setdefault(second // 60, {Cause.PROVISIONED: 0})
-                causes[Cause.PROVISIONED] += lost
+                causes[Cause.PROVISIONED] += refused
     return throttled
 
 
@@ -138,7 +141,7 @@ def _record(
         hours[0],
         *((at, units) for (_, last), (at, units) in itertools.pairwise(hours) if units != last),
     ]
-    most = max(units for _, units in hours)
+    ceiling = max(units for _, units in hours)
     return TargetRun(
-        index, dimension, consumed, throttled, tuple(changes), ((0, 1, most),), tuple(units for _, units in hours)
+        index, dimension, consumed, throttled, tuple(changes), ((0, 1, ceiling),), tuple(units for _, units in hours)
     )

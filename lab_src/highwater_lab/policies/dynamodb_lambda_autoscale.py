@@ -1,4 +1,4 @@
-"""dynamodb-lambda-autoscale, the scaler Lambda."""
+"""dynamodb-lambda-autoscale, a Lambda function that scales tables."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ if TYPE_CHECKING:
     from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
-_LATE = 23 * _HOUR + 1_800
+_LAST_HALF_HOUR = 23 * _HOUR + 1_800
 _DECREASES = 4
 
 
 class DynamodbLambdaAutoscale(Poller):
-    """Every minute; up by throttles and consumption, down to what is consumed, four decreases spread over the day."""
+    """Every minute: up above 75 % utilization or 25 throttles, down to consumption below 30 %.
+
+    At most four decreases a day, spread evenly over the time left, each an hour after the last change and of more than
+    five units; in the last half hour of the day (UTC) smaller ones too.
+    """
 
     name = "dynamodb-lambda-autoscale"
-    source = "channl/dynamodb-lambda-autoscale, DefaultProvisioner, e67b8bb; its bounds are those of the table here"
+    source = "channl/dynamodb-lambda-autoscale, DefaultProvisioner, e67b8bb, with the table's bounds"
     period_seconds = 60
     metrics_per_target = 2
 
     def poll(self, seen: Seen, calls: Calls) -> None:
-        """One call per resource for both dimensions."""
+        """Change each resource in one UpdateTable call for both dimensions."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
                 continue
@@ -36,11 +40,11 @@ class DynamodbLambdaAutoscale(Poller):
                 calls.update_table(resource.index, changed)
 
     def _wanted(self, now: int, resource: SeenResource, target: SeenTarget) -> int:
-        window = target.consumed(5)
-        if not window:
+        minutes = target.consumed(5)
+        if not minutes:
             return target.units
-        units, consumed, throttled = target.units, max(window), target.throttled(1)[0]
-        # throttles are counted per minute there too
+        # as in the original, throttles are a count per minute and not a rate
+        units, consumed, throttled = target.units, max(minutes), target.throttled(1)[0]
         if (consumed > 0.75 * units or throttled > 25 or units < target.floor) and units < target.ceiling:
             return target.clamp(max(units + 3 + 0.7 * throttled, 1.3 * units + 0.7 * throttled, 1.3 * consumed))
         if (consumed < 0.30 * units or units > target.ceiling) and units > target.floor:
@@ -51,10 +55,10 @@ class DynamodbLambdaAutoscale(Poller):
 
     def _may_lower(self, now: int, resource: SeenResource, by: int) -> bool:
         midnight = now // _DAY * _DAY
-        used = resource.decreases_today(now)
-        if used >= _DECREASES:
+        decreases = resource.decreases_today(now)
+        if decreases >= _DECREASES:
             return False
         last = max(resource.last_decrease or 0, midnight)
-        spaced = last + (midnight + _LATE - last) / (_DECREASES + 1 - used)
-        rested = all(now - (at or 0) >= _HOUR for at in (resource.last_decrease, resource.last_increase))
-        return now >= spaced and rested and (by > 5 or now - midnight >= _LATE)
+        next_slot = last + (midnight + _LAST_HALF_HOUR - last) / (_DECREASES + 1 - decreases)
+        has_paused = all(now - (at or 0) >= _HOUR for at in (resource.last_decrease, resource.last_increase))
+        return now >= next_slot and has_paused and (by > 5 or now - midnight >= _LAST_HALF_HOUR)

@@ -1,4 +1,4 @@
-"""Capacity that nothing moves."""
+"""Fixed capacity without any scaling."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from highwater_lab.traffic.series import Traffic
 
 
 class Fixed(Policy):
-    """So many units for every target that has traffic; by default what the busiest minute asks for."""
+    """The same units for every target with traffic; by default the mean rate of each target's busiest minute."""
 
-    source = "the busiest minute, or what was given"
+    source = "the demand of the busiest minute, or the given units"
 
     def __init__(self, units: int | None = None) -> None:
         self.name = "fixed" if units is None else f"fixed:{units}"
         self._units = units
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:
-        """Every target fixed."""
+        """Fix the capacity of every target; a target without traffic gets one unit."""
         resources = tuple(self._fix(resource, setup, traffic) for resource in setup.resources)
         return replace(setup, is_on_demand=False, resources=resources)
 

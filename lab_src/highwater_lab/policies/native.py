@@ -1,4 +1,4 @@
-"""Application Auto Scaling by target tracking, without windows."""
+"""Application Auto Scaling with target tracking, without scheduled actions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from highwater_lab.traffic.series import Traffic
 
 
 class Native(Policy):
-    """Target tracking at one target utilization for every target, between its floor and ceiling."""
+    """Target tracking with the same target utilization for every target, between the target's floor and ceiling."""
 
-    source = "AWS: Application Auto Scaling User Guide, alarms read back from live accounts"
+    source = "AWS: Application Auto Scaling User Guide; alarm settings as read from live accounts"
 
     def __init__(self, target_percent: int = 70) -> None:
         self.name = f"native:{target_percent}"
         self._target_percent = target_percent
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
-        """Every target tracked, none with a schedule."""
+        """Give every target a tracking policy and no scheduled actions."""
         tracking = TargetTracking(target_percent=self._target_percent)
         return replace(setup, is_on_demand=False).each_target(
             lambda target: replace(target, tracking=tracking, actions=(), is_scaled=True)

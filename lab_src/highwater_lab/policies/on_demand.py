@@ -10,11 +10,11 @@ from highwater_lab.traffic.series import Traffic
 
 
 class OnDemandMode(Policy):
-    """Nothing is provisioned, every request is paid for."""
+    """On-demand billing: no provisioned capacity, and a charge for every request unit."""
 
     name = "on-demand"
     source = "AWS: Amazon DynamoDB Developer Guide, on-demand capacity mode"
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
-        """The same table, billed by request."""
+        """Switch the table to on-demand billing, without scaling."""
         return replace(setup, is_on_demand=True).each_target(lambda target: replace(target, tracking=None, actions=()))

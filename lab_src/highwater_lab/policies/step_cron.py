@@ -1,4 +1,4 @@
-"""The cron job of 2013: steps of a fifth, every quarter of an hour."""
+"""A cron job of 2013: every 15 minutes, steps of 20 % up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
-_EARLY = 6 * _HOUR
+_NIGHT_END = 6 * _HOUR
 
 
 class StepCron(Poller):
-    """By day a fifth more whenever 80 % is used; in the small hours back to a hard-coded value.
+    """From 06:00 to midnight UTC 20 % up if utilization is above 80 %; from midnight to 06:00 back to a base value.
 
-    The article does not say that value: here it is what the table started with. The day is UTC's.
+    The article's base value is hard-coded and not published; here it is the capacity at the start.
     """
 
     name = "step-cron"
@@ -29,23 +29,23 @@ class StepCron(Poller):
         self._base: dict[tuple[str | None, Dimension], int] = {}
 
     def poll(self, seen: Seen, calls: Calls) -> None:
-        """One call per resource for both dimensions."""
-        is_early = seen.now % _DAY < _EARLY
+        """Change each resource in one UpdateTable call for both dimensions."""
+        is_night = seen.now % _DAY < _NIGHT_END
         for resource in seen.resources:
             changed = {}
             for target in resource.targets:
                 base = self._base.setdefault((resource.index, target.dimension), target.units)
-                wanted = self._wanted(target, base, is_early)
+                wanted = self._wanted(target, base, is_night)
                 if wanted != target.units:
                     changed[target.dimension] = wanted
             if changed and not resource.is_busy(seen.now):
                 calls.update_table(resource.index, changed)
 
-    def _wanted(self, target: SeenTarget, base: int, is_early: bool) -> int:
-        window = target.consumed(5)
-        if not window:
+    def _wanted(self, target: SeenTarget, base: int, is_night: bool) -> int:
+        minutes = target.consumed(5)
+        if not minutes:
             return target.units
-        consumed = sum(window) / len(window)
-        if is_early:
+        consumed = sum(minutes) / len(minutes)
+        if is_night:
             return base if target.units > base and consumed < 0.8 * base else target.units
         return target.clamp(target.units * 1.2) if consumed > 0.8 * target.units else target.units

@@ -1,4 +1,4 @@
-"""The throttle-aware Lambda of Jampp's article."""
+"""The throttle-aware Lambda function from Jampp's article."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _THROTTLING_THRESHOLD = 1_000
 
 
 class ThrottleAwareLambda(Poller):
-    """Every five minutes: fixed steps up while anything throttles, else 80 % of the average of five minutes.
+    """Every five minutes: a fixed step up if the target throttles, else capacity for a utilization of 80 %.
 
-    The article names its steps and thresholds without their values; here they are 200 and 1,000 units, from 1,000
-    throttles a minute on the larger, and a decrease below 60 %. It calls UpdateTable with both dimensions at once.
+    Utilization is the average of five minutes; the policy lowers capacity if it is below 60 %. The article gives no
+    values for its steps and thresholds. Here the step is 200 units, and 1,000 units if a minute has 1,000 or more
+    throttled units.
     """
 
     name = "throttle-aware-lambda"
@@ -27,7 +28,7 @@ class ThrottleAwareLambda(Poller):
     metrics_per_target = 2
 
     def poll(self, seen: Seen, calls: Calls) -> None:
-        """One call per resource for both dimensions."""
+        """Change each resource in one UpdateTable call for both dimensions."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
                 continue
@@ -40,10 +41,11 @@ class ThrottleAwareLambda(Poller):
                 calls.update_table(resource.index, changed)
 
     def _wanted(self, target: SeenTarget) -> int:
-        window, throttles = target.consumed(5), target.throttled(5)
-        if not window:
+        consumed_minutes, throttled_minutes = target.consumed(5), target.throttled(5)
+        if not consumed_minutes:
             return target.units
-        consumed, throttled = sum(window) / len(window), sum(throttles) / len(throttles)
+        consumed = sum(consumed_minutes) / len(consumed_minutes)
+        throttled = sum(throttled_minutes) / len(throttled_minutes)
         lowest = max(5, target.floor)
         can_increase = target.units < target.ceiling
         utilization = consumed / target.units

@@ -1,4 +1,4 @@
-"""trek10's autoscaling Lambda."""
+"""trek10's autoscaling Lambda function."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _PADDING = 10
 
 
 class Trek10(Poller):
-    """Every minute up at 80 % by ten units over the highest of the last five; down every six hours."""
+    """Every minute: if the busiest of the last five minutes used 80 %, ten units above it; every six hours down."""
 
     name = "trek10"
-    source = "trek10inc/dynamodb-autoscaling e6989cc; its bounds of 1 and 100 are those of the table here"
+    source = "trek10inc/dynamodb-autoscaling e6989cc, with the table's bounds in place of 1 and 100"
     period_seconds = 60
     metrics_per_target = 1
 
     def poll(self, seen: Seen, calls: Calls) -> None:
-        """One call per resource for both dimensions."""
+        """Change each resource in one UpdateTable call for both dimensions."""
         for resource in seen.resources:
             if resource.is_busy(seen.now):
                 continue
-            rested = seen.now - (resource.last_increase or 0) >= 1_800
-            is_time_to_lower = seen.now % _DOWN_EVERY == 0 and rested
+            has_paused = seen.now - (resource.last_increase or 0) >= 1_800
+            is_time_to_lower = seen.now % _DOWN_EVERY == 0 and has_paused
             changed = {}
             for target in resource.targets:
                 wanted = self._wanted(target, is_time_to_lower)

@@ -1,4 +1,4 @@
-"""Recommendations: the cheapest plan that keeps throttles under a limit, for traffic that is known."""
+"""Recommendations: the cheapest plan that keeps throttling within a limit under known traffic."""
 
 from highwater_lab.recommend.candidates import Candidate
 from highwater_lab.recommend.search import Recommendation, recommend

@@ -1,4 +1,4 @@
-"""Candidates: plans that were tried, and the best of them."""
+"""Candidates: the plans that the search simulated, with their cost and throttling."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What was tried for one dimension.
+    """A capacity and windows that the search simulated for one dimension.
 
     Attributes:
-        capacity: Floor, ceiling, target.
-        windows: Windows for that dimension.
-        cost: USD a month.
-        throttled_units: Units that it throttles.
+        capacity: Floor, ceiling and target utilization.
+        windows: The windows of that dimension.
+        cost: The cost in USD a month.
+        throttled_units: The units throttled in the simulation.
     """
 
     capacity: Capacity
@@ -28,13 +28,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A whole plan that was simulated.
+    """A complete plan with the result of its simulation.
 
     Attributes:
         plan: The plan, `None` for on-demand.
-        cost_per_month: USD a month, without what is paid once.
-        throttled_percent: Percent of the units asked for.
-        utilization_percent: Achieved, `None` on demand.
+        cost_per_month: The cost in USD a month, without one-time charges.
+        throttled_percent: The percentage of requested units that were throttled.
+        utilization_percent: The utilization of the provisioned capacity, `None` for on-demand.
     """
 
     plan: Plan | None
@@ -44,7 +44,7 @@ class Candidate:
 
     @property
     def summary(self) -> str:
-        """What it is, in a few words."""
+        """The plan in a few words, such as `write 20-400 at 70 %, 1 window`."""
         if self.plan is None:
             return "on-demand"
         parts = []
@@ -66,23 +66,24 @@ def plan_of(
     indexes: Sequence[str],
     table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
 ) -> Plan:
-    """The plan of one choice per dimension; one without traffic gets a single unit."""
+    """Return the plan with these choices; a dimension without a choice, because it has no traffic, gets one unit."""
     idle = Capacity.fixed(1)
     return Plan(
         read=read.capacity if read else idle,
         write=write.capacity if write else idle,
         windows=(*(read.windows if read else ()), *(write.windows if write else ())),
         indexes=tuple(IndexCapacity(index_name=name) for name in indexes),
-        # so that no rise waits for partitions: it costs once what an hour of the units costs
+        # so that no increase has to wait until DynamoDB adds partitions; AWS charges for the mark once, at the price of
+        # one hour of the same units
         mark=HighWaterMark.to_ceiling(),
         table_quota_units=table_quota_units,
     )
 
 
 def frontier(choices: Iterable[Choice]) -> list[Choice]:
-    """The choices that no other beats in both cost and throttles, the cheapest first."""
-    kept: list[Choice] = []
+    """Return the choices for which no other is both cheaper and less throttled, the cheapest first."""
+    best: list[Choice] = []
     for choice in sorted(choices, key=lambda choice: (choice.cost, choice.throttled_units)):
-        if not kept or choice.throttled_units < kept[-1].throttled_units:
-            kept.append(choice)
-    return kept
+        if not best or choice.throttled_units < best[-1].throttled_units:
+            best.append(choice)
+    return best

@@ -1,4 +1,4 @@
-"""A recommended plan as the Python that declares it."""
+"""Writes a recommended plan as CDK code in Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ dynamodb.Table(
 
 
 def code_of(candidate: Candidate) -> str:
-    """The code of a candidate, to be pasted behind `stack = ...`; key and indexes are placeholders."""
+    """Return the CDK code that declares a candidate; it uses a variable `stack`.
+
+    The partition keys of the table and of its indexes are placeholders.
+    """
     plan = candidate.plan
     if plan is None:
         return _ON_DEMAND

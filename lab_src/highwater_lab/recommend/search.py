@@ -1,4 +1,4 @@
-"""The search for the cheapest plan that keeps throttles under a limit."""
+"""The search for the cheapest plan that keeps throttling within a limit."""
 
 from __future__ import annotations
 
@@ -22,27 +22,29 @@ from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.traffic import Traffic
 
+# Target utilizations in percent, the most promising first, because the search can be interrupted
 _TARGETS = (70, 50, 90, 60, 80, 40, 30)
-# Floors tried: what the demand of so many percent of all minutes needs at the target
+# Each floor tried is enough, at the target utilization, for the demand of this percentage of all minutes
 _FLOOR_PERCENTS = (0, 25, 50, 75, 90, 99)
+# Complete plans to simulate after each dimension was searched alone
 _MOST_JOINT = 12
 _Item = TypeVar("_Item")
 
 
 class RecommendError(HighwaterError, ValueError):
-    """A recommendation that cannot be worked out as asked."""
+    """The search cannot run with these arguments, or was interrupted before it had any result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """What the search found.
+    """The result of `recommend`.
 
     Attributes:
-        best: The cheapest candidate within the limit; where none is, the one that throttles least.
-        is_within_limit: Whether the best keeps the limit.
-        curve: The trade-off: what no other candidate beats in both cost and throttles, the cheapest first.
-        tried: How many plans were simulated.
-        was_stopped: Whether the search was stopped before its end.
+        best: The cheapest candidate within the limit; if there is none, the candidate with the least throttling.
+        is_within_limit: Whether *best* is within the limit.
+        curve: The trade-off: the candidates for which no other is both cheaper and less throttled, cheapest first.
+        tried: The number of plans simulated.
+        was_stopped: Whether the search was interrupted before its end.
     """
 
     best: Candidate
@@ -64,16 +66,29 @@ def recommend(
 ) -> Recommendation:
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for *traffic*.
 
-    Windows are tried for surges that come again at about the same time on at least two days, told in *timezone*.
-    Ceilings are a quarter above what the busiest minute needs at the target, within *table_quota_units*. Indexes that
-    the traffic names follow the table. The search can be interrupted (KeyboardInterrupt) and then answers with its
-    best so far. *progress* is called with the plans simulated and about how many there will be. Raises
-    `RecommendError` for an unknown zone and a limit that is none.
+    The search tries windows for surges that recur at about the same time on at least two days. A ceiling is 25 % above
+    the capacity that the busiest minute needs at the target utilization. Indexes in the traffic follow the table's
+    capacity. On KeyboardInterrupt the search returns the best result so far.
+
+    Args:
+        traffic: The requests to the table and its indexes.
+        max_throttled_percent: The limit: the percentage of requested units that may be throttled, 0 to 100.
+        timezone: The IANA time zone in which surges recur, and of the windows.
+        table_quota_units: The account's quota of units per table, which no ceiling exceeds.
+        prices: By default the prices of us-east-1.
+        timing: The delays of the AWS services; by default those of `Timing`.
+        progress: Called with the number of plans simulated and their approximate total.
+
+    Raises:
+        RecommendError: The time zone is unknown, the limit is out of range, or no plan was simulated yet when the
+            search was interrupted.
     """
     if find_zone(timezone) is None:
         raise RecommendError(f"unknown timezone {timezone!r}; use an IANA name such as 'Europe/Berlin'")
     if not 0 <= max_throttled_percent <= 100:
-        raise RecommendError(f"the limit must be between 0 and 100 percent, got {max_throttled_percent:g}")
+        raise RecommendError(
+            f"the limit of throttled units must be between 0 and 100 percent, got {max_throttled_percent:g}"
+        )
     search = _Search(traffic, timezone, table_quota_units, prices or load_prices(), timing or Timing(), progress)
     return search.run(max_throttled_percent)
 
@@ -99,7 +114,7 @@ class _Search:
             d for d in Dimension if any(s.dimension is d and any(rates) for s, rates in traffic.rates.items())
         ]
         self._tried = 0
-        self._all = 1 + len(self._dimensions) * len(_TARGETS) * (len(_FLOOR_PERCENTS) + 2) + _MOST_JOINT
+        self._expected = 1 + len(self._dimensions) * len(_TARGETS) * (len(_FLOOR_PERCENTS) + 2) + _MOST_JOINT
         self._choices: dict[Dimension, list[Choice]] = {dimension: [] for dimension in self._dimensions}
         self._candidates: list[Candidate] = []
 
@@ -116,7 +131,9 @@ class _Search:
         except KeyboardInterrupt:
             was_stopped = True
         if not self._candidates:
-            raise RecommendError("stopped before a single plan was simulated")
+            raise RecommendError(
+                "the search was interrupted before it had simulated a complete plan; let it run longer"
+            )
         within = [c for c in self._candidates if c.throttled_percent <= limit]
         best = (
             min(within, key=lambda c: (c.cost_per_month, c.throttled_percent))
@@ -131,7 +148,10 @@ class _Search:
         self._candidates.append(_candidate(None, run))
 
     def _explore(self, dimension: Dimension) -> None:
-        """Every target, floors from low to high until nothing is throttled, then windows in place of floors."""
+        """Simulate every target utilization with rising floors until nothing is throttled.
+
+        With the two lowest floors, windows for recurring surges are tried as well.
+        """
         traffic = _only(self._traffic, dimension)
         demand = sorted(_minutes(traffic, dimension))
         for target in _TARGETS:
@@ -152,36 +172,41 @@ class _Search:
 
     def _windows(self, run: Run, dimension: Dimension, ceiling: int) -> tuple[Window, ...]:
         zone = find_zone(self._timezone)
-        assert zone is not None  # noqa: S101 - `recommend` has looked
-        found = windows_for(find_surges(run, dimension, zone), dimension, self._timezone)
+        assert zone is not None  # noqa: S101 - `recommend` has checked the name
+        windows = windows_for(find_surges(run, dimension, zone), dimension, self._timezone)
         capped = (
-            replace(w, read_min=_capped(w.read_min, ceiling), write_min=_capped(w.write_min, ceiling)) for w in found
+            replace(w, read_min=_capped(w.read_min, ceiling), write_min=_capped(w.write_min, ceiling)) for w in windows
         )
         return tuple(capped)
 
     def _try(self, dimension: Dimension, traffic: Traffic, capacity: Capacity, windows: tuple[Window, ...]) -> Run:
-        one = Choice(capacity=capacity, windows=windows, cost=0.0, throttled_units=0.0)
-        plan = self._plan(one if dimension is Dimension.READ else None, one if dimension is Dimension.WRITE else None)
-        # windows that cannot be declared together are no plan
+        choice = Choice(capacity=capacity, windows=windows, cost=0.0, throttled_units=0.0)
+        plan = self._plan(
+            choice if dimension is Dimension.READ else None, choice if dimension is Dimension.WRITE else None
+        )
+        # `check` refuses some combinations of windows; such a plan could not be deployed
         if any(finding.severity is Severity.ERROR for finding in check(plan)):
-            plan, one = replace(plan, windows=()), replace(one, windows=())
+            plan, choice = replace(plan, windows=()), replace(choice, windows=())
         run = self._simulate(table_of(plan, "table"), Declared(), traffic)
-        self._choices[dimension].append(replace(one, cost=run.bill.per_month, throttled_units=run.throttled_units))
+        self._choices[dimension].append(replace(choice, cost=run.bill.per_month, throttled_units=run.throttled_units))
         return run
 
     def _join(self, limit: float) -> None:
-        """Simulate whole plans: the cheapest pairs first, until some keep the limit."""
-        # stopped early, a dimension has none, and then there is no whole plan either
+        """Simulate complete plans: combine the best choices for reads with the best for writes.
+
+        The simulated plans are the three cheapest that should keep the limit, and samples of the others.
+        """
+        # if the search was interrupted early, a dimension may have no choices yet, and then there are no pairs
         pairs = list(product(*(frontier(self._choices[dimension]) for dimension in self._dimensions)))
         if not self._dimensions:
             return
-        asked = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
+        requested_units = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
         pairs.sort(key=lambda pair: sum(choice.cost for choice in pair))
-        promising = [p for p in pairs if sum(c.throttled_units for c in p) <= limit / 100 * asked]
-        # some that are cheaper and throttle more, for the curve; then those that should keep the limit
+        promising = [p for p in pairs if sum(c.throttled_units for c in p) <= limit / 100 * requested_units]
+        # pairs above the limit are simulated too, so that the curve shows plans that are cheaper and throttle more
         others = [p for p in pairs if p not in promising]
-        chosen = [*_spread(others, _MOST_JOINT // 2), *_spread(promising[1:], _MOST_JOINT // 3)]
-        for pair in [*promising[:3], *chosen]:
+        samples = [*_samples(others, _MOST_JOINT // 2), *_samples(promising[1:], _MOST_JOINT // 3)]
+        for pair in [*promising[:3], *samples]:
             by_dimension = dict(zip(self._dimensions, pair, strict=True))
             plan = self._plan(by_dimension.get(Dimension.READ), by_dimension.get(Dimension.WRITE))
             run = self._simulate(table_of(plan, "table"), Declared(), self._traffic)
@@ -194,7 +219,7 @@ class _Search:
         run = simulate(setup, traffic, policy, timing=self._timing, prices=self._prices)
         self._tried += 1
         if self._progress is not None:
-            self._progress(min(self._tried, self._all), self._all)
+            self._progress(min(self._tried, self._expected), self._expected)
         return run
 
 
@@ -208,11 +233,11 @@ def _candidate(plan: Plan | None, run: Run) -> Candidate:
 
 
 def _curve(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    kept: list[Candidate] = []
+    best: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: (c.cost_per_month, c.throttled_percent)):
-        if not kept or candidate.throttled_percent < kept[-1].throttled_percent:
-            kept.append(candidate)
-    return tuple(kept)
+        if not best or candidate.throttled_percent < best[-1].throttled_percent:
+            best.append(candidate)
+    return tuple(best)
 
 
 def _only(traffic: Traffic, dimension: Dimension) -> Traffic:
@@ -220,7 +245,7 @@ def _only(traffic: Traffic, dimension: Dimension) -> Traffic:
 
 
 def _minutes(traffic: Traffic, dimension: Dimension) -> Iterator[int]:
-    """Units per second asked of the table, or of its busiest index, in each minute."""
+    """Yield for each minute the units per second requested from the table or its busiest index, whichever is more."""
     streams = [stream for stream in traffic.rates if stream.dimension is dimension]
     step = 60 // traffic.bin_seconds
     for at in range(0, traffic.minutes * step, step):
@@ -240,5 +265,6 @@ def _capped(units: int | None, ceiling: int) -> int | None:
     return None if units is None else min(units, ceiling)
 
 
-def _spread(items: Sequence[_Item], count: int) -> list[_Item]:
+def _samples(items: Sequence[_Item], count: int) -> list[_Item]:
+    """Return *count* items at even distances, or all if there are fewer."""
     return [items[number * len(items) // count] for number in range(min(count, len(items)))]

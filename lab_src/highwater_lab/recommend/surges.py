@@ -1,4 +1,4 @@
-"""Surges that come again: what a window could be ready for."""
+"""Finds surges of demand that recur at the same time of day, and windows that raise the floor for them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from highwater.core import Dimension, Window
 from highwater.core.plan.windows import DAYS
 from highwater_lab.simulation import Run
 
-# Throttles that come sooner again are one surge
+# Throttled minutes at most this far apart belong to one surge
 _ONE_SURGE_MINUTES = 45
-# Surges that begin within this of one another, on different days, are the same surge
+# Surges on different days recur if their times of day are at most this far apart
 _SAME_TIME_MINUTES = 45
 _STEP_MINUTES = 5
 _MOST_WINDOWS = 6
@@ -22,13 +22,13 @@ _LONGEST_MINUTES = 20 * 60
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """One stretch in which demand was more than the capacity could take.
+    """A period in which demand exceeded the capacity.
 
     Attributes:
-        start: When demand rose above the capacity that was there, local.
-        end: When it fell below that again, local.
-        units: The busiest minute in between, units per second.
-        throttled: Units throttled.
+        start: The local time at which demand rose above the capacity before the surge.
+        end: The local time at which demand fell to that capacity again.
+        units: The demand of the busiest minute, in units per second.
+        throttled: The units throttled.
     """
 
     start: datetime
@@ -38,7 +38,7 @@ class Surge:
 
 
 def find_surges(run: Run, dimension: Dimension, zone: ZoneInfo) -> list[Surge]:
-    """The surges of a run that throttled the table's *dimension*, in order."""
+    """Return the surges in which a run throttled the table's *dimension*, in order of time; local times in *zone*."""
     target = run.target(dimension)
     capacity = list(target.capacity_by_minute())
     episodes: list[list[int]] = []
@@ -47,17 +47,17 @@ def find_surges(run: Run, dimension: Dimension, zone: ZoneInfo) -> list[Surge]:
             episodes[-1].append(minute)
         else:
             episodes.append([minute])
-    found = []
+    surges = []
     for minutes in episodes:
-        before = capacity[max(0, minutes[0] - 1)] * 3600
+        quanta_before = capacity[max(0, minutes[0] - 1)] * 3600
         start = minutes[0]
-        while start > 0 and target.demand_quanta(start - 1) > before:
+        while start > 0 and target.demand_quanta(start - 1) > quanta_before:
             start -= 1
         end = minutes[-1] + 1
-        while end < run.minutes and target.demand_quanta(end) > before:
+        while end < run.minutes and target.demand_quanta(end) > quanta_before:
             end += 1
         peak = max(target.demand_quanta(minute) for minute in range(start, end))
-        found.append(
+        surges.append(
             Surge(
                 (run.start + timedelta(minutes=start)).astimezone(zone),
                 (run.start + timedelta(minutes=end)).astimezone(zone),
@@ -65,21 +65,24 @@ def find_surges(run: Run, dimension: Dimension, zone: ZoneInfo) -> list[Surge]:
                 sum(sum(target.throttled[minute].values()) for minute in minutes) / 60,
             )
         )
-    return found
+    return surges
 
 
 def windows_for(surges: list[Surge], dimension: Dimension, timezone: str) -> tuple[Window, ...]:
-    """Windows for the surges that come again at about the same time on at least two days, the worst first."""
+    """Return at most six weekly windows for surges that recur at about the same time on at least two days.
+
+    The window for the most throttled units is first. A surge of more than 20 hours gets no window.
+    """
     groups: list[list[Surge]] = []
     for surge in sorted(surges, key=lambda surge: _minute_of_day(surge.start)):
         if groups and _minute_of_day(surge.start) - _minute_of_day(groups[-1][0].start) <= _SAME_TIME_MINUTES:
             groups[-1].append(surge)
         else:
             groups.append([surge])
-    again = [group for group in groups if len({surge.start.date() for surge in group}) >= 2]
-    again.sort(key=lambda group: -sum(surge.throttled for surge in group))
-    made = (_window(group, dimension, timezone, number) for number, group in enumerate(again[:_MOST_WINDOWS], 1))
-    return tuple(window for window in made if window is not None)
+    recurring = [group for group in groups if len({surge.start.date() for surge in group}) >= 2]
+    recurring.sort(key=lambda group: -sum(surge.throttled for surge in group))
+    windows = (_window(group, dimension, timezone, number) for number, group in enumerate(recurring[:_MOST_WINDOWS], 1))
+    return tuple(window for window in windows if window is not None)
 
 
 def _window(group: list[Surge], dimension: Dimension, timezone: str, number: int) -> Window | None:
@@ -117,6 +120,6 @@ def _days_text(days: list[int]) -> str:
 
 
 def round_up(units: int) -> int:
-    """To two digits, upwards: people read and change these numbers."""
+    """Round up to two significant digits, because people read and edit the recommended numbers."""
     step = int(10 ** max(0, len(str(units)) - 2))
     return -(-units // step) * step

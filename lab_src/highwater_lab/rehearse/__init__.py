@@ -1,4 +1,4 @@
-"""Rehearsals: a template against traffic, before it is deployed."""
+"""Rehearsals: a template is simulated under traffic before it is deployed."""
 
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse

@@ -1,4 +1,4 @@
-"""Limits that a rehearsal must keep, for continuous integration."""
+"""Limits on throttling and cost that a rehearsal must stay within, for continuous integration."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from highwater_lab.rehearse.rehearsal import Rehearsal
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A limit that was passed.
+    """A limit that a rehearsal exceeded.
 
     Attributes:
-        what: What is limited.
-        got: What came out.
-        allowed: The limit.
-        text: The sentence for a person.
+        what: The limited figure: `throttled` or `cost`.
+        got: The figure: percent of the units requested, or USD a month.
+        allowed: The limit, in the same unit.
+        text: The finding as a sentence.
     """
 
     what: str
@@ -26,37 +26,37 @@ class Passed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is allowed of what is declared.
+    """Limits on the run of the policy `declared`.
 
     Attributes:
-        max_throttled_percent: Percent of the units asked for that may be throttled, `None` for any.
-        max_cost_per_month: USD a month that it may cost, `None` for any.
+        max_throttled_percent: The highest percentage of requested units that may be throttled; `None` for no limit.
+        max_cost_per_month: The highest cost in USD a month; `None` for no limit.
     """
 
     max_throttled_percent: float | None = None
     max_cost_per_month: float | None = None
 
     def passed(self, rehearsal: Rehearsal) -> tuple[Passed, ...]:
-        """The limits that were passed."""
-        found = []
+        """Return the limits that the rehearsal exceeded."""
+        exceeded = []
         throttled, cost = rehearsal.throttled_percent, rehearsal.cost_per_month
         if self.max_throttled_percent is not None and throttled > self.max_throttled_percent:
-            found.append(
+            exceeded.append(
                 Passed(
                     "throttled",
                     throttled,
                     self.max_throttled_percent,
-                    f"{throttled:.4g} % of the units asked for are throttled, allowed are "
+                    f"{throttled:.4g} % of the requested units are throttled, the limit is "
                     f"{self.max_throttled_percent:g} %",
                 )
             )
         if self.max_cost_per_month is not None and cost > self.max_cost_per_month:
-            found.append(
+            exceeded.append(
                 Passed(
                     "cost",
                     cost,
                     self.max_cost_per_month,
-                    f"it costs ${cost:,.2f} a month, allowed are ${self.max_cost_per_month:,.2f}",
+                    f"the cost is ${cost:,.2f} a month, the limit is ${self.max_cost_per_month:,.2f}",
                 )
             )
-        return tuple(found)
+        return tuple(exceeded)

@@ -1,7 +1,7 @@
-"""A rehearsal: what was declared and its alternatives, under one stretch of traffic.
+"""A rehearsal: simulations of a template's own scaling and of alternative policies, under the same traffic.
 
 HighwaterError
-└── RehearsalError (also a ValueError): template and traffic do not go together
+└── RehearsalError (also a ValueError): the options or the traffic do not match the template's table
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from highwater_lab.traffic import Traffic, read_traffic
 
 
 class RehearsalError(HighwaterError, ValueError):
-    """A template and traffic that do not go together."""
+    """The options or the traffic name an index that the template's table does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What came out.
+    """The result of `rehearse`.
 
     Attributes:
-        setup: The table as it was read.
-        traffic: What it was rehearsed against.
-        runs: What was declared first, then each alternative in the order asked for.
-        prices: What the costs were worked out with.
+        setup: The table as read from the template, with the options applied.
+        traffic: The simulated traffic.
+        runs: The run of the policy `declared`, then one run per compared policy, in the order given.
+        prices: The prices behind all costs.
     """
 
     setup: TableSetup
@@ -44,17 +44,17 @@ class Rehearsal:
 
     @property
     def declared(self) -> Run:
-        """The run of what the template declares."""
+        """The run of the policy `declared`: the template's own capacity, targets and scaler."""
         return self.runs[0]
 
     @property
     def throttled_percent(self) -> float:
-        """Percent of the units asked for that what was declared throttles."""
+        """The percentage of requested units that the policy `declared` throttles."""
         return self.declared.throttled_per_million / 10_000
 
     @property
     def cost_per_month(self) -> float:
-        """USD a month of what was declared, without what is paid once."""
+        """The cost of the policy `declared` in USD a month, without one-time charges."""
         return self.declared.bill.per_month
 
 
@@ -75,62 +75,63 @@ def rehearse(
     prices: Prices | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rehearsal:
-    """Rehearse a template (a `cdk.out` folder or a file) against traffic (a CSV file or `Traffic`).
+    """Rehearse a template (a `cdk.out` folder or a file) under traffic (a CSV file or `Traffic`).
 
     Args:
-        template: Where the template is, or a table made up in Python.
-        traffic: What is asked of the table.
-        logical_id: Which table, by its logical id or the start of it; not needed where there is one.
-        parameters: Values of the template's parameters; by default their defaults.
-        compare: Further policies, by name: `native:50`, `on-demand`, `clairvoyant`, ...
-        keys: How requests spread over keys, by index and `None` for the table; by default evenly.
-        write_share_percent: By index, the units that each unit written to the table costs there; by default 100.
-        size_gb: Data in the table at the start.
-        new_items_percent: Of the units written, those that add a kilobyte of new data.
-        table_quota_units: The account's quota per table and index; by default 40,000.
-        account_quota_units: Its quota of all provisioned capacity, which the table is taken to have alone; by default
-            80,000, or a table's if that is more.
-        timing: How late the services are; by default as `Timing` says.
-        prices: By default us-east-1's.
-        progress: Called now and then with the simulated minutes done and all of them.
+        template: The path of the template, or a table set up in Python.
+        traffic: The requests to the table and its indexes.
+        logical_id: The table's logical id or the start of it; needed only if the template has more than one table.
+        parameters: Values of the template's parameters; by default the template's own defaults.
+        compare: Names of further policies to simulate: `native:50`, `on-demand`, `clairvoyant`, ...
+        keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
+        write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
+            by default 100.
+        size_gb: The data in the table at the start, in GB.
+        new_items_percent: The percentage of written units that add a kilobyte of new data each.
+        table_quota_units: The account's quota of units per table and index; by default 40,000.
+        account_quota_units: The account's quota of all provisioned units, all of which the table may use; by default
+            80,000, or *table_quota_units* if that is higher.
+        timing: The delays of the AWS services; by default those of `Timing`.
+        prices: By default the prices of us-east-1.
+        progress: Called from time to time with the minutes simulated and their total over all runs.
 
     Raises:
         TemplateError: The template cannot be read.
         TrafficError: The traffic cannot be read.
-        RehearsalError: The traffic is for an index that the table does not have.
-        PolicyError: A policy to compare with is unknown.
+        RehearsalError: The traffic, *keys* or *write_share_percent* names an index that the table does not have.
+        PolicyError: A policy in *compare* is unknown.
     """
     if isinstance(template, TableSetup):
         setup = template
     else:
         setup = find_table(load_templates(Path(template)), name=logical_id, parameters=parameters)
-    asked = traffic if isinstance(traffic, Traffic) else read_traffic(Path(traffic))
-    setup = _with_habits(setup, keys or {}, write_share_percent or {}, size_gb, new_items_percent)
+    series = traffic if isinstance(traffic, Traffic) else read_traffic(Path(traffic))
+    setup = _with_workload(setup, keys or {}, write_share_percent or {}, size_gb, new_items_percent)
     setup = _with_quotas(setup, table_quota_units, account_quota_units)
-    for stream in asked.rates:
+    for stream in series.rates:
         if stream.index is not None and stream.index not in setup.indexes:
             raise RehearsalError(
-                f"traffic {asked.name} has a column {stream.label}, table {setup.name} has "
-                f"{'the indexes ' + ', '.join(setup.indexes) if setup.indexes else 'no index'}; leave the column out"
+                f"traffic {series.name} has a column {stream.label}, but table {setup.name} has "
+                f"{'only the indexes ' + ', '.join(setup.indexes) if setup.indexes else 'no index'}; remove the column"
             )
     names = [name for name in dict.fromkeys(compare) if name != Declared.name]
     for name in names:
         if name != CLAIRVOYANT:
-            find_policy(name)  # all names are judged before the first run
+            find_policy(name)  # raises for an unknown name before the first run, which may take minutes
     prices = prices or load_prices()
     runs = []
     for number, name in enumerate([Declared.name, *names]):
-        done = number * asked.minutes
+        minutes_before = number * series.minutes
 
-        def tell(minutes: int, _: int, done: int = done) -> None:
+        def report_progress(minutes: int, _: int, minutes_before: int = minutes_before) -> None:
             if progress is not None:
-                progress(done + minutes, asked.minutes * (len(names) + 1))
+                progress(minutes_before + minutes, series.minutes * (len(names) + 1))
 
-        runs.append(run_policy(name, setup, asked, timing=timing, prices=prices, progress=tell))
-    return Rehearsal(setup, asked, tuple(runs), prices)
+        runs.append(run_policy(name, setup, series, timing=timing, prices=prices, progress=report_progress))
+    return Rehearsal(setup, series, tuple(runs), prices)
 
 
-def _with_habits(
+def _with_workload(
     setup: TableSetup,
     keys: Mapping[str | None, KeyDistribution],
     shares: Mapping[str, int],
@@ -140,7 +141,7 @@ def _with_habits(
     for index in (*(i for i in keys if i is not None), *shares):
         if index not in setup.indexes:
             raise RehearsalError(
-                f"table {setup.name} has no index {index!r}; it has {', '.join(setup.indexes) or 'none'}"
+                f"table {setup.name} has no index {index!r}; its indexes: {', '.join(setup.indexes) or 'none'}"
             )
     return replace(
         setup,
@@ -158,11 +159,11 @@ def _with_habits(
 
 
 def _with_quotas(setup: TableSetup, table_quota: int | None, account_quota: int | None) -> TableSetup:
-    """The setup under these quotas, with a note where it is declared to go above them."""
+    """Return the setup with these quotas, and with a note for each ceiling above the quota per table."""
     table_units = setup.quota_units if table_quota is None else table_quota
     notes = [
-        f"{resource.label} {dimension}: ceiling {resource.target(dimension).max:,} is above the quota of "
-        f"{table_units:,} per table; give yours with --table-quota if it is higher"
+        f"{resource.label} {dimension}: the ceiling {resource.target(dimension).max:,} is above the quota of "
+        f"{table_units:,} units per table; if your account's quota is higher, give it with --table-quota"
         for resource in setup.resources
         for dimension in Dimension
         if resource.target(dimension).max > table_units and not setup.is_on_demand

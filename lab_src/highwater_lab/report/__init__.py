@@ -1,1 +1,1 @@
-"""Reports of rehearsals: for the terminal, for machines, as a page and as a picture."""
+"""Reports of rehearsals: text for the terminal, a JSON document, an HTML page and a PNG."""

@@ -1,4 +1,4 @@
-"""The trade-off of a recommendation as a picture: cost against throttles."""
+"""Draws the trade-off of a recommendation: cost against throttling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from highwater_lab.recommend import Recommendation
 
 
 def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
-    """Write the trade-off curve to *path* as a PNG, with the recommended plan marked."""
+    """Write the trade-off curve to *path* as a PNG; a star marks the recommended plan. Raises `OSError`."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -32,13 +32,13 @@ def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
     best = recommendation.best
     axes.plot([best.cost_per_month], [best.throttled_percent], marker="*", markersize=16, color="#c0392b")
     axes.set_xlabel("USD a month")
-    axes.set_ylabel("throttled, % of the units asked for")
+    axes.set_ylabel("throttled, % of the requested units")
     axes.set_ylim(bottom=0)
     axes.margins(x=0.2, y=0.15)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.25)
     axes.set_title(title, loc="left", fontsize=11)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=110, format="png")
-    replace_file(path, drawn.getvalue())
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110, format="png")
+    replace_file(path, picture.getvalue())
     plt.close(figure)

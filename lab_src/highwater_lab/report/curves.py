@@ -1,4 +1,4 @@
-"""The curves of a run, thinned to what a screen can show."""
+"""The curves of a run, reduced to as many points as a screen can show."""
 
 from __future__ import annotations
 
@@ -15,34 +15,39 @@ _MOST_POINTS: Final = 3_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step line: the times at which it changes and what it is from then on; the last time repeats the last value."""
+    """A step line: each value applies from its time to the next time; the last time ends the line.
+
+    Attributes:
+        times: The times at which the value changes, then the end of the run.
+        values: One value per time; the last one repeats the one before.
+    """
 
     times: tuple[datetime, ...]
     values: tuple[int, ...]
 
     def at_each(self, times: Sequence[datetime]) -> list[int]:
-        """Its value at each of *times*, which are in order."""
-        found, position = [], 0
+        """Return the line's value at each of *times*, which must be in ascending order."""
+        values, position = [], 0
         for at in times:
             while position + 1 < len(self.times) and self.times[position + 1] <= at:
                 position += 1
-            found.append(self.values[position])
-        return found
+            values.append(self.values[position])
+        return values
 
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """One target, in units per second.
+    """The curves of one target; rates and capacity in units per second.
 
     Attributes:
-        minutes_per_point: How many minutes a point stands for.
-        times: The beginning of each point.
-        demand: The busiest minute of each point, asked for.
-        consumed: The busiest minute of each point, consumed.
-        throttled: The units throttled in each point, by cause: counts, not rates.
-        provisioned: Capacity; `None` on demand.
-        floor: The floor.
-        ceiling: The ceiling.
+        minutes_per_point: The number of minutes that one point stands for.
+        times: The time at which the minutes of each point begin.
+        demand: For each point, the requested units per second of its busiest minute.
+        consumed: For each point, the consumed units per second of its busiest minute.
+        throttled: By cause, the number of units throttled in the minutes of each point: a count, not a rate.
+        provisioned: The provisioned capacity; `None` on demand, as are floor and ceiling.
+        floor: The floor, Application Auto Scaling's MinCapacity.
+        ceiling: The ceiling, Application Auto Scaling's MaxCapacity.
     """
 
     minutes_per_point: int
@@ -56,13 +61,13 @@ class Curves:
 
 
 def shown_targets(run: Run) -> tuple[TargetRun, ...]:
-    """The targets worth showing: those with traffic, or the table's writes where none has any."""
+    """Return the targets that have traffic, or the table's writes if there is no traffic at all."""
     busy = tuple(target for target in run.targets if target.demanded_units)
     return busy or run.targets[1:2]
 
 
 def curves(run: Run, target: TargetRun, most_points: int = _MOST_POINTS) -> Curves:
-    """The curves of one target of a run, in at most so many points."""
+    """Return the curves of one target of a run, with at most *most_points* points."""
     step = -(-run.minutes // most_points)
     firsts = range(0, run.minutes, step)
     demand, consumed = [], []

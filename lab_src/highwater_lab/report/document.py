@@ -1,4 +1,4 @@
-"""A rehearsal for machines."""
+"""A rehearsal as a JSON document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from highwater_lab.simulation.events import Event
 
 
 def rehearsal_document(rehearsal: Rehearsal) -> dict[str, Any]:
-    """Everything that the summary says and the events of every run, JSON-ready; units and USD as numbers."""
+    """Return the figures of the terminal's summary and the events of every run, ready for `json.dumps`.
+
+    Units and USD are numbers, times are ISO 8601.
+    """
     traffic = rehearsal.traffic
     return {
         "table": rehearsal.setup.name,
@@ -31,7 +34,7 @@ def rehearsal_document(rehearsal: Rehearsal) -> dict[str, Any]:
 
 
 def run_document(run: Run) -> dict[str, Any]:
-    """One run's figures."""
+    """Return the figures and events of one run."""
     worst = run.worst_minute()
     return {
         "policy": run.policy,

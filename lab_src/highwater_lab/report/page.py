@@ -1,4 +1,4 @@
-"""A rehearsal as one page that loads nothing from elsewhere: curves to zoom into, with what explains each change."""
+"""A rehearsal as one self-contained HTML page: curves to zoom into, with a reason for each change of capacity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CAUSE_COLOURS: Final = {
 
 
 def write_page(rehearsal: Rehearsal, path: Path) -> None:
-    """Write the report of a rehearsal to *path*, with every run to choose from."""
+    """Write the HTML report of a rehearsal to *path*; the reader chooses the run to show. Raises `OSError`."""
     from plotly.offline import get_plotlyjs
 
     template = resources.files("highwater_lab.report").joinpath("page.html").read_text(encoding="utf-8")
@@ -42,11 +42,11 @@ def write_page(rehearsal: Rehearsal, path: Path) -> None:
             f"<option value='{number}'>{html.escape(run.policy)}</option>" for number, run in enumerate(rehearsal.runs)
         ),
         "ROWS": "".join(_row(number, run) for number, run in enumerate(rehearsal.runs)),
-        # a closing tag inside a string would end the script
+        # a "</script>" inside a string would end the script
         "FIGURES": json.dumps(figures).replace("<", "\\u003c"),
         "PLOTLY": get_plotlyjs(),
     }
-    # in one go, so that a name that looks like a placeholder is not taken for one
+    # all placeholders in one pass: a table's name that looks like a placeholder must not be replaced
     page = re.sub(r"@@([A-Z]+)@@", lambda match: parts[match[1]], template)
     replace_file(path, page.encode("utf-8", "replace"))
 
@@ -56,7 +56,7 @@ def _subtitle(rehearsal: Rehearsal) -> str:
     point = -(-traffic.minutes // 3_000)
     thinned = f" Each point shows the busiest of {point} minutes." if point > 1 else ""
     coarse = (
-        f" The traffic comes in bins of {traffic.source_bin_seconds // 60} minutes, which hide bursts."
+        f" The traffic has bins of {traffic.source_bin_seconds // 60} minutes, which hide shorter bursts."
         if traffic.is_coarse
         else ""
     )
@@ -81,7 +81,7 @@ def _row(number: int, run: Run) -> str:
 
 
 def _figure(run: Run) -> dict[str, Any]:
-    """The run's panels: for each target its rates, and under them what it throttled."""
+    """Return the Plotly figure of a run: for each target a panel of rates, and below it one of throttled units."""
     targets = shown_targets(run)
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = {
@@ -127,23 +127,23 @@ def _traces(
     run: Run, target: TargetRun, drawn: Curves, rates: str, throttles: str, *, is_first: bool
 ) -> list[dict[str, Any]]:
     times = [_text(at) for at in drawn.times]
-    found = []
+    traces = []
     if drawn.provisioned is not None and drawn.floor is not None and drawn.ceiling is not None:
-        # a ceiling far above everything would flatten all else: it is then drawn when asked for in the legend
-        most = max(*drawn.demand, *drawn.provisioned.values)
-        is_near = max(drawn.ceiling.values) <= 3 * most
+        # a ceiling far above the other curves would flatten them; it is hidden until the reader clicks on its legend
+        highest = max(*drawn.demand, *drawn.provisioned.values)
+        is_near = max(drawn.ceiling.values) <= 3 * highest
         band = {"fill": "tonexty", "fillcolor": _COLOURS["band"]} if is_near else {}
         ceiling = {} if is_near else {"visible": "legendonly"}
-        found.append(_step("ceiling", drawn.ceiling, rates, "rgba(39,174,96,0.5)", is_first) | ceiling)
-        found.append(_step("floor", drawn.floor, rates, "#27ae60", is_first) | band)
-    found.append(_rates("consumed", drawn.consumed, drawn, rates, is_first))
-    found.append(_rates("demand", drawn.demand, drawn, rates, is_first))
+        traces.append(_step("ceiling", drawn.ceiling, rates, "rgba(39,174,96,0.5)", is_first) | ceiling)
+        traces.append(_step("floor", drawn.floor, rates, "#27ae60", is_first) | band)
+    traces.append(_rates("consumed", drawn.consumed, drawn, rates, is_first))
+    traces.append(_rates("demand", drawn.demand, drawn, rates, is_first))
     if drawn.provisioned is not None:
         provisioned = _step("provisioned", drawn.provisioned, rates, _COLOURS["provisioned"], is_first)
-        found.append(provisioned | {"line": {"width": 2, "color": _COLOURS["provisioned"], "shape": "hv"}})
-        found.append(_events(run, target, rates, is_first))
+        traces.append(provisioned | {"line": {"width": 2, "color": _COLOURS["provisioned"], "shape": "hv"}})
+        traces.append(_events(run, target, rates, is_first))
     for cause, units in drawn.throttled.items():
-        found.append(
+        traces.append(
             {
                 "type": "bar",
                 "name": f"throttled: {cause}",
@@ -157,15 +157,18 @@ def _traces(
             }
         )
     if not drawn.throttled:
-        # an axis without a trace is not drawn
-        found.append(
+        # Plotly does not draw an axis without a trace
+        traces.append(
             {"type": "bar", "x": times[:1], "y": [0], "yaxis": throttles, "showlegend": False, "hoverinfo": "skip"}
         )
-    return found
+    return traces
 
 
 def _rates(name: str, values: tuple[float, ...], drawn: Curves, axis: str, is_first: bool) -> dict[str, Any]:
-    """A line of rates; demand tells capacity and bounds too, whose own lines have points at changes only."""
+    """Return a line of rates.
+
+    The hover text of demand shows capacity and bounds too, because their own lines have points only at changes.
+    """
     trace: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines",
@@ -183,8 +186,8 @@ def _rates(name: str, values: tuple[float, ...], drawn: Curves, axis: str, is_fi
     if drawn.provisioned is None or drawn.floor is None or drawn.ceiling is None:
         return trace
     lines = (drawn.provisioned, drawn.floor, drawn.ceiling)
-    told = [line.at_each(drawn.times) for line in lines]
-    trace["customdata"] = [list(values) for values in zip(*told, strict=True)]
+    columns = [line.at_each(drawn.times) for line in lines]
+    trace["customdata"] = [list(row) for row in zip(*columns, strict=True)]
     trace["hovertemplate"] = (
         "demand %{y:,.0f}/s<br>provisioned %{customdata[0]:,}/s<br>floor %{customdata[1]:,}, ceiling %{customdata[2]:,}"
         "<extra></extra>"
@@ -208,8 +211,8 @@ def _step(name: str, step: Step, axis: str, colour: str, is_first: bool) -> dict
 
 
 def _events(run: Run, target: TargetRun, axis: str, is_first: bool) -> dict[str, Any]:
-    """A mark at each change of capacity and each refusal, with the sentence that explains it."""
-    told = [
+    """Return a marker at each change of capacity and each refusal, with the event's explanation as hover text."""
+    events = [
         event
         for event in run.events
         if event.index == target.index
@@ -219,7 +222,7 @@ def _events(run: Run, target: TargetRun, axis: str, is_first: bool) -> dict[str,
     heights, units = [], 0
     changes = iter([*target.capacity, (run.minutes * 60 + 1, 0)])
     at, following = next(changes)
-    for event in told:
+    for event in events:
         while at <= event.at:
             units, (at, following) = following, next(changes)
         heights.append(units)
@@ -229,10 +232,10 @@ def _events(run: Run, target: TargetRun, axis: str, is_first: bool) -> dict[str,
         "name": "why",
         "legendgroup": "why",
         "showlegend": is_first,
-        "x": [_text(run.start + timedelta(seconds=event.at)) for event in told],
+        "x": [_text(run.start + timedelta(seconds=event.at)) for event in events],
         "y": heights,
         "yaxis": axis,
-        "text": [html.escape(f"{event.kind}: {event.text}") for event in told],
+        "text": [html.escape(f"{event.kind}: {event.text}") for event in events],
         "marker": {"size": 6, "color": _COLOURS["provisioned"], "symbol": "diamond"},
         "hovertemplate": "%{text}<extra></extra>",
     }

@@ -1,4 +1,4 @@
-"""A rehearsal as a picture: what was declared, one panel per target and one of its throttles."""
+"""Draws the run of the policy `declared` as a PNG: for each target a panel of rates and one of throttled units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from highwater_lab.simulation import Run
 
 
 def write_picture(rehearsal: Rehearsal, path: Path) -> None:
-    """Write the run of what was declared to *path* as a PNG."""
+    """Write the run of the policy `declared` to *path* as a PNG. Raises `OSError`."""
     run = rehearsal.declared
     title = (
         f"{rehearsal.setup.name} under {rehearsal.traffic.name}: {share_text(run)} throttled, "
@@ -24,7 +24,7 @@ def write_picture(rehearsal: Rehearsal, path: Path) -> None:
 
 
 def write_run(run: Run, title: str, path: Path) -> None:
-    """Write one run to *path* as a PNG."""
+    """Write one run to *path* as a PNG with this title. Raises `OSError`."""
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -1,4 +1,4 @@
-"""A rehearsal in the terminal: short, and something to act on."""
+"""Prints a rehearsal in the terminal: a short summary and what to do about throttling."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from highwater_lab.simulation import Run
 
 
 def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
-    """Print what was declared and what else there is, then what to do about throttles."""
+    """Print the figures of the policy `declared` and of the compared policies, then the remedies for throttling."""
     traffic, run = rehearsal.traffic, rehearsal.declared
     days = traffic.minutes / 1440
     span = f"{days:.1f} days" if days >= 1 else f"{traffic.minutes} minutes"
     console.print(
         f"[bold]{escape(rehearsal.setup.name)}[/] under [bold]{escape(traffic.name)}[/]: {span} from "
-        f"{traffic.start:%a %Y-%m-%d %H:%M} UTC, {traffic.mean_units_per_second():,.0f} units/s in the mean",
+        f"{traffic.start:%a %Y-%m-%d %H:%M} UTC, {traffic.mean_units_per_second():,.0f} units/s on average",
         highlight=False,
     )
     if traffic.is_coarse:
         console.print(
-            f"[yellow]![/] the traffic comes in bins of {traffic.source_bin_seconds // 60} minutes: bursts within them "
-            "are not seen, so throttles are told too low",
+            f"[yellow]![/] the traffic has bins of {traffic.source_bin_seconds // 60} minutes, which hide shorter "
+            "bursts: real throttling is higher than shown here",
             highlight=False,
         )
     for note in rehearsal.setup.notes:
@@ -55,7 +55,7 @@ def _comparison(rehearsal: Rehearsal) -> Table:
 
 
 def share_text(run: Run) -> str:
-    """The throttled share as a person reads it: percent, or per million where that would be 0.00."""
+    """Return the throttled share of requested units as text: in percent, or per million if below 0.01 %."""
     per_million = run.throttled_per_million
     if per_million == 0:
         return "0"
@@ -75,7 +75,7 @@ def _print_advice(run: Run, console: Console) -> None:
     for cause, units in run.throttled_by_cause().items():
         share = 100 * units / run.throttled_units
         part = f"{share:.0f} %" if share >= 1 else "under 1 %"
-        console.print(f"cause: {cause}, {part} of it; {cause.remedy}", highlight=False)
+        console.print(f"cause: {cause}, {part} of the throttled units; {cause.remedy}", highlight=False)
     shares = sorted(((t.throttled_units, t.label) for t in run.targets if t.throttled_units), reverse=True)
     text = "where: " + ", ".join(f"{label} {units:,.0f} units" for units, label in shares)
     console.print(text, highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""Prices: a dated file, which a user may replace."""
+"""Prices of one region, from the lab's dated file or from a file of the user."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from typing import Any
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.files import read_file
 
-# no price of anything here comes near
+# An upper limit far above any of these prices; a higher one is an error in the file
 _MOST = 1_000_000
 
 
 class PriceError(HighwaterError, ValueError):
-    """Prices that cannot be read, or that a region has none of."""
+    """The price file cannot be read, or it has no prices for the region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """USD in one region, for the Standard table class unless *infrequent_access_factor* is applied.
+    """Prices in USD of one region, for the Standard table class.
 
     Attributes:
-        dated: When they were read.
-        write_unit_hour: One provisioned write unit for an hour.
-        read_unit_hour: Likewise for reads.
-        on_demand_write_million: A million write request units.
-        on_demand_read_million: Likewise for reads.
-        infrequent_access_factor: What Standard-IA makes of throughput prices.
-        alarm_month: One standard alarm for a month.
-        thousand_metrics_requested: A thousand metrics asked of GetMetricData.
+        dated: The date on which the prices were read.
+        write_unit_hour: The price of one provisioned write unit for an hour.
+        read_unit_hour: The price of one provisioned read unit for an hour.
+        on_demand_write_million: The price of a million write request units.
+        on_demand_read_million: The price of a million read request units.
+        infrequent_access_factor: The throughput prices of the table class Standard-IA, as a multiple of Standard's.
+        alarm_month: The price of one standard-resolution alarm for a month.
+        thousand_metrics_requested: The price of a thousand metrics requested with GetMetricData.
     """
 
     dated: str
@@ -45,27 +45,27 @@ class Prices:
     thousand_metrics_requested: float
 
     def unit_hour(self, dimension: Dimension) -> float:
-        """One provisioned unit for an hour."""
+        """Return the price of one provisioned unit for an hour."""
         return self.read_unit_hour if dimension is Dimension.READ else self.write_unit_hour
 
     def on_demand_million(self, dimension: Dimension) -> float:
-        """A million request units."""
+        """Return the price of a million request units."""
         return self.on_demand_read_million if dimension is Dimension.READ else self.on_demand_write_million
 
 
 def load_prices(region: str = "us-east-1", file: Path | None = None) -> Prices:
-    """The prices of a region: of *file*, by default of the file that comes with the lab.
+    """Load the prices of a region from *file*, by default from the file that is part of the lab.
 
-    A file has the same members as the lab's `prices.json`. Raises `PriceError` for a file that does not, and for a
-    region that it has no factor for.
+    A file has the same members as the lab's `prices.json`: prices of us-east-1, and a factor for each region. Raises
+    `PriceError` if a member is missing or invalid, or if the file has no factor for the region.
     """
     name = str(file) if file else "prices.json"
-    document = _shipped() if file is None else _read(file)
-    wanted = [field.name for field in fields(Prices) if field.name != "dated"]
-    wrong = [key for key in wanted if not _is_price(document.get(key))]
-    if wrong:
-        got = str(document.get(wrong[0]))[:60]
-        raise PriceError(f"{name}: {wrong[0]} is {got}; expected a price in USD, from 0 to 1,000,000")
+    document = _load_shipped() if file is None else _load(file)
+    price_names = [field.name for field in fields(Prices) if field.name != "dated"]
+    invalid = [key for key in price_names if not _is_price(document.get(key))]
+    if invalid:
+        got = str(document.get(invalid[0]))[:60]
+        raise PriceError(f"{name}: {invalid[0]} is {got}; expected a price in USD, from 0 to 1,000,000")
     factors = document.get("region_factors")
     if not isinstance(factors, dict) or not all(_is_price(factor) for factor in factors.values()):
         raise PriceError(
@@ -73,16 +73,16 @@ def load_prices(region: str = "us-east-1", file: Path | None = None) -> Prices:
         )
     factor = factors.get(region)
     if factor is None:
-        known = ", ".join(sorted(factors))
+        regions = ", ".join(sorted(factors))
         raise PriceError(
-            f"{name}: has no factor for region {region!r}; it has {known or 'none'}: add it to a copy and give that "
-            "with --prices"
+            f"{name}: has no factor for region {region!r}, only for {regions or 'none'}; add the region to a copy of "
+            "the file and give the copy with --prices"
         )
-    # what CloudWatch takes is the same nearly everywhere
+    # CloudWatch's prices are the same in nearly all regions
     flat = {"infrequent_access_factor", "alarm_month", "thousand_metrics_requested"}
     return Prices(
         dated=str(document.get("dated", "undated")),
-        **{key: document[key] * (1 if key in flat else factor) for key in wanted},
+        **{key: document[key] * (1 if key in flat else factor) for key in price_names},
     )
 
 
@@ -91,18 +91,18 @@ def _is_price(value: object) -> bool:
 
 
 @cache
-def _shipped() -> dict[str, Any]:
+def _load_shipped() -> dict[str, Any]:
     text = resources.files("highwater_lab.services").joinpath("prices.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _load(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(read_file(file))
-    except (OSError, ValueError, RecursionError) as unreadable:
-        reason = unreadable.strerror if isinstance(unreadable, OSError) else "is no JSON"
-        raise PriceError(f"{file}: cannot be read: {reason}") from unreadable
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not valid JSON"
+        raise PriceError(f"{file}: cannot be read: {reason}") from error
     if not isinstance(document, dict):
-        raise PriceError(f"{file}: holds no object of prices")
+        raise PriceError(f"{file}: is not a JSON object; give the members of the lab's prices.json")
     return document

@@ -1,7 +1,8 @@
 """Schedule expressions of Application Auto Scaling: `at(...)`, `rate(...)` and `cron(...)` with six fields.
 
-Syntax: Amazon EventBridge User Guide, "Cron expressions reference", which the Application Auto Scaling User Guide
-names as its own. Times that a clock change skips do not run; times that come twice run once, the first time.
+The syntax is from the Amazon EventBridge User Guide, "Cron expressions reference", to which the Application Auto
+Scaling User Guide refers. A cron schedule does not run at a local time that a clock change skips; at a local time that
+occurs twice it runs once, the first time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from zoneinfo import ZoneInfo
 from highwater.core.plan.zones import instant
 
 _MONTHS = {name.upper(): number for number, name in enumerate(calendar.month_abbr) if name}
-# AWS counts from Sunday 1
+# AWS numbers weekdays from 1 for Sunday
 _WEEKDAYS = {"SUN": 1, "MON": 2, "TUE": 3, "WED": 4, "THU": 5, "FRI": 6, "SAT": 7}
 _HORIZON = timedelta(days=366 * 8)
 _LONGEST_CHANGE = timedelta(hours=4)
@@ -24,34 +25,34 @@ _LONGEST_CHANGE = timedelta(hours=4)
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Runs once."""
+    """A schedule that runs once, at *when*."""
 
     when: datetime
 
     def next_run(self, after: datetime) -> datetime | None:
-        """The run later than *after*, if it is still to come."""
+        """Return the time of the run if it is later than *after*, else `None`."""
         return self.when if self.when > after else None
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Runs every so often, counted from *origin*."""
+    """A schedule that runs at *origin* plus each multiple, from one, of the interval *every*."""
 
     every: timedelta
     origin: datetime
 
     def next_run(self, after: datetime) -> datetime | None:
-        """The first run later than *after*."""
-        passed = max(0, (after - self.origin) // self.every)
+        """Return the time of the first run later than *after*, `None` if it is beyond year 9999."""
+        past_runs = max(0, (after - self.origin) // self.every)
         try:
-            return self.origin + self.every * (passed + 1)
+            return self.origin + self.every * (past_runs + 1)
         except OverflowError:
-            return None  # after the end of all calendars
+            return None
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """Runs at the minutes that its fields match, in a zone's local time."""
+    """A schedule that runs at each minute of a zone's local time that all its fields match."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -59,8 +60,8 @@ class Cron:
     zone: ZoneInfo
 
     def next_run(self, after: datetime) -> datetime | None:
-        """The first run later than *after*, `None` where none comes within eight years."""
-        # no clock change takes an hour that lies so far back to a time after *after*
+        """Return the time of the first run later than *after*, `None` if there is none within eight years."""
+        # When clocks go back, a local time before that of *after* can be a later instant; no change is this long
         earliest = after.astimezone(self.zone).replace(tzinfo=None) - _LONGEST_CHANGE
         day = earliest.date()
         while day < after.date() + _HORIZON:
@@ -81,7 +82,10 @@ Expression = At | Rate | Cron
 
 
 def parse_expression(text: str, zone: ZoneInfo, origin: datetime) -> Expression:
-    """Read a schedule expression; raises `ValueError`. *origin* is what rates count from."""
+    """Parse a schedule expression in local time of *zone*; a rate counts its intervals from *origin*.
+
+    Raises `ValueError` if the text is not a schedule expression.
+    """
     match = re.fullmatch(r"(at|rate|cron)\((.*)\)", text.strip())
     if match is None:
         raise ValueError(text)
@@ -92,8 +96,8 @@ def parse_expression(text: str, zone: ZoneInfo, origin: datetime) -> Expression:
         if kind == "rate":
             return Rate(_parse_rate(body), origin)
         return _parse_cron(body, zone)
-    except OverflowError as too_far:
-        raise ValueError(text) from too_far
+    except OverflowError as error:
+        raise ValueError(text) from error
 
 
 def _parse_rate(body: str) -> timedelta:
@@ -105,28 +109,29 @@ def _parse_rate(body: str) -> timedelta:
 
 def _parse_cron(body: str, zone: ZoneInfo) -> Cron:
     fields = body.upper().split()
-    if len(fields) == 7:  # with seconds, which AAS takes and does not keep to
+    if len(fields) == 7:  # Application Auto Scaling accepts a leading field of seconds, but ignores it
         fields = fields[1:]
     if len(fields) != 6:
         raise ValueError(body)
     minute, hour, day_of_month, month, day_of_week, year = fields
     if (day_of_month == "?") == (day_of_week == "?") or "?" in (minute, hour, month, year):
         raise ValueError(body)
-    months = _numbers(month, 1, 12, _MONTHS)
-    years = _numbers(year, 1970, 2199, {})
-    in_month, on_weekday = _month_day_test(day_of_month), _weekday_test(day_of_week)
+    months = _parse_field(month, 1, 12, _MONTHS)
+    years = _parse_field(year, 1970, 2199, {})
+    matches_day_of_month, matches_weekday = _month_day_test(day_of_month), _weekday_test(day_of_week)
     return Cron(
-        _numbers(minute, 0, 59, {}),
-        _numbers(hour, 0, 23, {}),
-        lambda day: day.month in months and day.year in years and in_month(day) and on_weekday(day),
+        _parse_field(minute, 0, 59, {}),
+        _parse_field(hour, 0, 23, {}),
+        lambda day: day.month in months and day.year in years and matches_day_of_month(day) and matches_weekday(day),
         zone,
     )
 
 
-def _numbers(field: str, low: int, high: int, names: dict[str, int]) -> tuple[int, ...]:
+def _parse_field(field: str, low: int, high: int, names: dict[str, int]) -> tuple[int, ...]:
+    """Return the numbers that a cron field matches, in ascending order; raises `ValueError` for an invalid field."""
     if field in ("*", "?"):
         return tuple(range(low, high + 1))
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in field.split(","):
         span, has_step, step_text = part.partition("/")
         step = int(step_text) if has_step else 1
@@ -140,48 +145,49 @@ def _numbers(field: str, low: int, high: int, names: dict[str, int]) -> tuple[in
         if not (low <= first <= high and low <= last <= high):
             raise ValueError(field)
         values = range(first, last + 1) if first <= last else [*range(first, high + 1), *range(low, last + 1)]
-        found.update(list(values)[::step])
-    return tuple(sorted(found))
+        numbers.update(list(values)[::step])
+    return tuple(sorted(numbers))
 
 
 def _month_day_test(field: str) -> Callable[[date], bool]:
     if field == "L":
         return lambda day: day.day == calendar.monthrange(day.year, day.month)[1]
     if nearest := re.fullmatch(r"(\d{1,2})W", field, re.ASCII):
-        wanted = int(nearest[1])
-        if not 1 <= wanted <= 31:
+        number = int(nearest[1])
+        if not 1 <= number <= 31:
             raise ValueError(field)
-        return lambda day: day.day == _nearest_workday(day, wanted)
-    days = _numbers(field, 1, 31, {})
+        return lambda day: day.day == _nearest_workday(day, number)
+    days = _parse_field(field, 1, 31, {})
     return lambda day: day.day in days
 
 
-def _nearest_workday(day: date, wanted: int) -> int:
+def _nearest_workday(day: date, number: int) -> int:
+    """Return the workday nearest to day *number* in the month of *day*; 0 if the month has no such day."""
     last = calendar.monthrange(day.year, day.month)[1]
-    if wanted > last:
-        return 0  # no day of this month
-    weekday = date(day.year, day.month, wanted).weekday()
+    if number > last:
+        return 0
+    weekday = date(day.year, day.month, number).weekday()
     if weekday == calendar.SATURDAY:
-        return wanted - 1 if wanted > 1 else wanted + 2
+        return number - 1 if number > 1 else number + 2
     if weekday == calendar.SUNDAY:
-        return wanted + 1 if wanted < last else wanted - 2
-    return wanted
+        return number + 1 if number < last else number - 2
+    return number
 
 
 def _weekday_test(field: str) -> Callable[[date], bool]:
     if field == "L":
         return lambda day: _aws_weekday(day) == _WEEKDAYS["SAT"]
     if last := re.fullmatch(r"(\w+?)L", field):
-        number = _weekday(last[1])
+        number = _parse_weekday(last[1])
         return lambda day: _aws_weekday(day) == number and day.day + 7 > calendar.monthrange(day.year, day.month)[1]
     if nth := re.fullmatch(r"(\w+)#([1-5])", field):
-        number = _weekday(nth[1])
+        number = _parse_weekday(nth[1])
         return lambda day: _aws_weekday(day) == number and (day.day - 1) // 7 + 1 == int(nth[2])
-    days = _numbers(field, 1, 7, _WEEKDAYS)
+    days = _parse_field(field, 1, 7, _WEEKDAYS)
     return lambda day: _aws_weekday(day) in days
 
 
-def _weekday(text: str) -> int:
+def _parse_weekday(text: str) -> int:
     number = _WEEKDAYS.get(text) or int(text)
     if not 1 <= number <= 7:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""How late the services are: every delay that the simulation knows, in one place."""
+"""The delays of the AWS services: all those that the simulation and the local cloud model, in one place."""
 
 from __future__ import annotations
 
@@ -9,28 +9,32 @@ from highwater_lab.physics.resource import Pace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Delays, in seconds.
+    """Delays, in seconds unless the name says otherwise.
 
-    The defaults are measured or documented where a source is named, else chosen so that the figures of "Handle traffic
-    spikes with Amazon DynamoDB provisioned capacity" come out (docs/figures.md).
+    A default with a named source is measured or documented. The others are chosen so that the simulation reproduces the
+    figures of "Handle traffic spikes with Amazon DynamoDB provisioned capacity" (docs/figures.md).
 
     Attributes:
-        metric_delay: From a minute's end to its datapoint in CloudWatch: "2 minutes or more" (the same post).
-        alarm_latency: From the datapoint to auto scaling's UpdateTable.
+        metric_delay: From the end of a minute to its datapoint in CloudWatch: "2 minutes or more" (the same post).
+        alarm_latency: From the datapoint that breaches an alarm to Application Auto Scaling's UpdateTable call.
         scheduled_lateness: From a scheduled action's time to its run: 8.5 and 14.6 s in the samples of the Application
             Auto Scaling User Guide.
-        autoscaling_update: From UpdateTable by auto scaling to the capacity, where no partitions are added: activities
-            of 30 to 37 s in the same samples and in measurements.
-        direct_update: The same by a direct call: 1.0 to 2.3 s measured.
-        growth: Where partitions have to be added; not documented, a warm-up was measured at 272 to 514 s.
-        to_on_demand: A table's first switch from provisioned capacity: 129 to 172 s measured.
-        to_on_demand_again: The same for a table that was on demand before: 4.1 to 5.1 s measured.
-        to_provisioned: The way back: 55 to 98 s measured.
-        to_provisioned_with_indexes: The same for a table with an index: 83 to 113 s measured.
-        warm_up: From a call for warm throughput that needs more partitions to its value: 272 to 514 s measured.
-        warm_up_again: The same where the partitions are there: 2 s measured.
-        heat_split_minutes: Whole minutes for which a partition is at its limit before it is split: "in the order of
-            minutes" (Amazon DynamoDB, USENIX ATC 2022, section 4.4).
+        autoscaling_update: From an UpdateTable call by Application Auto Scaling to the new capacity, if the existing
+            partitions suffice: activities of 30 to 37 s in the same samples and in measurements.
+        direct_update: From an UpdateTable call by a client to the new capacity, if the existing partitions suffice: 1.0
+            to 2.3 s measured.
+        growth: From an UpdateTable call to the new capacity, if DynamoDB has to add partitions: not documented; a
+            warm-up was measured at 272 to 514 s.
+        to_on_demand: A table's first switch from provisioned capacity to on-demand: 129 to 172 s measured.
+        to_on_demand_again: A later switch of the same table to on-demand: 4.1 to 5.1 s measured.
+        to_provisioned: A switch from on-demand to provisioned capacity: 55 to 98 s measured.
+        to_provisioned_with_indexes: The same switch for a table with an index: 83 to 113 s measured.
+        warm_up: From a call that raises warm throughput until it applies, if DynamoDB has to add partitions: 272 to
+            514 s measured.
+        warm_up_again: From a call that raises warm throughput until it applies, if the existing partitions suffice: 2 s
+            measured.
+        heat_split_minutes: The whole minutes for which a partition must be at its limit before DynamoDB splits it: "in
+            the order of minutes" (Amazon DynamoDB, USENIX ATC 2022, section 4.4).
     """
 
     metric_delay: int = 150
@@ -49,7 +53,7 @@ class Timing:
 
     @classmethod
     def instant_updates(cls) -> Timing:
-        """What is asked of a table is there at once; metrics and alarms are as late as ever."""
+        """Return delays with which every change of a table applies at once; metrics and alarms keep their delays."""
         return cls(
             autoscaling_update=0,
             direct_update=0,
@@ -63,5 +67,5 @@ class Timing:
         )
 
     def pace(self, *, by_autoscaling: bool) -> Pace:
-        """What UpdateTable takes, by who calls it."""
+        """Return the duration of UpdateTable, called by Application Auto Scaling or by a client."""
         return Pace(self.autoscaling_update if by_autoscaling else self.direct_update, self.growth)

@@ -1,4 +1,4 @@
-"""Templates: which table has which capacity, targets, policies and schedules, from what gets deployed."""
+"""Reads the capacity, targets, scaling policies and schedules of each table from CloudFormation templates."""
 
 from highwater_lab.template.document import TemplateError, load_templates
 from highwater_lab.template.tables import find_table, find_tables

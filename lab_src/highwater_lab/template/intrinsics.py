@@ -1,4 +1,4 @@
-"""CloudFormation's functions, resolved as far as a template alone allows."""
+"""Evaluates CloudFormation's intrinsic functions, as far as the template alone determines their values."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any, Final
 from highwater_lab.template.document import Template, TemplateError
 
 _VARIABLE: Final = re.compile(r"\$\{(!?)([^}]+)\}")
-# A reference to what only a deploy gives a value
+# A reference whose value is known only at deployment
 _OPEN: Final = re.compile(r"\$\{([^}]+)\}")
 _DEEPEST: Final = 60
-# A template of the most resources that there may be has some ten thousand values
+# A template with as many resources as CloudFormation allows has about ten thousand values; this limit stops YAML
+# aliases whose expansion grows without end
 _MOST_VALUES: Final = 2_000_000
 _MOST_UNITS: Final = 10_000_000
 _LONGEST_SHOWN: Final = 60
 _NO_VALUE: Final = "AWS::NoValue"
-# Their Ref is their name
+# Resource types whose Ref returns the table name
 _TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
 
 
 class Resolver:
     """Resolves the values of one template.
 
-    What only a deploy knows stays as text: `${Orders}` for a resource, `${Orders.Arn}` for its attribute,
-    `${AWS::Region}` for a pseudo parameter.
+    A value that is known only at deployment becomes a placeholder text: `${Orders}` for a resource, `${Orders.Arn}`
+    for its attribute, `${AWS::Region}` for a pseudo parameter.
     """
 
     def __init__(self, template: Template, parameters: Mapping[str, str]) -> None:
@@ -35,20 +36,23 @@ class Resolver:
         self._mappings = template.section("Mappings")
         self._conditions = template.section("Conditions")
         self._given = parameters
-        self._left = _MOST_VALUES
+        self._values_left = _MOST_VALUES
         self.notes: list[str] = []
 
     def error(self, text: str) -> TemplateError:
-        """An error of this template: *text* behind the file's name."""
+        """Return, not raise, a `TemplateError` with the template's file name before *text*."""
         return TemplateError(f"{self._template.where}: {text}")
 
     def resolve(self, value: Any, depth: int = 0) -> Any:
-        """The value with its functions carried out; `None` for `AWS::NoValue`."""
-        self._left -= 1
-        if self._left < 0:
-            raise self.error("is too large once its aliases are written out")
+        """Return the value with its functions evaluated; `None` for `AWS::NoValue`.
+
+        *depth* is the nesting level. Raises `TemplateError` above 60 levels, or if a function has wrong arguments.
+        """
+        self._values_left -= 1
+        if self._values_left < 0:
+            raise self.error("is too large once its YAML aliases are expanded")
         if depth > _DEEPEST:
-            raise self.error("references go round in a circle, or are nested too deeply")
+            raise self.error("references form a circle, or are nested too deeply")
         if isinstance(value, list):
             return [self.resolve(item, depth + 1) for item in value]
         if not isinstance(value, dict):
@@ -64,64 +68,67 @@ class Resolver:
         return {key: self.resolve(item, depth + 1) for key, item in value.items()}
 
     def holds(self, condition: str, depth: int = 0) -> bool:
-        """Whether a condition of the template holds; raises `TemplateError` for one that it does not have."""
+        """Return whether a condition of the template is true; raises `TemplateError` if it is not defined."""
         if condition not in self._conditions:
-            known = ", ".join(sorted(self._conditions)) or "none"
-            raise self.error(f"there is no condition {condition!r}; the template has {known}")
+            defined = ", ".join(sorted(self._conditions)) or "none"
+            raise self.error(f"condition {condition!r} is not defined; the template's conditions: {defined}")
         return bool(self.resolve(self._conditions[condition], depth + 1))
 
-    def mapping(self, value: Any, what: str) -> dict[str, Any]:
-        """An object, empty where nothing is given; raises `TemplateError` for anything else, naming *what*."""
+    def mapping(self, value: Any, label: str) -> dict[str, Any]:
+        """Return *value* as an object, an empty one for `None`; raises `TemplateError`, naming *label*, otherwise."""
         resolved = self.resolve(value)
         if resolved is None:
             return {}
         if not isinstance(resolved, dict):
-            raise self.error(f"{what} is {_short(resolved)}; expected an object")
+            raise self.error(f"{label} is {_short(resolved)}; expected an object")
         return {str(key): item for key, item in resolved.items()}
 
-    def mappings(self, value: Any, what: str) -> list[dict[str, Any]]:
-        """A list of objects, empty where nothing is given; raises `TemplateError` for anything else."""
+    def mappings(self, value: Any, label: str) -> list[dict[str, Any]]:
+        """Return *value* as a list of objects, an empty one for `None`; raises `TemplateError` otherwise."""
         resolved = self.resolve(value)
         if resolved is None:
             return []
         if not isinstance(resolved, list):
-            raise self.error(f"{what} is {_short(resolved)}; expected a list")
-        return [self.mapping(item, f"{what}[{number}]") for number, item in enumerate(resolved)]
+            raise self.error(f"{label} is {_short(resolved)}; expected a list")
+        return [self.mapping(item, f"{label}[{number}]") for number, item in enumerate(resolved)]
 
-    def text(self, value: Any, what: str) -> str:
-        """A text; raises `TemplateError` for anything else, naming *what*."""
+    def text(self, value: Any, label: str) -> str:
+        """Return *value* as a text of one character or more; raises `TemplateError`, naming *label*, otherwise."""
         resolved = self.resolve(value)
         if not isinstance(resolved, str) or not resolved:
-            raise self.error(f"{what} is {_short(resolved)}; expected a name")
+            raise self.error(f"{label} is {_short(resolved)}; expected a name")
         return resolved
 
-    def units(self, value: Any, what: str) -> int | None:
-        """A whole number, `None` where nothing is given; raises `TemplateError` for anything else, naming *what*."""
+    def units(self, value: Any, label: str) -> int | None:
+        """Return *value* as a whole number from 0 to 10,000,000, or `None` if it is `None`.
+
+        Raises `TemplateError`, naming *label*, for any other value.
+        """
         resolved = self.resolve(value)
         if resolved is None:
             return None
-        number = self.number(resolved, what)
+        number = self.number(resolved, label)
         if number != int(number) or not 0 <= number <= _MOST_UNITS:
-            raise self.error(f"{what} is {_short(resolved)}; expected a whole number from 0 to {_MOST_UNITS:,}")
+            raise self.error(f"{label} is {_short(resolved)}; expected a whole number from 0 to {_MOST_UNITS:,}")
         return int(number)
 
-    def number(self, value: Any, what: str) -> float:
-        """A number; raises `TemplateError` for anything else, naming *what*."""
+    def number(self, value: Any, label: str) -> float:
+        """Return *value* as a number; raises `TemplateError`, naming *label*, if it is none."""
         resolved = self.resolve(value)
         if isinstance(resolved, str) and (missing := _OPEN.search(resolved)):
-            raise self.error(f"{what} is {resolved!r}, {self._advice(missing[1])}")
+            raise self.error(f"{label} is {resolved!r}, {self._advice(missing[1])}")
         try:
             number = float(resolved) if not isinstance(resolved, bool) else float("nan")
         except (TypeError, ValueError, OverflowError):
             number = float("nan")
         if not abs(number) < float("inf"):
-            raise self.error(f"{what} is {_short(resolved)}; expected a number")
+            raise self.error(f"{label} is {_short(resolved)}; expected a number")
         return number
 
     def _advice(self, name: str) -> str:
         if name in self._declared:
-            return f"a parameter whose value only a deploy knows; give it with --parameter {name}=VALUE"
-        return "which only a deploy gives a value; write the number itself, or use a parameter with a default"
+            return f"a parameter whose value is known only at deployment; give it with --parameter {name}=VALUE"
+        return "whose value is known only at deployment; write the number itself, or use a parameter with a default"
 
     def _ref(self, name: str, depth: int) -> Any:
         if name in self._given:
@@ -129,7 +136,7 @@ class Resolver:
         if name in self._declared:
             parameter = self._declared[name]
             has_default = isinstance(parameter, dict) and "Default" in parameter
-            # a parameter of Systems Manager has its key as its default
+            # the default of a Systems Manager parameter is the parameter's name, not its value
             if has_default and not str(parameter.get("Type", "")).startswith("AWS::SSM::"):
                 return parameter["Default"]
         if name == _NO_VALUE:
@@ -137,8 +144,8 @@ class Resolver:
         resource = self._resources.get(name)
         if isinstance(resource, dict) and str(resource.get("Type", "")) in _TABLES:
             properties = resource.get("Properties")
-            named = properties.get("TableName") if isinstance(properties, dict) else None
-            if named is not None and (text := self.resolve(named, depth + 1)) is not None:
+            table_name = properties.get("TableName") if isinstance(properties, dict) else None
+            if table_name is not None and (text := self.resolve(table_name, depth + 1)) is not None:
                 return str(text)
         return f"${{{name}}}"
 
@@ -150,7 +157,7 @@ class Resolver:
             return self._sub(argument, depth)
         if name == "Fn::If":
             if not isinstance(argument, list) or len(argument) != 3:
-                raise self.error(f"Fn::If wants a condition and two values, got {_short(argument)}")
+                raise self.error(f"Fn::If needs a condition and two values, got {_short(argument)}")
             condition, *branches = argument
             return self.resolve(branches[0 if self.holds(str(condition), depth) else 1], depth + 1)
         resolved = self.resolve(argument, depth + 1)
@@ -160,8 +167,8 @@ class Resolver:
             raise
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
             if _OPEN.search(str(resolved)):
-                return _open(name, resolved)
-            raise self.error(f"{name} cannot be carried out on {_short(resolved)}") from None
+                return _placeholder(name, resolved)
+            raise self.error(f"{name} cannot be evaluated with {_short(resolved)}") from None
 
     def _apply(self, name: str, resolved: Any) -> Any:
         if name == "Fn::Join":
@@ -183,16 +190,23 @@ class Resolver:
             return all(resolved)
         if name == "Fn::Or":
             return any(resolved)
-        return _open(name, resolved)
+        return _placeholder(name, resolved)
 
     def _equals(self, left: Any, right: Any) -> bool:
-        """Whether two values are the same; one that only a deploy knows is taken to differ, with a note."""
+        """Return whether two values are equal.
+
+        A value that is known only at deployment counts as different, and a note says so. Raises `TemplateError` for a
+        parameter without a value.
+        """
         for side in (left, right):
             missing = _OPEN.search(str(side))
             if missing and missing[1] in self._declared:
                 raise self.error(f"a condition compares {str(side)!r}, {self._advice(missing[1])}")
             if missing and str(left) != str(right):
-                note = f"a condition compares {str(side)!r}, which only a deploy knows: taken to differ"
+                note = (
+                    f"a condition compares {str(side)!r}, whose value is known only at deployment; the rehearsal "
+                    "assumes that the two values differ"
+                )
                 if note not in self.notes:
                     self.notes.append(note)
         return str(left) == str(right)
@@ -200,7 +214,7 @@ class Resolver:
     def _sub(self, argument: Any, depth: int) -> str:
         text, values = argument if isinstance(argument, list) and len(argument) == 2 else (argument, {})
         if not isinstance(text, str):
-            raise self.error(f"Fn::Sub wants a text, got {_short(argument)}")
+            raise self.error(f"Fn::Sub needs a text, got {_short(argument)}")
 
         def value(match: re.Match[str]) -> str:
             is_literal, name = match.groups()
@@ -213,8 +227,8 @@ class Resolver:
         return _VARIABLE.sub(value, text)
 
 
-def _open(name: str, argument: Any) -> str:
-    """What stands for the outcome of a function that only a deploy can carry out: the same for the same arguments."""
+def _placeholder(name: str, argument: Any) -> str:
+    """Return the placeholder for a function that only a deployment can evaluate; equal arguments give equal texts."""
     return f"${{{name} {re.sub('[{}$]', '', str(argument))}}}"
 
 

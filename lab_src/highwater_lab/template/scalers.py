@@ -1,4 +1,4 @@
-"""The plans that a template leaves to Highwater's scaler, by the table that they are for."""
+"""Reads the plans that a template writes for Highwater's scaler, by table name."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from highwater_lab.template.scaling import resources_of
 
 
 def read_scalers(template: Template, resolver: Resolver) -> dict[str, ScaledPlan]:
-    """The scaler of each table that has a plan in the template, by the table's name; those of other regions last.
+    """Return the scaled plan of each table that has one in the template, by table name.
 
-    Raises `TemplateError` for a plan that is none.
+    A plan without a region takes precedence over plans for other regions. Raises `TemplateError` for an invalid plan.
     """
-    found: dict[str, ScaledPlan] = {}
+    plans: dict[str, ScaledPlan] = {}
     for logical_id, properties in resources_of(template, resolver, "AWS::SSM::Parameter"):
         name = str(resolver.resolve(properties.get("Name")))
         if name.startswith(PLANS_PATH):
             value = str(resolver.resolve(properties.get("Value")))
-            scaled = _read(resolver, name, value, f"{logical_id} (Parameter) Value")
-            if scaled.region is None or scaled.table not in found:
-                found[scaled.table] = scaled
-    return found
+            scaled = _parse_plan(resolver, name, value, f"{logical_id} (Parameter) Value")
+            if scaled.region is None or scaled.table not in plans:
+                plans[scaled.table] = scaled
+    return plans
 
 
-def _read(resolver: Resolver, name: str, value: str, where: str) -> ScaledPlan:
+def _parse_plan(resolver: Resolver, name: str, value: str, where: str) -> ScaledPlan:
     try:
         return ScaledPlan.from_parameter(name, value)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        shown = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise resolver.error(f"{where} is no plan of Highwater's scaler: {shown}; run cdk synth again") from error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise resolver.error(
+            f"{where} is not a valid plan for Highwater's scaler: {reason}; run cdk synth again"
+        ) from error

@@ -1,4 +1,4 @@
-"""Scalable targets, policies and scheduled actions of a template, by the table and index that they belong to."""
+"""Reads a template's scalable targets with their policies and scheduled actions, by table, index and dimension."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from highwater_lab.template.intrinsics import Resolver
 
 _RESOURCE: Final = re.compile(r"table/(.+?)(?:/index/(.+))?")
 _DIMENSIONS: Final = {"ReadCapacityUnits": Dimension.READ, "WriteCapacityUnits": Dimension.WRITE}
-# What rates count from; any instant before all traffic would do
+# rate(...) schedules count their periods from here; any instant before all traffic would do
 _ORIGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 Key = tuple[str, str | None, Dimension]
 
 
 @dataclass(slots=True)
 class Scaling:
-    """What a template declares for one target."""
+    """The bounds in units, scheduled actions and target tracking of one scalable target."""
 
     min: int
     max: int
@@ -35,8 +35,11 @@ class Scaling:
 
 
 def read_scaling(template: Template, resolver: Resolver) -> dict[Key, Scaling]:
-    """Every DynamoDB target of the template, by table name, index and dimension."""
-    found: dict[Key, Scaling] = {}
+    """Return every DynamoDB target of the template, by table name, index and dimension.
+
+    Raises `TemplateError` for a target, policy or scheduled action that cannot be read.
+    """
+    targets: dict[Key, Scaling] = {}
     by_logical_id: dict[str, Key] = {}
     for logical_id, properties in resources_of(template, resolver, "AWS::ApplicationAutoScaling::ScalableTarget"):
         where = f"{logical_id} (ScalableTarget)"
@@ -48,44 +51,52 @@ def read_scaling(template: Template, resolver: Resolver) -> dict[Key, Scaling]:
         if low is None or high is None:
             raise resolver.error(f"{where} needs both MinCapacity and MaxCapacity")
         if low > high:
-            raise resolver.error(f"{where} has MinCapacity {low:,} above MaxCapacity {high:,}")
-        planned = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
-        actions = tuple(_action(resolver, where, action) for action in planned)
+            raise resolver.error(
+                f"{where} has MinCapacity {low:,} above MaxCapacity {high:,}; lower the one or raise the other"
+            )
+        scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
+        actions = tuple(_read_action(resolver, where, action) for action in scheduled)
         by_logical_id[logical_id] = key
-        found[key] = Scaling(low, high, actions)
+        targets[key] = Scaling(low, high, actions)
     for logical_id, properties in resources_of(template, resolver, "AWS::ApplicationAutoScaling::ScalingPolicy"):
         key = _policy_key(resolver, properties, by_logical_id)
-        if key is None or key not in found:
+        if key is None or key not in targets:
             continue
         tracking = resolver.mapping(
             properties.get("TargetTrackingScalingPolicyConfiguration"), f"{logical_id} (ScalingPolicy) configuration"
         )
         if not tracking or "CustomizedMetricSpecification" in tracking:
-            found[key].notes.append(f"{logical_id}: only target tracking on DynamoDB's own metrics is rehearsed")
+            targets[key].notes.append(
+                f"{logical_id}: this policy is left out; only target tracking on DynamoDB's own metrics is rehearsed"
+            )
             continue
-        found[key].tracking = read_tracking(resolver, tracking, f"{logical_id} (ScalingPolicy)", found[key].notes)
-    return found
+        targets[key].tracking = read_tracking(resolver, tracking, f"{logical_id} (ScalingPolicy)", targets[key].notes)
+    return targets
 
 
 def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str, notes: list[str]) -> TargetTracking:
-    """A target tracking configuration, as ScalingPolicy and GlobalTable both write it."""
+    """Read a target tracking configuration, which ScalingPolicy and GlobalTable write in the same form.
+
+    The target utilization must be from 20 to 90 percent; a fraction is rounded, with a note added to *notes*. Cooldowns
+    are in seconds and 0 by default. Raises `TemplateError`, naming *where*, for values out of range.
+    """
     value = resolver.number(configuration.get("TargetValue"), f"{where} TargetValue")
     percent = round(value)
     if percent != value:
         notes.append(f"{where}: TargetValue {value:g} is rehearsed as {percent}")
     if not 20 <= percent <= 90:
-        raise resolver.error(f"{where}: TargetValue is {value:g}; DynamoDB takes 20 to 90")
-    disable = resolver.resolve(configuration.get("DisableScaleIn"))
+        raise resolver.error(f"{where}: TargetValue is {value:g}, allowed: 20 to 90 percent")
+    disable_scale_in = resolver.resolve(configuration.get("DisableScaleIn"))
     return TargetTracking(
         target_percent=percent,
         scale_in_cooldown=resolver.units(configuration.get("ScaleInCooldown"), f"{where} ScaleInCooldown") or 0,
         scale_out_cooldown=resolver.units(configuration.get("ScaleOutCooldown"), f"{where} ScaleOutCooldown") or 0,
-        disable_scale_in=str(disable).lower() == "true",
+        disable_scale_in=str(disable_scale_in).lower() == "true",
     )
 
 
 def resources_of(template: Template, resolver: Resolver, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Logical id and properties, not resolved yet, of each resource of a type whose condition holds."""
+    """Yield logical id and unresolved properties of each resource of type *kind* whose condition, if any, is true."""
     for logical_id, resource in template.section("Resources").items():
         if isinstance(resource, dict) and resource.get("Type") == kind:
             condition = resource.get("Condition")
@@ -96,16 +107,16 @@ def resources_of(template: Template, resolver: Resolver, kind: str) -> Iterator[
 
 def _policy_key(resolver: Resolver, properties: dict[str, Any], by_logical_id: dict[str, Key]) -> Key | None:
     if properties.get("ScalingTargetId") is not None:
-        named = str(resolver.resolve(properties["ScalingTargetId"]))
-        if match := re.fullmatch(r"\$\{([^}.]+)(?:\.Id)?\}", named):
+        target_id = str(resolver.resolve(properties["ScalingTargetId"]))
+        if match := re.fullmatch(r"\$\{([^}.]+)(?:\.Id)?\}", target_id):
             return by_logical_id.get(match[1])
-        resource, _, rest = named.partition("|")
-        return _key(resolver, resource, rest.partition("|")[0])
+        resource_id, _, rest = target_id.partition("|")
+        return _key(resolver, resource_id, rest.partition("|")[0])
     return _key(resolver, properties.get("ResourceId"), properties.get("ScalableDimension"))
 
 
 def _key(resolver: Resolver, resource_id: Any, dimension: Any) -> Key | None:
-    """Table, index and dimension; `None` for targets of other services."""
+    """Return table, index and dimension of a target; `None` if the target belongs to another service."""
     match = _RESOURCE.fullmatch(str(resolver.resolve(resource_id)))
     parts = str(resolver.resolve(dimension)).split(":")
     if match is None or len(parts) != 3 or parts[0] != "dynamodb" or parts[2] not in _DIMENSIONS:
@@ -113,30 +124,30 @@ def _key(resolver: Resolver, resource_id: Any, dimension: Any) -> Key | None:
     return match[1], match[2], _DIMENSIONS[parts[2]]
 
 
-def _action(resolver: Resolver, where: str, resolved: dict[str, Any]) -> ScheduledChange:
-    name = str(resolved.get("ScheduledActionName"))
-    told = f"{where} scheduled action {name!r}"
-    zone_name = str(resolved.get("Timezone") or "UTC")
+def _read_action(resolver: Resolver, target: str, action: dict[str, Any]) -> ScheduledChange:
+    name = str(action.get("ScheduledActionName"))
+    where = f"{target} scheduled action {name!r}"
+    zone_name = str(action.get("Timezone") or "UTC")
     zone = find_zone(zone_name)
     if zone is None:
-        raise resolver.error(f"{told} has unknown Timezone {zone_name!r}; use a name as Europe/Berlin")
-    schedule = str(resolved.get("Schedule"))
+        raise resolver.error(f"{where} has unknown Timezone {zone_name!r}; use an IANA name such as Europe/Berlin")
+    schedule = str(action.get("Schedule"))
     try:
         expression = parse_expression(schedule, zone, _ORIGIN)
     except ValueError:
-        raise resolver.error(f"{told} has Schedule {schedule!r}; expected at(...), rate(...) or cron(...)") from None
-    bounds = resolver.mapping(resolved.get("ScalableTargetAction"), f"{told} ScalableTargetAction")
+        raise resolver.error(f"{where} has Schedule {schedule!r}; expected at(...), rate(...) or cron(...)") from None
+    bounds = resolver.mapping(action.get("ScalableTargetAction"), f"{where} ScalableTargetAction")
     return ScheduledChange(
         name=name,
         expression=expression,
-        min=resolver.units(bounds.get("MinCapacity"), f"{told} MinCapacity"),
-        max=resolver.units(bounds.get("MaxCapacity"), f"{told} MaxCapacity"),
-        start=_instant(resolver, told, "StartTime", resolved.get("StartTime")),
-        end=_instant(resolver, told, "EndTime", resolved.get("EndTime")),
+        min=resolver.units(bounds.get("MinCapacity"), f"{where} MinCapacity"),
+        max=resolver.units(bounds.get("MaxCapacity"), f"{where} MaxCapacity"),
+        start=_parse_instant(resolver, where, "StartTime", action.get("StartTime")),
+        end=_parse_instant(resolver, where, "EndTime", action.get("EndTime")),
     )
 
 
-def _instant(resolver: Resolver, where: str, member: str, text: Any) -> datetime | None:
+def _parse_instant(resolver: Resolver, where: str, member: str, text: Any) -> datetime | None:
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The tables of templates, ready to be simulated."""
+"""Finds the tables of templates and converts them to the simulator's `TableSetup`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _Marks = dict[tuple[str, str | None], tuple[int, int]]
 def find_table(
     templates: list[Template], *, name: str | None = None, parameters: Mapping[str, str] | None = None
 ) -> TableSetup:
-    """The one table that *name* means: its logical id, the start of it, or its table name.
+    """Find one table by *name*: its logical id, its start, or the name of a table that the template only scales.
 
-    Without a name there must be just one. Raises `TemplateError` where it is not one table.
+    Without a name the templates must contain exactly one table. *parameters* are values of template parameters.
+    Raises `TemplateError` if no table or more than one matches.
     """
     tables = _by_label(
         [(template, table) for template in templates for table in find_tables(template, parameters or {})]
@@ -36,7 +37,9 @@ def find_table(
     _check_parameters(templates, parameters or {})
     if not tables:
         where = templates[0].where if len(templates) == 1 else f"{len(templates)} templates"
-        raise TemplateError(f"{where}: no DynamoDB table and no scalable target of one in it; nothing to rehearse")
+        raise TemplateError(
+            f"{where}: no DynamoDB table and no scalable target for one, so there is nothing to rehearse"
+        )
     chosen = tables
     if name is not None:
         exact = {label: table for label, table in tables.items() if name in (label, table.name)}
@@ -45,12 +48,12 @@ def find_table(
         return next(iter(chosen.values()))
     names = ", ".join(sorted(chosen or tables))
     if not chosen:
-        raise TemplateError(f"no table {name!r}; there are {names}")
-    raise TemplateError(f"{len(chosen)} tables to choose from: {names}; name one with --logical-id")
+        raise TemplateError(f"there is no table {name!r}; the tables are {names}")
+    raise TemplateError(f"{len(chosen)} tables match: {names}; choose one with --logical-id")
 
 
 def _by_label(tables: list[tuple[Template, TableSetup]]) -> dict[str, TableSetup]:
-    """Each table by its name, and where several have it, by its file too."""
+    """Return the tables by name; a name that occurs more than once gets its template's file in front."""
     names = [table.name for _, table in tables]
     return {
         table.name if names.count(table.name) == 1 else f"{template.where}/{table.name}": table
@@ -59,27 +62,30 @@ def _by_label(tables: list[tuple[Template, TableSetup]]) -> dict[str, TableSetup
 
 
 def find_tables(template: Template, parameters: Mapping[str, str]) -> list[TableSetup]:
-    """Every table of a template, and every table that it only scales; raises `TemplateError`."""
+    """Return every table that a template defines, then every table that it only scales.
+
+    Raises `TemplateError` for a resource that cannot be read.
+    """
     resolver = Resolver(template, parameters)
     scaling = read_scaling(template, resolver)
     marks = _read_marks(template, resolver)
     scalers = read_scalers(template, resolver)
     tables = []
-    named = set()
+    defined = set()
     for kind in _KINDS:
         for logical_id, properties in resources_of(template, resolver, kind):
             physical = str(resolver.resolve({"Ref": logical_id}))
-            named.add(physical)
+            defined.add(physical)
             notes: list[str] = []
             if kind == _GLOBAL:
-                properties, own = as_table(resolver, properties, logical_id, physical, notes)
-                scaling = own | scaling
+                properties, table_scaling = as_table(resolver, properties, logical_id, physical, notes)
+                scaling = table_scaling | scaling
             elif kind == _SIMPLE and "ProvisionedThroughput" not in properties:
                 properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
             table = _table(resolver, logical_id, physical, properties, scaling, marks, notes)
             tables.append(_with_scaler(table, scalers.get(physical)))
-    others = [name for name in dict.fromkeys(key[0] for key in scaling) if name not in named]
-    tables.extend(_with_scaler(_imported(name, scaling, marks), scalers.get(name)) for name in others)
+    imported = [name for name in dict.fromkeys(key[0] for key in scaling) if name not in defined]
+    tables.extend(_with_scaler(_imported(name, scaling, marks), scalers.get(name)) for name in imported)
     return [replace(table, notes=(*table.notes, *resolver.notes)) for table in tables]
 
 
@@ -98,18 +104,18 @@ def _table(
     for number, index in enumerate(indexes):
         name = resolver.text(index.get("IndexName"), f"{logical_id} index {number} IndexName")
         if name in (resource.index for resource in resources):
-            raise resolver.error(f"{logical_id} has index {name} twice")
+            raise resolver.error(f"{logical_id} has two indexes named {name}; rename or remove one")
         resources.append(_resource(resolver, logical_id, (physical, name), index, is_on_demand, scaling, marks))
-    for key, found in scaling.items():
+    for key, target in scaling.items():
         if key[0] == physical:
-            notes.extend(found.notes)
-    most = resolver.mapping(properties.get("OnDemandThroughput"), f"{logical_id} OnDemandThroughput")
+            notes.extend(target.notes)
+    maximums = resolver.mapping(properties.get("OnDemandThroughput"), f"{logical_id} OnDemandThroughput")
     return TableSetup(
         name=logical_id,
         resources=tuple(resources),
         is_on_demand=is_on_demand,
-        max_read_units=_limit(resolver, most.get("MaxReadRequestUnits"), logical_id),
-        max_write_units=_limit(resolver, most.get("MaxWriteRequestUnits"), logical_id),
+        max_read_units=_limit(resolver, maximums.get("MaxReadRequestUnits"), logical_id),
+        max_write_units=_limit(resolver, maximums.get("MaxWriteRequestUnits"), logical_id),
         is_infrequent_access=resolver.resolve(properties.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS",
         notes=tuple(notes),
     )
@@ -118,12 +124,12 @@ def _table(
 def _with_scaler(table: TableSetup, scaler: ScaledPlan | None) -> TableSetup:
     if scaler is None or table.is_on_demand:
         return table
-    note = f"declared is with the template's scaler, in {scaler.mode.upper()} mode"
+    note = f"the policy 'declared' includes the template's scaler, in {scaler.mode.upper()} mode"
     return replace(table, scaler=scaler, notes=(*table.notes, note))
 
 
 def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: str) -> bool:
-    """Whether a table's billing mode is on-demand; raises `TemplateError` for a mode that there is none of."""
+    """Return whether a table's billing mode is on-demand; raises `TemplateError` for an unknown mode."""
     mode = resolver.resolve(properties.get("BillingMode"))
     if mode not in (None, "PROVISIONED", "PAY_PER_REQUEST"):
         raise resolver.error(f"{where} has BillingMode {str(mode)[:60]!r}; expected PROVISIONED or PAY_PER_REQUEST")
@@ -151,7 +157,9 @@ def _resource(
     for member in ("ReadCapacityUnits", "WriteCapacityUnits"):
         given = resolver.units(throughput.get(member), f"{where} {member}")
         if given is None and not is_on_demand:
-            raise resolver.error(f"{where}: is of provisioned billing and has no {member}")
+            raise resolver.error(
+                f"{where}: has provisioned billing but no {member}; set it, or set BillingMode to PAY_PER_REQUEST"
+            )
         units.append(max(1, given or 1))
     warm = resolver.mapping(properties.get("WarmThroughput"), f"{where} WarmThroughput")
     asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} WarmThroughput") or 0
@@ -160,7 +168,7 @@ def _resource(
     read = _target(units[0], scaling.get((physical, index, Dimension.READ)))
     write = _target(units[1], scaling.get((physical, index, Dimension.WRITE)))
     warm_read, warm_write = max(asked_read, mark_read), max(asked_write, mark_write)
-    # what a new table takes anyway is not paid for
+    # AWS charges only for warm throughput above what a new table of this capacity can take anyway
     free_read = ON_DEMAND_WARM_READ_UNITS if is_on_demand else max(read.units, read.min)
     free_write = ON_DEMAND_WARM_WRITE_UNITS if is_on_demand else max(write.units, write.min)
     return ResourceSetup(
@@ -188,9 +196,9 @@ def _target(units: int, scaling: Scaling | None) -> TargetSetup:
 
 
 def _imported(name: str, scaling: dict[Key, Scaling], marks: _Marks) -> TableSetup:
-    """A table that the template scales and does not make: it starts at its floors."""
+    """Return the setup of a table that the template scales but does not define; its capacity starts at the floors."""
     resources = []
-    notes = [f"{name} is not made by this template: what it does not scale is taken to be 1 unit"]
+    notes = [f"{name} is not defined in this template: capacity without a scalable target is taken to be 1 unit"]
     for index in dict.fromkeys((None, *(key[1] for key in scaling if key[0] == name))):
         read, write = (_target(1, scaling.get((name, index, dimension))) for dimension in Dimension)
         warm_read, warm_write = marks.get((name, index), (0, 0))
@@ -209,25 +217,26 @@ def _imported(name: str, scaling: dict[Key, Scaling], marks: _Marks) -> TableSet
 
 
 def _read_marks(template: Template, resolver: Resolver) -> _Marks:
-    """Read and write units of each mark that Highwater raises, by table name and index."""
-    found: _Marks = {}
+    """Return read and write units of each high-water mark that Highwater raises, by table name and index."""
+    marks: _Marks = {}
     for logical_id, properties in resources_of(template, resolver, "Custom::HighwaterMarks"):
         table = str(resolver.resolve(properties.get("TableName")))
         text, where = resolver.resolve(properties.get("Marks")), f"{logical_id} Marks"
         try:
-            marks = json.loads(text) if isinstance(text, str) else None
+            document = json.loads(text) if isinstance(text, str) else None
         except (ValueError, RecursionError):
-            marks = None
-        for mark in resolver.mappings(marks if isinstance(marks, list) else "no list", where):
+            document = None
+        for mark in resolver.mappings(document if isinstance(document, list) else "no list", where):
             read = resolver.units(mark.get("read"), f"{where} read") or 0
-            found[table, mark.get("index")] = (read, resolver.units(mark.get("write"), f"{where} write") or 0)
-    return found
+            marks[table, mark.get("index")] = (read, resolver.units(mark.get("write"), f"{where} write") or 0)
+    return marks
 
 
 def _check_parameters(templates: list[Template], parameters: Mapping[str, str]) -> None:
-    known = {name for template in templates for name in template.section("Parameters")}
+    defined = {name for template in templates for name in template.section("Parameters")}
     for name in parameters:
-        if name not in known:
+        if name not in defined:
             raise TemplateError(
-                f"--parameter {name}: no such parameter; the templates have {', '.join(sorted(known)) or 'none'}"
+                f"--parameter {name}: the templates have no such parameter; they have "
+                f"{', '.join(sorted(defined)) or 'none'}"
             )

@@ -1,4 +1,4 @@
-"""Traffic: what applications ask of a table and its indexes, from files, CloudWatch or scenarios."""
+"""Traffic: the units that applications request from a table and its indexes, from files, CloudWatch or scenarios."""
 
 from highwater_lab.traffic.cloudwatch import fetch_traffic
 from highwater_lab.traffic.csv_files import read_traffic, write_traffic

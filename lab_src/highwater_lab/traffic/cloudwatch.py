@@ -1,4 +1,4 @@
-"""Traffic from CloudWatch: what a live table was asked for."""
+"""Reads a live table's past traffic from CloudWatch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# GetMetricData answers with at most so many datapoints (API reference, read 2026-11)
+# GetMetricData returns at most this many datapoints per call (API reference, read 2026-11)
 _POINTS_PER_CALL: Final = 100_000
-# One-minute datapoints are kept for 15 days, five-minute ones for 63, hourly ones for 455 (CloudWatch User Guide)
+# CloudWatch keeps one-minute datapoints for 15 days, five-minute ones for 63, hourly ones for 455 (CloudWatch User
+# Guide): days of retention, period in seconds
 _KEPT_DAYS: Final = ((15, 60), (63, 300), (455, 3600))
 _METRICS: Final = {
     Dimension.READ: ("ConsumedReadCapacityUnits", "ReadThrottleEvents"),
@@ -33,22 +34,25 @@ def fetch_traffic(
     now: datetime,
     progress: Callable[[int, int], None] | None = None,
 ) -> Traffic:
-    """What *table* and its indexes were asked for in the *days* before *now*: consumed units plus throttle events.
+    """Read the traffic of *table* and its indexes in the *days* (1 to 455) before *now*, from CloudWatch.
 
-    One-minute bins up to 15 days back, five-minute ones up to 63, hourly ones up to 455. A throttle event counts as
-    one unit, as CloudWatch does not say more; missing datapoints are zeros. Raises `TrafficError` for a table that is
-    not there, for more days than are kept, and where there was no traffic.
+    Traffic is consumed units plus throttle events. A throttle event counts as one unit, because CloudWatch does not
+    report its size; a missing datapoint counts as zero. Bins are one minute long for up to 15 days, five minutes for
+    up to 63 days and an hour for more. *progress* is called with the number of metrics read and their total. Raises
+    `TrafficError` if the table does not exist or had no traffic, or if *days* is out of range.
     """
-    period = next((seconds for most, seconds in _KEPT_DAYS if days <= most), None)
+    period = next((seconds for kept_days, seconds in _KEPT_DAYS if days <= kept_days), None)
     if days < 1 or period is None:
-        raise TrafficError(f"days must be between 1 and {_KEPT_DAYS[-1][0]}, got {days}: CloudWatch keeps no more")
+        raise TrafficError(
+            f"days must be between 1 and {_KEPT_DAYS[-1][0]}, got {days}: CloudWatch keeps metrics no longer"
+        )
     try:
         description = dynamodb.describe_table(TableName=table)["Table"]
     except dynamodb.exceptions.ResourceNotFoundException:
-        raise TrafficError(f"table {table!r} is not there; check its name, the account and the region") from None
+        raise TrafficError(f"table {table!r} does not exist; check its name, the account and the region") from None
     indexes = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])]
     streams = [Stream(index, dimension) for index in (None, *indexes) for dimension in Dimension]
-    # the last minutes are not all there yet
+    # CloudWatch does not have all datapoints of the last few minutes yet
     end = _floor(now - timedelta(minutes=5), 3600 if period == 3600 else 300)
     start = end - timedelta(days=days)
     bins = int((end - start).total_seconds()) // period

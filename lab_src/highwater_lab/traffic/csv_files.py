@@ -1,4 +1,4 @@
-"""Traffic files: CSV with one row per bin."""
+"""Reads and writes traffic files: CSV with one row per bin, a bin being a fixed length of time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic.errors import TrafficError
 from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, Traffic
 
-# A Monday, so that windows of the week have a meaning where a file has no dates
+# A Monday, so that weekly windows apply sensibly to a file without dates
 DEFAULT_START: Final = datetime(2026, 11, 2, tzinfo=UTC)
 _COLUMN = re.compile(r"(read|write)s(?::([a-zA-Z0-9_.-]{3,255}))?")
-# plain decimals: what Python takes beside them, such as 1_000, is an error of whoever wrote the file
+# Plain decimals only: float() also accepts texts such as 1_000, which in a CSV file is likely a mistake
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_EXPECTED = "'minute_index', 'bin_<N>s' or 'timestamp' first, then 'units', or 'reads', 'writes', 'reads:INDEX', ..."
+_EXPECTED = (
+    "a first column 'minute_index', 'bin_<N>s' or 'timestamp', then 'units', or 'reads', 'writes', 'reads:INDEX', ..."
+)
 
 
 def read_traffic(
@@ -36,37 +38,44 @@ def read_traffic(
 ) -> Traffic:
     """Read a CSV file of units per bin.
 
-    The first column counts minutes (`minute_index`), bins of N seconds (`bin_<N>s`) or gives each bin's beginning
-    (`timestamp`, ISO 8601, UTC unless it says otherwise). The others hold the units asked for in the bin: `reads`,
-    `writes`, `reads:INDEX`, `writes:INDEX`, or a single `units`, which are writes unless *units_are* says reads.
-    *start* moves the first bin to another time; without it, files that have no times start on Monday 2026-11-02.
-    Raises `TrafficError` with the line and what is wrong there.
+    The first column numbers minutes (`minute_index`) or bins of N seconds (`bin_<N>s`) from 0, or gives the time at
+    which each bin begins (`timestamp`, ISO 8601, UTC if it has no offset). Every other column has the units requested
+    in the bin: `reads`, `writes`, `reads:INDEX`, `writes:INDEX`, or a single column `units`.
+
+    Args:
+        path: The file.
+        units_are: The dimension of a column `units`.
+        start: The begin of the first bin; by default as in the file, or Monday 2026-11-02 for a file without times.
+        scale: All units are multiplied by this.
+
+    Raises:
+        TrafficError: The file cannot be read; the message names the line and the problem.
     """
     try:
         text = read_file(path).decode("utf-8-sig")
-    except (OSError, ValueError) as unreadable:
-        reason = unreadable.strerror if isinstance(unreadable, OSError) else "is no text file"
-        raise TrafficError(f"{path}: cannot be read: {reason}; give a CSV file of units per bin") from unreadable
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a UTF-8 text file"
+        raise TrafficError(f"{path}: cannot be read: {reason}; give a CSV file of units per bin") from error
     rows = _rows(path, text)
     header = next(rows, None)
     if header is None:
-        raise TrafficError(f"{path}: is empty; expected a header of {_EXPECTED}")
-    layout = _layout(path, header.cells, units_are)
+        raise TrafficError(f"{path}: is empty; expected a header with {_EXPECTED}")
+    layout = _parse_header(path, header.cells, units_are)
     counts: dict[Stream, list[float]] = {stream: [] for stream in layout.streams}
     clock = _Clock(path, layout)
     for row in rows:
         if len(row.cells) != len(header.cells):
             raise TrafficError(
-                f"{path}, line {row.line}: has {_columns(row)}, the header has {_columns(header)}; each row wants "
-                "one value per column, with commas between"
+                f"{path}, line {row.line}: has {_columns(row)}, but the header has {_columns(header)}; give one value "
+                "per column, separated by commas"
             )
         clock.check(row)
         if clock.count > MOST_BINS:
-            raise TrafficError(f"{path}, line {row.line}: more than {MOST_BINS:,} bins; give a shorter stretch")
+            raise TrafficError(f"{path}, line {row.line}: more than {MOST_BINS:,} bins; give a shorter period of time")
         for stream, cell in zip(layout.streams, row.cells[1:], strict=True):
-            counts[stream].append(_units(path, row.line, stream, cell))
+            counts[stream].append(_parse_units(path, row.line, stream, cell))
     if not next(iter(counts.values())):
-        raise TrafficError(f"{path}: has a header and no rows; give one row per bin below it")
+        raise TrafficError(f"{path}: has a header but no rows; add one row per bin")
     return Traffic.from_counts(
         path.name.removesuffix(".csv"),
         counts,
@@ -77,9 +86,9 @@ def read_traffic(
 
 
 def write_traffic(traffic: Traffic, path: Path) -> None:
-    """Write traffic so that `read_traffic` reads the same again; a file that is there is replaced whole or not at all.
+    """Write traffic as a CSV file from which `read_traffic` reads the same traffic again.
 
-    Raises `OSError` where that cannot be.
+    An existing file is replaced; if writing fails, it stays as it was. Raises `OSError` if writing fails.
     """
     streams = list(traffic.rates)
     seconds = traffic.source_bin_seconds if traffic.counts else traffic.bin_seconds
@@ -108,7 +117,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the header says: the bin's length where it says so, and what each further column holds."""
+    """The header's meaning: the length of a bin, `None` if timestamps give it, and each further column's stream."""
 
     bin_seconds: int | None
     streams: list[Stream]
@@ -120,11 +129,11 @@ def _rows(path: Path, text: str) -> Iterator[_Row]:
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 yield _Row(reader.line_num, [cell.strip() for cell in cells])
-    except csv.Error as broken:
-        raise TrafficError(f"{path}, line {reader.line_num}: is no CSV: {broken}") from broken
+    except csv.Error as error:
+        raise TrafficError(f"{path}, line {reader.line_num}: is not valid CSV: {error}") from error
 
 
-def _layout(path: Path, header: list[str], units_are: Dimension) -> _Layout:
+def _parse_header(path: Path, header: list[str], units_are: Dimension) -> _Layout:
     where = f"{path}, line 1"
     first, *columns = header
     if first == "minute_index":
@@ -147,7 +156,9 @@ def _layout(path: Path, header: list[str], units_are: Dimension) -> _Layout:
             raise TrafficError(f"{where}: unknown column {column!r}; expected {_EXPECTED}")
     for number, stream in enumerate(streams):
         if stream in streams[:number]:
-            raise TrafficError(f"{where}: has {stream.label} twice, in column {columns[number]!r} again; keep one")
+            raise TrafficError(
+                f"{where}: column {columns[number]!r} gives {stream.label} a second time; remove one of the columns"
+            )
     return _Layout(seconds, streams)
 
 
@@ -155,17 +166,17 @@ def _columns(row: _Row) -> str:
     return f"{len(row.cells)} column{'' if len(row.cells) == 1 else 's'}"
 
 
-def _units(path: Path, line: int, stream: Stream, cell: str) -> float:
+def _parse_units(path: Path, line: int, stream: Stream, cell: str) -> float:
     units = float(cell) if _NUMBER.fullmatch(cell) else math.nan
     if not 0 <= units < float("inf"):
         raise TrafficError(
-            f"{path}, line {line}: {stream.label} are {cell!r}; allowed: a number of units from 0, per bin"
+            f"{path}, line {line}: {stream.label} are {cell!r}; give the units requested in the bin, 0 or more"
         )
     return units
 
 
 class _Clock:
-    """Checks that bins follow one another without gaps."""
+    """Reads the first column and checks that every bin follows the one before without a gap."""
 
     def __init__(self, path: Path, layout: _Layout) -> None:
         self._path = path
@@ -179,10 +190,13 @@ class _Clock:
         where = f"{self._path}, line {row.line}"
         if self._layout.bin_seconds is not None:
             if row.cells[0] != str(self.count):
-                raise TrafficError(f"{where}: bin is {row.cells[0]!r}, expected {self.count}: bins count from 0 on")
+                raise TrafficError(
+                    f"{where}: bin number is {row.cells[0]!r}, expected {self.count}; number the bins from 0 without "
+                    "gaps"
+                )
             self.count += 1
             return
-        at = self._instant(where, row.cells[0])
+        at = self._parse_instant(where, row.cells[0])
         if self._last is None:
             if at.second or at.microsecond:
                 raise TrafficError(f"{where}: begins at {row.cells[0]}; the first bin must begin on a whole minute")
@@ -192,7 +206,7 @@ class _Clock:
         self._last = at
         self.count += 1
 
-    def _instant(self, where: str, cell: str) -> datetime:
+    def _parse_instant(self, where: str, cell: str) -> datetime:
         try:
             at = datetime.fromisoformat(cell)
             return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -202,15 +216,21 @@ class _Clock:
     def _check_step(self, where: str, step: timedelta) -> None:
         seconds = step.total_seconds()
         if seconds <= 0:
-            problem = "stands still" if seconds == 0 else f"goes back by {-seconds:g} s"
-            raise TrafficError(f"{where}: time {problem}; sort the rows by time and give each bin once")
+            problem = "the same as" if seconds == 0 else f"{-seconds:g} s before"
+            raise TrafficError(
+                f"{where}: the timestamp is {problem} that of the previous row; sort the rows by time and give "
+                "each bin once"
+            )
         if seconds != int(seconds):
-            raise TrafficError(f"{where}: comes {seconds:g} s after the line before; bins are whole seconds long")
+            raise TrafficError(
+                f"{where}: the timestamp is {seconds:g} s after that of the previous row; a bin must be a whole number "
+                "of seconds long"
+            )
         self._step = self._step or step
         if step != self._step:
             raise TrafficError(
-                f"{where}: comes {seconds:g} s after the line before, the first two are "
-                f"{self._step.total_seconds():g} s apart; fill gaps with 0"
+                f"{where}: the timestamp is {seconds:g} s after that of the previous row, but the first two rows are "
+                f"{self._step.total_seconds():g} s apart; fill gaps with rows of 0 units"
             )
 
     def bin_seconds(self) -> int:

@@ -1,7 +1,7 @@
-"""The error of the traffic.
+"""The error of the package `traffic`.
 
 HighwaterError
-└── TrafficError (also a ValueError): traffic that cannot be read; one line says where, what, and what would do
+└── TrafficError (also a ValueError): traffic cannot be read or used; the message is one line with place, problem, fix
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from highwater.core import HighwaterError
 
 
 class TrafficError(HighwaterError, ValueError):
-    """Traffic that cannot be read or used as asked."""
+    """Traffic cannot be read, or cannot be scaled, moved or simulated as requested."""

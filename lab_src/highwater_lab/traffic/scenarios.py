@@ -1,4 +1,4 @@
-"""Scenarios: traffic that is made up, the same bytes for the same seed."""
+"""Scenarios: synthetic traffic, identical for the same seed."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from highwater_lab.traffic.csv_files import DEFAULT_START
 from highwater_lab.traffic.errors import TrafficError
 from highwater_lab.traffic.series import Stream, Traffic
 
-# Jitter of the figures and the daily curve: eight percent to either side
+# Random jitter of the figures and of the daily curve, as a share of the mean: plus or minus 8 %
 _JITTER: Final = 0.08
 _HOUR: Final = 3600
 
-# Each second's mean, in units: a shape by the second it has
+# Returns the mean units of a second, given the number of the second
 _Shape = Callable[[int], float]
 
 
 def scenario(
     name: str, *, seed: int = 1, start: datetime | None = None, dimension: Dimension = Dimension.WRITE
 ) -> Traffic:
-    """One of `SCENARIOS` as traffic of one dimension of a table, by the second.
+    """Return one of `SCENARIOS` as traffic for one dimension of a table, with one-second bins.
 
-    *seed* is what the jitter comes from. Raises `TrafficError` for an unknown name.
+    *seed* determines the random jitter. *start* is Monday 2026-11-02 00:00 UTC by default. Raises `TrafficError` for
+    an unknown name.
     """
     if name not in _SHAPES:
-        raise TrafficError(f"unknown scenario {name!r}; there are {', '.join(SCENARIOS)}")
+        raise TrafficError(f"unknown scenario {name!r}; the scenarios are {', '.join(SCENARIOS)}")
     seconds, jitter, shape = _SHAPES[name]
     counts = _jittered(seconds, shape, jitter, random.Random(f"{name} {seed}"))  # noqa: S311 - no secret
     return Traffic.from_counts(name, {Stream(None, dimension): counts}, bin_seconds=1, start=start or DEFAULT_START)
 
 
-def _jittered(seconds: int, shape: _Shape, jitter: float, chance: random.Random) -> Iterator[float]:
+def _jittered(seconds: int, shape: _Shape, jitter: float, generator: random.Random) -> Iterator[float]:
     for second in range(seconds):
-        yield shape(second) * (1 + jitter * (2 * chance.random() - 1))
+        yield shape(second) * (1 + jitter * (2 * generator.random() - 1))
 
 
 def _figure(base: int, steps: tuple[tuple[int, int], ...], end: int) -> _Shape:
-    """A flat base, then steps: minute and units; back to the base at minute *end*."""
+    """Return a shape of *base* units that changes at each step (minute, units) and returns to the base at *end*."""
 
     def shape(second: int) -> float:
         minute = second / 60
@@ -55,7 +56,7 @@ def _figure(base: int, steps: tuple[tuple[int, int], ...], end: int) -> _Shape:
 
 
 def _daily(second: int) -> float:
-    """From 200 in the small hours to 1,800 in the evening, as a cosine with its top at 20:00."""
+    """Return the units of a daily cosine: lowest with 200 at 08:00, highest with 1,800 at 20:00."""
     return 1_000 - 800 * math.cos(2 * math.pi * (second / _HOUR - 8) / 24)
 
 
@@ -68,8 +69,8 @@ _SHAPES: Final[dict[str, tuple[int, float, _Shape]]] = {
     "step": (4 * _HOUR, 0.0, _figure(1_000, ((60, 4_000),), 120)),
     "ramp": (4 * _HOUR, 0.0, _ramp),
     "daily": (7 * 24 * _HOUR, _JITTER, _daily),
-    # AWS Database Blog, "Handle traffic spikes with Amazon DynamoDB provisioned capacity": figures 2 to 7; the surge
-    # comes at minute 30 here and lasts for 20
+    # Figures 2 to 7 of the AWS Database Blog post "Handle traffic spikes with Amazon DynamoDB provisioned capacity";
+    # here the surge begins at minute 30 and lasts for 20 minutes
     "figure-2": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),
     "figure-3": (100 * 60, _JITTER, _figure(4_500, ((30, 17_000),), 50)),
     "figure-4": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),

@@ -1,4 +1,4 @@
-"""Traffic as the simulation takes it: whole quanta per second, by the second or by the minute."""
+"""Traffic in the form that the simulation needs: whole quanta per second, for each second or each minute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic.errors import TrafficError
 
 MINUTE: Final = 60
-# Ten years of minutes, or two months of seconds: beyond that it is an error of units
+# Ten years of minutes or two months of seconds; a longer series most likely has a wrong bin length
 MOST_BINS: Final = 5_300_000
 _MOST_UNITS_PER_SECOND: Final = 10**7
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
@@ -23,14 +23,14 @@ _LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What a series of rates is sent to: reads or writes of the table (`None`) or of an index."""
+    """The target of a series of rates: reads or writes of the table (index `None`) or of an index."""
 
     index: str | None
     dimension: Dimension
 
     @property
     def label(self) -> str:
-        """The column's name in files: `writes`, `reads:by_status`."""
+        """The name of the stream's column in CSV files, such as `writes` or `reads:by_status`."""
         return f"{self.dimension}s" + ("" if self.index is None else f":{self.index}")
 
 
@@ -39,12 +39,14 @@ class Traffic:
     """Request rates over time.
 
     Attributes:
-        name: For reports.
-        start: The first bin's beginning, an aware instant at a whole minute.
-        bin_seconds: 60 where a rate holds for a minute, 1 where it holds for a second.
-        source_bin_seconds: How fine the source was: coarser ones were spread evenly and hide their bursts.
-        rates: For each stream its rates, in quanta per second, one per bin; all of one length, whole minutes long.
-        counts: The units of each bin of the source, where whole units lost something of them: what is scaled.
+        name: The name for reports and messages.
+        start: The time at which the first bin begins: timezone-aware, a whole minute.
+        bin_seconds: The length of a bin in *rates*: 60 or 1.
+        source_bin_seconds: The length of a bin in the source. A bin longer than a minute is spread evenly over its
+            minutes, so bursts within it are lost.
+        rates: The rates of each stream in quanta per second, one per bin. All streams have the same length, a whole
+            number of minutes.
+        counts: The exact units of each source bin, from which scaling starts; `None` if *rates* are exact already.
     """
 
     name: str
@@ -64,18 +66,21 @@ class Traffic:
         start: datetime,
         scale: float = 1.0,
     ) -> Traffic:
-        """Traffic from units per bin of *bin_seconds*, a divisor or multiple of 60; totals stay to half a unit.
+        """Return traffic from the units in each bin of *bin_seconds*, a divisor or a multiple of 60.
 
-        Bins finer than a minute become seconds, coarser ones minutes of even rates. What does not fill a last
-        minute is dropped. Raises `TrafficError` for bins or amounts that cannot be.
+        Bins shorter than a minute become one-second bins; longer ones become minutes of equal rates. All units are
+        multiplied by *scale*. Rates are rounded to whole units such that each stream's total is right to half a unit.
+        An incomplete last minute is dropped. Raises `TrafficError` for bins or units out of range.
         """
         if bin_seconds < 1 or (MINUTE % bin_seconds and bin_seconds % MINUTE):
-            raise TrafficError(f"{name}: bins must divide a minute or be whole minutes, got {bin_seconds} s")
+            raise TrafficError(
+                f"{name}: a bin is {bin_seconds} s long; its length must be a divisor or a multiple of 60 s"
+            )
         fine = bin_seconds < MINUTE
         parts = bin_seconds if fine else bin_seconds // MINUTE
         exact = {stream: array("d", (value * scale for value in values)) for stream, values in counts.items()}
         if parts * max(map(len, exact.values()), default=0) > MOST_BINS:
-            raise TrafficError(f"{name}: longer than {MOST_BINS:,} bins; give a shorter stretch or coarser bins")
+            raise TrafficError(f"{name}: more than {MOST_BINS:,} bins; give a shorter period of time or longer bins")
         rates = {}
         for stream, values in exact.items():
             whole = _whole_units(name, stream, values, parts)
@@ -85,39 +90,42 @@ class Traffic:
             rates[stream] = whole
         lengths = {len(series) for series in rates.values()}
         if lengths in (set(), {0}):
-            raise TrafficError(f"{name}: holds less than one whole minute of traffic")
+            raise TrafficError(f"{name}: is shorter than a minute; give at least one minute of traffic")
         if len(lengths) > 1:
-            raise TrafficError(f"{name}: its columns are of different lengths")
+            raise TrafficError(f"{name}: the streams have different lengths; give each the same number of bins")
         is_whole = parts == 1 and all(value.is_integer() for values in exact.values() for value in values)
-        made = cls(name, _EARLIEST, 1 if fine else MINUTE, bin_seconds, rates, None if is_whole else exact)
-        return made.starting(start)
+        traffic = cls(name, _EARLIEST, 1 if fine else MINUTE, bin_seconds, rates, None if is_whole else exact)
+        return traffic.starting(start)
 
     @property
     def minutes(self) -> int:
-        """Its length."""
+        """The length in minutes."""
         return len(next(iter(self.rates.values()))) * self.bin_seconds // MINUTE
 
     @property
     def is_coarse(self) -> bool:
-        """Whether the source's bins are longer than five minutes, the most that alarms of minutes stand for."""
+        """Whether the source's bins are longer than five minutes, too long to judge alarms on one-minute metrics."""
         return self.source_bin_seconds > 300
 
     def total_units(self, stream: Stream) -> float:
-        """All units asked of a stream."""
+        """Return all units requested in a stream."""
         return sum(self.rates[stream]) * self.bin_seconds / QUANTA_PER_UNIT
 
     def busiest_minute(self, stream: Stream) -> float:
-        """The most that is asked of a stream in one minute, in units per second."""
+        """Return the mean units per second of a stream in its busiest minute."""
         rates, step = self.rates[stream], MINUTE // self.bin_seconds
         most = max(sum(rates[at : at + step]) for at in range(0, len(rates), step))
         return most * self.bin_seconds / MINUTE / QUANTA_PER_UNIT
 
     def mean_units_per_second(self) -> float:
-        """The mean rate of all streams together."""
+        """Return the mean rate of all streams together."""
         return sum(self.total_units(stream) for stream in self.rates) / (self.minutes * MINUTE)
 
     def scaled(self, factor: float) -> Traffic:
-        """The same with every rate times *factor*, above 0; totals stay to half a unit."""
+        """Return this traffic with every rate multiplied by *factor*; totals are right to half a unit.
+
+        Raises `TrafficError` if *factor* is not a finite number above 0, or if the rates become too high.
+        """
         if not (math.isfinite(factor) and factor > 0):
             raise TrafficError(f"the scale must be above 0, got {factor:g}")
         if self.counts is not None:
@@ -129,54 +137,59 @@ class Traffic:
         return Traffic.from_counts(self.name, units, bin_seconds=self.bin_seconds, start=self.start, scale=factor)
 
     def with_mean(self, units_per_second: float) -> Traffic:
-        """The same scaled to this mean rate of all streams together."""
+        """Return this traffic scaled so that all streams together have this mean rate.
+
+        Raises `TrafficError` if the traffic has no requests, or if the rates become too high.
+        """
         mean = self.mean_units_per_second()
         if mean == 0:
-            raise TrafficError(f"{self.name}: has no requests, so it has no scale")
+            raise TrafficError(f"{self.name}: has no requests, so it cannot be scaled to a mean rate")
         return self.scaled(units_per_second / mean)
 
     def starting(self, start: datetime) -> Traffic:
-        """The same at another time; *start* is aware and loses its seconds.
+        """Return this traffic moved to *start*, which is timezone-aware; seconds are cut off.
 
-        Raises `TrafficError` for years that zone rules and prices say nothing about.
+        Raises `TrafficError` if the traffic does not lie between 1970-01-02 and 2200-01-01.
         """
         try:
             at = start.astimezone(UTC).replace(second=0, microsecond=0)
-            is_near = at >= _EARLIEST and at + timedelta(minutes=self.minutes) <= _LATEST
+            is_in_range = at >= _EARLIEST and at + timedelta(minutes=self.minutes) <= _LATEST
         except OverflowError:
-            is_near = False
-        if not is_near:
+            is_in_range = False
+        if not is_in_range:
             raise TrafficError(
-                f"{self.name}: begins at {start.isoformat()}; traffic lies between {_EARLIEST.year} and {_LATEST.year}"
+                f"{self.name}: the traffic begins at {start.isoformat()}; it must lie between {_EARLIEST.year} and "
+                f"{_LATEST.year}"
             )
         return replace(self, start=at)
 
     def first_minutes(self, minutes: int) -> Traffic:
-        """The same cut after so many minutes."""
+        """Return the first *minutes* of this traffic."""
         bins = minutes * MINUTE // self.bin_seconds
         rates = {stream: series[:bins] for stream, series in self.rates.items()}
-        source, rest = divmod(minutes * MINUTE, self.source_bin_seconds)
+        source_bins, rest = divmod(minutes * MINUTE, self.source_bin_seconds)
         if self.counts is None or rest:
             return replace(self, rates=rates, counts=None)
-        return replace(self, rates=rates, counts={stream: values[:source] for stream, values in self.counts.items()})
+        counts = {stream: values[:source_bins] for stream, values in self.counts.items()}
+        return replace(self, rates=rates, counts=counts)
 
 
 def _whole_units(name: str, stream: Stream, values: Iterable[float], parts: int) -> array[int]:
-    """Each value over *parts* equal bins, in whole units whose sums stay right."""
+    """Spread each value over *parts* equal bins of whole units, and carry the rounding error on to the next bin."""
     whole = array("q")
-    exact = 0.0
-    told = 0
+    exact_total = 0.0
+    whole_total = 0
     most = _MOST_UNITS_PER_SECOND * MINUTE
     for number, value in enumerate(values):
         share = value / parts
         if not 0 <= share <= most:
             raise TrafficError(
-                f"{name}: {stream.label} of bin {number}, scaled, are {value:g}; allowed: from 0 to "
+                f"{name}: bin {number} has {value:g} {stream.label} after scaling, allowed: 0 to "
                 f"{_MOST_UNITS_PER_SECOND:,} units per second"
             )
         for _ in range(parts):
-            exact += share
-            units = math.floor(exact + 0.5) - told
+            exact_total += share
+            units = math.floor(exact_total + 0.5) - whole_total
             whole.append(units)
-            told += units
+            whole_total += units
     return whole
