@@ -64,7 +64,7 @@ LAB_ARROWS = {
     "services": {"files", "physics"},
     "traffic": {"files", "physics"},
     "policies": {"physics", "services", "simulation", "traffic"},
-    "simulation": {"physics", "policies.policy", "services", "traffic"},
+    "simulation": {"physics", "services", "traffic"},
     "template": {"files", "physics", "services", "simulation"},
     "rehearse": {"physics", "policies", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},

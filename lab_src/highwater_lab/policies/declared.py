@@ -9,7 +9,7 @@ from highwater.core import Dimension
 from highwater.core.scaler import Mode
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.policies.planned_bounds import PlannedBounds
-from highwater_lab.policies.policy import Policy
+from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
     from highwater.core.scaler.scaled_plan import ScaledPlan

@@ -17,8 +17,8 @@ from highwater.core.scaler.attention import (
 )
 from highwater_lab.physics import Cause
 from highwater_lab.policies.planned_bounds import PlannedBounds
-from highwater_lab.policies.policy import Policy, Poller
 from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation.policy import Policy, Poller
 
 if TYPE_CHECKING:
     from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
