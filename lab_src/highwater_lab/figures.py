@@ -14,11 +14,11 @@ from typing import Final
 
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.on_demand import OnDemandMode
-from highwater_lab.policies.policy import Policy
 from highwater_lab.services.schedules import At
 from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TableSetup, TargetSetup, simulate
+from highwater_lab.simulation.policy import Policy
 from highwater_lab.traffic import scenario
 from highwater_lab.traffic.csv_files import DEFAULT_START
 

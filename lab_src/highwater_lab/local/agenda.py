@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from ministack.core.responses import request_scope
-
+from highwater_lab.local import ministack
 from highwater_lab.local.alarms import Alarms
 from highwater_lab.local.autoscaling.service import AutoScaling
 from highwater_lab.local.autoscaling.tracking import TRACK_SECOND
@@ -69,13 +68,13 @@ class Agenda:
                 if hold:
                     self._clock.hold(minute)
                 for scope, service in self._services.items():
-                    with request_scope(*scope):
+                    with ministack.request_scope(*scope):
                         service.track()
                 self._alarms.judge_all()
                 minute += _MINUTE
             if hold:
                 self._clock.hold(at)
             for scope, service in self._services.items():
-                with request_scope(*scope):
+                with ministack.request_scope(*scope):
                     service.run_due(at)
             self._ran_until = at

@@ -13,9 +13,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from ministack.core.responses import get_account_id, get_region, request_scope
-from ministack.services import cloudwatch, eventbridge
-
+from highwater_lab.local import ministack
 from highwater_lab.local.metrics import Metrics
 
 Document = dict[str, Any]
@@ -31,24 +29,20 @@ _ACTIONS: Final = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DAT
 
 
 class Alarms:
-    """The metric alarms of every account and region; *now* tells the cloud's time."""
+    """The metric alarms of every account and region, judged here in MiniStack's stead; *now* tells the cloud's time."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._now = now
-        self._to_topics = cloudwatch._dispatch_alarm_actions
-
-    def install(self) -> None:
-        """Stand in front of MiniStack's own judging and dispatching; it looks both up at each call."""
-        cloudwatch._evaluate_alarm = self.judge
-        cloudwatch._dispatch_alarm_actions = self.start_actions
+        ministack.judge_alarm.replace(self.judge)
+        self._to_topics = ministack.start_alarm_actions.replace(self.start_actions)
 
     def judge_all(self) -> None:
         """Judge every alarm; to be called once a minute."""
-        for scope in {key[:2] for key in cloudwatch._alarms._data}:
-            with request_scope(*scope):
+        for scope in ministack.alarm_scopes():
+            with ministack.request_scope(*scope):
                 self._metrics.publish()
-                for alarm in list(cloudwatch._alarms.values()):
+                for alarm in ministack.alarms():
                     self.judge(alarm)
 
     def judge(self, alarm: Document) -> None:
@@ -68,9 +62,9 @@ class Alarms:
             else "Insufficient Data: no datapoints"
         )
         alarm |= {"StateValue": state, "StateReason": reason, "StateUpdatedTimestamp": int(self._now().timestamp())}
-        cloudwatch._record_history(alarm["AlarmName"], old, state, reason)
-        cloudwatch._dispatch_alarm_actions(alarm, old, state, reason)
-        cloudwatch._evaluate_parent_alarms(alarm)
+        ministack.record_alarm_history(alarm["AlarmName"], old, state, reason)
+        self.start_actions(alarm, old, state, reason)
+        ministack.judge_parent_alarms(alarm)
 
     def start_actions(self, alarm: Document, old: str, new: str, reason: str) -> None:
         """Tell SNS topics, start Lambda functions that are named directly, and tell EventBridge."""
@@ -89,38 +83,34 @@ class Alarms:
             "Resources": [arn],
             "Detail": json.dumps(told),
         }
-        eventbridge._put_events({"Entries": [event]}, allow_aws_source=True)
+        ministack.put_events({"Entries": [event]}, allow_aws_source=True)
         if not alarm.get("ActionsEnabled", True):
             return
         payload = {
             "source": "aws.cloudwatch",
             "alarmArn": arn,
-            "accountId": get_account_id(),
+            "accountId": ministack.get_account_id(),
             "time": at,
-            "region": get_region(),
+            "region": ministack.get_region(),
             "alarmData": told,
         }
         for action in alarm.get(_ACTIONS[new]) or []:
             if ":lambda:" in action:
-                eventbridge._dispatch_to_lambda(action, json.dumps(payload))
+                ministack.invoke_function(action, json.dumps(payload))
 
     def _newest_values(self, alarm: Document) -> list[float]:
         """The statistic of the newest periods that have datapoints, oldest first, as many as it looks at."""
         dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions") or []}
-        key = (alarm["Namespace"], alarm["MetricName"], cloudwatch._dims_key(dimensions))
         period, count = int(alarm.get("Period") or 60), int(alarm.get("EvaluationPeriods") or 1)
         end = int(self._now().timestamp()) // period * period
         first = end - (count + _MORE_PERIODS) * period
         by_period: dict[int, list[Document]] = {}
-        for point in cloudwatch._metrics.get(key) or []:
+        for point in ministack.datapoints(alarm["Namespace"], alarm["MetricName"], dimensions):
             if first <= point["Timestamp"] < end:
                 by_period.setdefault(int(point["Timestamp"]) // period, []).append(point)
         statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
-        values = (
-            cloudwatch._stat_value(cloudwatch._calc_stats(points), statistic, points)
-            for _, points in sorted(by_period.items())
-        )
-        return [float(value) for value in values if value is not None][-count:]
+        values = (ministack.statistic_of(points, statistic) for _, points in sorted(by_period.items()))
+        return [value for value in values if value is not None][-count:]
 
 
 def _state(alarm: Document, breaching: list[bool]) -> str | None:

@@ -11,27 +11,23 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ministack.services import cloudwatch, lambda_svc
+from highwater_lab.local import ministack
 
 Document = dict[str, Any]
 
 
 class Functions:
-    """The functions of every account and region; *second* tells the cloud's time in seconds since 1970."""
+    """Stands in front of MiniStack's log of functions; *second* tells the cloud's time in seconds since 1970."""
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
-        self._emit = lambda_svc._emit_lambda_logs
-
-    def install(self) -> None:
-        """Stand in front of MiniStack's writing of logs, which it looks up at each run."""
-        lambda_svc._emit_lambda_logs = self._after_run
+        self._emit = ministack.write_function_log.replace(self._after_run)
 
     def _after_run(self, func: Document, request_id: str, log_text: str, *more: Any, **named: Any) -> None:
         self._emit(func, request_id, log_text, *more, **named)
         for line in (log_text or "").splitlines():
             for namespace, name, dimensions, values, unit in _printed(line):
-                cloudwatch._store_datum(namespace, name, dimensions, self._second(), unit, None, values, None, None)
+                ministack.put_datum(namespace, name, dimensions, self._second(), unit, None, values, None, None)
 
 
 def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float], str]]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ministack.services import cloudwatch, dynamodb
-
 from highwater.core import Dimension
+from highwater_lab.local import ministack
 from highwater_lab.local.capacity.call import meters_of
 from highwater_lab.local.capacity.meter import MINUTES_KEPT, Meter
 from highwater_lab.local.capacity.table_meters import TableMeters
@@ -26,24 +25,23 @@ _CAUSES = {
     Cause.ACCOUNT: "AccountLimit",
     Cause.MAX_ON_DEMAND: "MaxOnDemandThroughput",
 }
-_ASKED = ("_get_metric_data", "_get_metric_statistics", "_list_metrics")
 
 
 class Metrics:
-    """Puts what the meters measured into CloudWatch; *second* tells the cloud's time in seconds since 1970."""
+    """Puts what the meters measured into MiniStack's CloudWatch before it answers a question.
+
+    *second* tells the cloud's time in seconds since 1970.
+    """
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
-
-    def install(self) -> None:
-        """Stand in front of MiniStack's CloudWatch; it looks its operations up at each call."""
-        for name in _ASKED:
-            setattr(cloudwatch, name, self._after_publishing(getattr(cloudwatch, name)))
+        for query in ministack.METRIC_QUERIES:
+            query.replace(self._after_publishing(query.now))
 
     def publish(self) -> None:
         """Put every minute that is due and not there yet, for all tables of the account and region at hand."""
         newest = (self._second() - Timing().metric_delay) // 60 - 1
-        for name, table in list(dynamodb._tables.items()):
+        for name, table in list(ministack.tables().items()):
             meters = meters_of(table)
             first = max(meters.published + 1, newest - MINUTES_KEPT + 1)
             if first > newest:
@@ -92,4 +90,4 @@ def _put_count(name: str, dims: dict[str, str], minute: int, count: int) -> None
 
 
 def _put(name: str, dims: dict[str, str], minute: int, statistics: Mapping[str, float]) -> None:
-    cloudwatch._store_datum(_NAMESPACE, name, dict(dims), minute * 60, "Count", None, None, None, dict(statistics))
+    ministack.put_datum(_NAMESPACE, name, dict(dims), minute * 60, "Count", None, None, None, dict(statistics))

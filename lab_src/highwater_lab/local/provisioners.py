@@ -4,60 +4,53 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from ministack.services import dynamodb
-from ministack.services.cloudformation import provisioners as engine
-
+from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey, target_key
 from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.properties import (
+    Properties,
+    action_text,
+    align_index_throughput,
+    indexed,
+    instant,
+    numbers,
+    whole,
+)
 from highwater_lab.local.tables import Tables
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Properties = dict[str, Any]
 Created = tuple[str, dict[str, Any]]
 _TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
-_TABLE = "AWS::DynamoDB::Table"
-_GLOBAL_TABLE = "AWS::DynamoDB::GlobalTable"
 
 
 class Provisioners:
-    """Creates, updates and deletes the resources of these types for MiniStack's CloudFormation engine."""
+    """Creates, updates and deletes the resources of these types for MiniStack's CloudFormation engine.
+
+    They are known to it as soon as this is made, in front of its own handlers for DynamoDB.
+    """
 
     def __init__(self, tables: Tables, autoscaling: Callable[[], AutoScaling]) -> None:
         self._tables = tables
         self._autoscaling = autoscaling
-
-    def install(self) -> None:
-        """Register with the engine, in front of its own handlers for DynamoDB."""
-        handlers = engine._RESOURCE_HANDLERS
-        handlers[_TARGET] = {
-            "create": self.create_target,
-            "update": self.update_target,
-            "delete": self.delete_target,
-        }
-        handlers[_POLICY] = {
-            "create": self.create_policy,
-            "update": self.update_policy,
-            "delete": self.delete_policy,
-        }
-        engine._REPLACING_PROPERTIES[_TARGET] = ("ResourceId", "ScalableDimension", "ServiceNamespace")
-        engine._REPLACING_PROPERTIES[_POLICY] = (
-            "PolicyName",
-            "ResourceId",
-            "ScalableDimension",
-            "ScalingTargetId",
-            "ServiceNamespace",
+        ministack.add_resource_type(
+            _TARGET,
+            {"create": self.create_target, "update": self.update_target, "delete": self.delete_target},
+            replacing=("ResourceId", "ScalableDimension", "ServiceNamespace"),
         )
-        for kind in (_TABLE, _GLOBAL_TABLE):
-            own = handlers[kind]
-            own["create"] = self._creating(kind, own["create"])
-            own["update"] = self._updating(kind, own["update"])
+        ministack.add_resource_type(
+            _POLICY,
+            {"create": self.create_policy, "update": self.update_policy, "delete": self.delete_policy},
+            replacing=("PolicyName", "ResourceId", "ScalableDimension", "ScalingTargetId", "ServiceNamespace"),
+        )
+        for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
+            ministack.wrap_resource_handler(kind, "create", partial(self._creating, kind))
+            ministack.wrap_resource_handler(kind, "update", partial(self._updating, kind))
 
     def create_target(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
         """Register the target and put its scheduled actions; one that is registered already is refused."""
@@ -78,7 +71,7 @@ class Provisioners:
         """Register again, which clamps at once; put the actions that changed, delete those that are gone."""
         key = _key(new)
         try:
-            self._register(key, new, {_action_text(action) for action in old.get("ScheduledActions") or []})
+            self._register(key, new, {action_text(action) for action in old.get("ScheduledActions") or []})
         except ValueError:
             # the engine rolls back what it changed, but not inside a resource that failed half-way
             self._restore(key, old, new)
@@ -111,7 +104,7 @@ class Provisioners:
             _policy_key(properties),
             properties["PolicyName"],
             properties["PolicyType"],
-            _numbers(properties.get("TargetTrackingScalingPolicyConfiguration")),
+            numbers(properties.get("TargetTrackingScalingPolicyConfiguration")),
         )
         return policy.arn, {"Arn": policy.arn}
 
@@ -138,7 +131,7 @@ class Provisioners:
             suspended,
         )
         for action in properties.get("ScheduledActions") or []:
-            if unchanged and _action_text(action) in unchanged:
+            if unchanged and action_text(action) in unchanged:
                 continue
             bounds = action.get("ScalableTargetAction") or {}
             _called(
@@ -147,17 +140,17 @@ class Provisioners:
                 action["ScheduledActionName"],
                 action.get("Schedule"),
                 action.get("Timezone"),
-                _whole(bounds.get("MinCapacity")),
-                _whole(bounds.get("MaxCapacity")),
+                whole(bounds.get("MinCapacity")),
+                whole(bounds.get("MaxCapacity")),
                 True,
-                _instant(action.get("StartTime")),
-                _instant(action.get("EndTime")),
+                instant(action.get("StartTime")),
+                instant(action.get("EndTime")),
             )
 
     def _creating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
         def create(logical_id: str, properties: Properties, stack: str) -> Created:
             # the engine keeps the properties to compare the next template with, so the table gets a copy
-            created = own(logical_id, _indexed(kind, copy.deepcopy(properties)), stack)
+            created = own(logical_id, indexed(kind, copy.deepcopy(properties)), stack)
             self._complete(created[0], kind, {}, properties)
             return created
 
@@ -165,8 +158,8 @@ class Provisioners:
 
     def _updating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
         def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
-            before, after = _indexed(kind, copy.deepcopy(old)), _indexed(kind, copy.deepcopy(new))
-            changed = _align_index_throughput(before, after)
+            before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
+            changed = align_index_throughput(before, after)
             with self._tables.waiting():
                 created = own(physical_id, before, after, stack, *rest)
             for index, throughput in changed.items():
@@ -188,31 +181,27 @@ class Provisioners:
         replica = (new.get("Replicas") or [{}])[0]
         recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
         if recovery:
-            dynamodb._update_continuous_backups(
-                {"TableName": name, "PointInTimeRecoverySpecification": _numbers(recovery)}
-            )
+            ministack.update_backups({"TableName": name, "PointInTimeRecoverySpecification": numbers(recovery)})
         if new.get("TimeToLiveSpecification"):
-            dynamodb._update_ttl(
-                {"TableName": name, "TimeToLiveSpecification": _numbers(new["TimeToLiveSpecification"])}
+            ministack.update_time_to_live(
+                {"TableName": name, "TimeToLiveSpecification": numbers(new["TimeToLiveSpecification"])}
             )
         if new.get("SSESpecification") and not old:
-            dynamodb._tables[name]["SSEDescription"] = dynamodb._sse_description_from_spec(
-                _numbers(new["SSESpecification"])
-            )
-        if kind == _GLOBAL_TABLE:
+            ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
+        if kind == ministack.GLOBAL_TABLE:
             self._scale_global_table(name, new, replica)
 
     def _raise_changed_marks(self, name: str, old: Properties, new: Properties) -> None:
         """Marks that the template changed; a lower one fails the update, as on AWS."""
         if new.get("WarmThroughput") and new.get("WarmThroughput") != old.get("WarmThroughput"):
-            self._call_update({"TableName": name, "WarmThroughput": _numbers(new["WarmThroughput"])})
+            self._call_update({"TableName": name, "WarmThroughput": numbers(new["WarmThroughput"])})
         before = {index["IndexName"]: index for index in old.get("GlobalSecondaryIndexes") or []}
         for index in new.get("GlobalSecondaryIndexes") or []:
             warm, previous = index.get("WarmThroughput"), before.get(index["IndexName"])
             if warm and previous is None:
                 self._tables.raise_warm(name, index["IndexName"], warm)
             elif warm and previous is not None and warm != previous.get("WarmThroughput"):
-                update = {"Update": {"IndexName": index["IndexName"], "WarmThroughput": _numbers(warm)}}
+                update = {"Update": {"IndexName": index["IndexName"], "WarmThroughput": numbers(warm)}}
                 self._call_update({"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
 
     def _scale_global_table(self, name: str, properties: Properties, replica: Properties) -> None:
@@ -239,7 +228,7 @@ class Provisioners:
         key = TargetKey(resource_id, f"dynamodb:{kind}:{dimension}CapacityUnits")
         service = self._autoscaling()
         _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
-        tracking = _numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
+        tracking = numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
         _called(service.put_policy, key, f"{name}-{dimension.lower()}", "TargetTrackingScaling", tracking)
 
     def _call_update(self, request: Properties) -> None:
@@ -278,61 +267,3 @@ def _called(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     except ServiceError as refused:
         message = f"{refused.message} (Service: ApplicationAutoScaling, Status Code: 400, {refused.code})"
         raise ValueError(message) from refused
-
-
-def _indexed(kind: str, properties: Properties) -> Properties:
-    """A global table's indexes have their capacity elsewhere; MiniStack gives them five units."""
-    for index in properties.get("GlobalSecondaryIndexes") or []:
-        if kind == _TABLE or properties.get("BillingMode") == "PAY_PER_REQUEST":
-            zero = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
-            index.setdefault("ProvisionedThroughput", zero)
-        else:
-            index.setdefault("ProvisionedThroughput", {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5})
-    return properties
-
-
-def _align_index_throughput(before: Properties, after: Properties) -> dict[str, Properties]:
-    """Make index capacities equal on both sides, as MiniStack makes a changed index anew; returns what changed."""
-    old = {index["IndexName"]: index for index in before.get("GlobalSecondaryIndexes") or []}
-    changed = {}
-    for index in after.get("GlobalSecondaryIndexes") or []:
-        previous = old.get(index["IndexName"])
-        if previous is None:
-            continue
-        if index["ProvisionedThroughput"] != previous["ProvisionedThroughput"]:
-            changed[index["IndexName"]] = _numbers(index["ProvisionedThroughput"])
-            index["ProvisionedThroughput"] = previous["ProvisionedThroughput"]
-        for passed_on in ("WarmThroughput", "ContributorInsightsSpecification"):
-            previous.pop(passed_on, None)
-            index.pop(passed_on, None)
-    return changed
-
-
-def _action_text(action: Properties) -> str:
-    return json.dumps(action, sort_keys=True, default=str)
-
-
-def _whole(value: object) -> int | None:
-    return None if value is None else int(str(value))
-
-
-def _instant(text: object) -> datetime | None:
-    if text is None:
-        return None
-    at = datetime.fromisoformat(str(text))
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-
-
-def _numbers(value: Any) -> Any:
-    """Numbers and booleans that a template carries as text, as the services want them."""
-    if isinstance(value, dict):
-        return {name: _numbers(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_numbers(member) for member in value]
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if isinstance(value, str) and re.fullmatch(r"\d+", value, re.ASCII):
-        return int(value)
-    if isinstance(value, str) and re.fullmatch(r"\d+\.\d+", value, re.ASCII):
-        return float(value)
-    return value

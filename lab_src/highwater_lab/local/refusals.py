@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from ministack.core.responses import get_region
-
 from highwater.core.budget import DecreaseBudget
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError
 from highwater_lab.local.capacity.call import meters_of
 from highwater_lab.local.resources import UNITS, Document, is_on_demand, pair_of, resource_of, state_of
@@ -137,7 +136,7 @@ def above_quota(units: Document, kind: str) -> ServiceError | None:
             return ServiceError(
                 "LimitExceededException",
                 f"The requested {member}, {units[member]}, is above the per {kind} maximum for the account in "
-                f"{get_region()}. Per {kind} maximum: {DEFAULT_TABLE_QUOTA_UNITS}.",
+                f"{ministack.get_region()}. Per {kind} maximum: {DEFAULT_TABLE_QUOTA_UNITS}.",
             )
     return None
 

@@ -9,32 +9,23 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from ministack.services import eventbridge, scheduler
-
-from highwater_lab.local.clock import CloudClock, CloudTime
+from highwater_lab.local import ministack
 
 _SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 
 
 class Schedules:
-    """The schedules of every account and region."""
+    """The schedules of every account and region, run from here in MiniStack's stead."""
 
-    def __init__(self, clock: CloudClock) -> None:
-        self._clock = clock
-        self._invoke = eventbridge._invoke_target
-
-    def install(self) -> None:
-        """Have MiniStack's own thread rest, and its functions ask this cloud for the time."""
-        scheduler.time = CloudTime(self._clock)
-        scheduler.start_scheduler = lambda: None
-        eventbridge._invoke_target = self._invoke_with_time
+    def __init__(self) -> None:
+        # MiniStack's own thread rests
+        ministack.start_scheduler.replace(lambda: None)
+        self._invoke = ministack.invoke_target.replace(self._invoke_with_time)
 
     def run_due(self) -> None:
         """Start what is due by now; rates count from whole minutes, or a tick a little early would be left out."""
-        scheduler._tick_schedules()
-        fired = scheduler._schedule_last_fired
-        for key, at in list(fired.items()):
-            fired[key] = int(at) // 60 * 60
+        ministack.run_schedules()
+        ministack.round_last_runs()
 
     def _invoke_with_time(self, target: dict[str, Any], event: dict[str, Any], *more: Any) -> Any:
         """With the context attribute of the scheduled time filled in, as far as a target's input asks for it."""

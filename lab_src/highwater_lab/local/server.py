@@ -16,6 +16,21 @@ from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
 
+from highwater_lab.local import ministack
+from highwater_lab.local.agenda import Agenda
+from highwater_lab.local.alarms import Alarms
+from highwater_lab.local.autoscaling.operations import answer
+from highwater_lab.local.autoscaling.records import ServiceError
+from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.capacity.data_plane import DataPlane
+from highwater_lab.local.clock import CloudClock, CloudTime
+from highwater_lab.local.functions import Functions
+from highwater_lab.local.metrics import Metrics
+from highwater_lab.local.provisioners import Provisioners
+from highwater_lab.local.schedules import Schedules
+from highwater_lab.local.tables import Tables
+from highwater_lab.services.timing import Timing
+
 CONTROL_PATH = "/_highwater/"
 _AUTOSCALING_PREFIX = "AnyScaleFrontendService."
 # Ten years: zone rules are guesses before that
@@ -27,57 +42,33 @@ Answer = tuple[int, dict[str, Any]]
 
 
 class LocalAws:
-    """The ASGI application: control requests, Application Auto Scaling, and everything else to MiniStack."""
+    """The ASGI application: control requests, Application Auto Scaling, and everything else to MiniStack.
+
+    MiniStack has to be loaded; its services are this cloud's as soon as this is made.
+    """
 
     def __init__(self, speed: int = 1, *, has_instant_updates: bool = False) -> None:
-        # MiniStack reads its settings when it is first imported, so `main` sets them before this runs
-        from ministack.app import app as ministack_app
-        from ministack.services import cloudwatch, dynamodb
-
-        from highwater_lab.local.agenda import Agenda
-        from highwater_lab.local.alarms import Alarms
-        from highwater_lab.local.autoscaling.service import AutoScaling
-        from highwater_lab.local.capacity.data_plane import DataPlane
-        from highwater_lab.local.clock import CloudClock, CloudTime
-        from highwater_lab.local.functions import Functions
-        from highwater_lab.local.metrics import Metrics
-        from highwater_lab.local.provisioners import Provisioners
-        from highwater_lab.local.schedules import Schedules
-        from highwater_lab.local.tables import Tables
-        from highwater_lab.services.timing import Timing
-
-        self._ministack = ministack_app
         self.clock = CloudClock(speed)
         self._tables = Tables(self.clock.now, Timing.instant_updates() if has_instant_updates else Timing())
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
-        self._make_autoscaling = AutoScaling
-        metrics = Metrics(self.clock.second)
-        alarms = Alarms(metrics, self.clock.now)
-        schedules = Schedules(self.clock)
-        self.agenda = Agenda(self.clock, self._autoscaling, alarms, schedules)
-        self._tables.install()
-        for service in (cloudwatch, dynamodb):
-            service.time = CloudTime(self.clock)
-        DataPlane(self.clock.second).install()
-        metrics.install()
-        alarms.install()
-        schedules.install()
-        Functions(self.clock.second).install()
-        Provisioners(self._tables, self.autoscaling).install()
+        alarms = Alarms(Metrics(self.clock.second), self.clock.now)
+        self.agenda = Agenda(self.clock, self._autoscaling, alarms, Schedules())
+        ministack.run_by(CloudTime(self.clock))
+        DataPlane(self.clock.second)
+        Functions(self.clock.second)
+        Provisioners(self._tables, self.autoscaling)
 
-    def autoscaling(self) -> Any:
+    def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""
-        from ministack.core.responses import get_account_id, get_region
-
-        scope = (get_account_id(), get_region())
+        scope = (ministack.get_account_id(), ministack.get_region())
         if scope not in self._autoscaling:
-            self._autoscaling[scope] = self._make_autoscaling(*scope, self._tables, self.clock.now)
+            self._autoscaling[scope] = AutoScaling(*scope, self._tables, self.clock.now)
         return self._autoscaling[scope]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
         if scope["type"] != "http":
-            await self._ministack(scope, receive, send)
+            await ministack.app(scope, receive, send)
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         target = headers.get("x-amz-target", "")
@@ -87,7 +78,7 @@ class LocalAws:
             operation = target.removeprefix(_AUTOSCALING_PREFIX)
             await self._answer(send, *self._autoscale(operation, headers, await _body(receive)))
         else:
-            await self._ministack(scope, receive, self._dated(send) if target.startswith(_CLOCKED_PREFIXES) else send)
+            await ministack.app(scope, receive, self._dated(send) if target.startswith(_CLOCKED_PREFIXES) else send)
 
     async def _control(self, scope: Any, body: bytes) -> Answer:
         command = scope["path"].removeprefix(CONTROL_PATH)
@@ -111,13 +102,11 @@ class LocalAws:
         return 404, {"message": f"no command {command!r}; there are status, advance and speed"}
 
     def _status(self) -> dict[str, Any]:
-        from ministack.services import dynamodb
-
         return {
             "now": self.clock.now().isoformat(timespec="seconds"),
             "speed": self.clock.speed,
             "pid": os.getpid(),
-            "tables": len(dynamodb._tables._data),
+            "tables": ministack.count_tables(),
             "scalable_targets": sum(len(service.targets) for service in self._autoscaling.values()),
             "scheduled_actions": sum(
                 len(target.actions) for service in self._autoscaling.values() for target in service.targets.values()
@@ -125,14 +114,7 @@ class LocalAws:
         }
 
     def _autoscale(self, operation: str, headers: dict[str, str], body: bytes) -> Answer:
-        from ministack.core.responses import set_request_account_id, set_request_region
-        from ministack.core.router import extract_access_key_id, extract_region
-
-        from highwater_lab.local.autoscaling.operations import answer
-        from highwater_lab.local.autoscaling.records import ServiceError
-
-        set_request_account_id(extract_access_key_id(headers, {}) or "test")
-        set_request_region(extract_region(headers, {}))
+        ministack.enter_scope(headers)
         try:
             request = json.loads(body or b"{}")
         except ValueError:
@@ -244,6 +226,11 @@ def main(arguments: list[str] | None = None) -> int:
         AWS_SECRET_ACCESS_KEY="test",  # noqa: S106 - the local cloud takes any
     )
     os.environ.pop("AWS_ENDPOINT_URL", None)
+    try:
+        ministack.load()
+    except ministack.MiniStackError as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
     asyncio.run(serve(port, given.speed, has_instant_updates=given.instant_updates))
     # worker threads of finished Lambdas must not keep the process
     sys.stdout.flush()

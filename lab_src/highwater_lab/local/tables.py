@@ -1,7 +1,7 @@
 """DynamoDB's control plane of capacity, laid over MiniStack's tables: decrease budget, quotas, warm throughput.
 
-MiniStack keeps a table as a dictionary and changes it in `_update_table`. This module stands in front of that
-function and of `_table_description`, keeps what they lack beside the table, and refuses what DynamoDB refuses.
+MiniStack keeps a table as a dictionary and changes it in its own UpdateTable. This module stands in front of that and
+of a table's description, keeps what they lack beside the table, and refuses what DynamoDB refuses.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 
-from ministack.core.responses import error_response_json, json_response
-from ministack.services import dynamodb
-
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
+from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey
 from highwater_lab.local.capacity.call import meters_of
 from highwater_lab.local.refusals import WARM, above_quota, changes_of, deletion_refusal, refusal_of
@@ -27,23 +25,16 @@ Answer = tuple[int, Document, bytes | str]
 
 
 class Tables:
-    """The tables of every account and region of this cloud; what they are asked is told by MiniStack's scope."""
+    """The tables of every account and region of this cloud, in front of MiniStack's own control plane."""
 
     def __init__(self, now: Callable[[], datetime], timing: Timing | None = None) -> None:
         self._now = now
         self._timing = timing or Timing()
         self._waits: ContextVar[bool] = ContextVar("waits", default=False)
-        self._update: Callable[[Document], Answer] = dynamodb._update_table
-        self._describe: Callable[[str], Document] = dynamodb._table_description
-        self._create: Callable[[Document], Answer] = dynamodb._create_table
-        self._delete: Callable[[Document], Answer] = dynamodb._delete_table
-
-    def install(self) -> None:
-        """Stand in front of MiniStack's own functions; its handlers look them up at each call."""
-        dynamodb._update_table = self.update
-        dynamodb._table_description = self.describe
-        dynamodb._create_table = self.create
-        dynamodb._delete_table = self.delete
+        self._update: Callable[[Document], Answer] = ministack.update_table.replace(self.update)
+        self._describe: Callable[[str], Document] = ministack.describe_table.replace(self.describe)
+        self._create: Callable[[Document], Answer] = ministack.create_table.replace(self.create)
+        self._delete: Callable[[Document], Answer] = ministack.delete_table.replace(self.delete)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -56,18 +47,18 @@ class Tables:
 
     def is_changing(self, key: TargetKey) -> bool:
         """Whether a change of the capacity of the target's resource is under way."""
-        return meters_of(dynamodb._tables[key.table]).is_changing(key.index, self._second())
+        return meters_of(ministack.tables()[key.table]).is_changing(key.index, self._second())
 
     def capacity(self, key: TargetKey) -> int | None:
         """Provisioned units of a target, `None` where no such provisioned table or index is."""
-        resource = resource_of(dynamodb._tables.get(key.table), key.index)
-        if resource is None or is_on_demand(dynamodb._tables[key.table]):
+        resource = resource_of(ministack.tables().get(key.table), key.index)
+        if resource is None or is_on_demand(ministack.tables()[key.table]):
             return None
         return int(resource["ProvisionedThroughput"][UNITS[key.dimension]])
 
     def set_capacity(self, key: TargetKey, units: int) -> None:
         """Change one dimension by UpdateTable, which wants both; raises `ServiceError` with its refusal."""
-        resource = resource_of(dynamodb._tables.get(key.table), key.index)
+        resource = resource_of(ministack.tables().get(key.table), key.index)
         if resource is None:
             raise ServiceError("ResourceNotFoundException", f"Requested resource not found: {key.resource_id}")
         throughput = pair_of(resource["ProvisionedThroughput"]) | {UNITS[key.dimension]: units}
@@ -76,7 +67,7 @@ class Tables:
         else:
             update = {"Update": {"IndexName": key.index, "ProvisionedThroughput": throughput}}
             request = {"TableName": key.table, "GlobalSecondaryIndexUpdates": [update]}
-        refusal = refusal_of(dynamodb._tables[key.table], request, self._now(), may_wait=True)
+        refusal = refusal_of(ministack.tables()[key.table], request, self._now(), may_wait=True)
         if refusal is not None:
             raise refusal
         with self.waiting():
@@ -87,7 +78,7 @@ class Tables:
 
     def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
         """Quanta consumed in the *count* minutes since 1970 up to *newest*, fewer where the table is younger."""
-        table = dynamodb._tables.get(key.table)
+        table = ministack.tables().get(key.table)
         if table is None:
             return []
         meters = meters_of(table)
@@ -101,7 +92,7 @@ class Tables:
         for resource, kind in wanted:
             refusal = above_quota(pair_of(resource.get("ProvisionedThroughput") or {}), kind)
             if refusal is not None:
-                refused: Answer = error_response_json(refusal.code, refusal.message, 400)
+                refused: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
                 return refused
         answer = self._create(request)
         if answer[0] < 400:
@@ -116,12 +107,12 @@ class Tables:
 
         New indexes are there at once.
         """
-        table = dynamodb._tables.get(dynamodb._normalize_table_name(request.get("TableName")))
+        table = ministack.find_table(request.get("TableName"))
         if table is None:
             return self._update(request)
         refusal = refusal_of(table, request, self._now(), may_wait=self._waits.get())
         if refusal is not None:
-            answer: Answer = error_response_json(refusal.code, refusal.message, 400)
+            answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
             return answer
         changes = list(changes_of(table, request))
         # meters know the capacity until now before it changes
@@ -130,11 +121,11 @@ class Tables:
         before = [pair_of(resource["ProvisionedThroughput"]) for _, resource, _, _ in changes]
         was_on_demand, summary = is_on_demand(table), dict(table.get("BillingModeSummary") or {})
         # meters must not be asked between a change and its announcement
-        dynamodb._table_description = self._describe
+        ministack.describe_table.replace(self._describe)
         try:
             answer = self._update(request)
         finally:
-            dynamodb._table_description = self.describe
+            ministack.describe_table.replace(self.describe)
         if answer[0] >= 400:
             return answer
         if is_on_demand(table) is not was_on_demand:
@@ -146,22 +137,22 @@ class Tables:
             if warm is not None:
                 self._warm_up(table, index, warm, second)
         self._follow_indexes(table, request)
-        described: Answer = json_response({"TableDescription": self.describe(table["TableName"])})
+        described: Answer = ministack.json_answer({"TableDescription": self.describe(table["TableName"])})
         return described
 
     def delete(self, request: Document) -> Answer:
         """DeleteTable, refused while capacity changes."""
-        table = dynamodb._tables.get(dynamodb._normalize_table_name(request.get("TableName")))
+        table = ministack.find_table(request.get("TableName"))
         refusal = None if table is None or self._waits.get() else deletion_refusal(table, self._second())
         if refusal is not None:
-            answer: Answer = error_response_json(refusal.code, refusal.message, 400)
+            answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
             return answer
         return self._delete(request)
 
     def describe(self, name: str) -> Document:
         """DescribeTable's description with decreases, times and warm throughput."""
         description = self._describe(name)
-        table = dynamodb._tables[name]
+        table = ministack.tables()[name]
         switch = meters_of(table).switch if meters_of(table).is_changing(None, self._second()) else None
         if switch is not None:
             description["BillingModeSummary"] = switch.summary or {"BillingMode": "PROVISIONED"}
@@ -176,7 +167,7 @@ class Tables:
 
     def raise_warm(self, name: str, index: str | None, warm: Document) -> None:
         """Give a new table or index the warm throughput that it was created with."""
-        state = state_of(dynamodb._tables[name], index)
+        state = state_of(ministack.tables()[name], index)
         for dimension, member in WARM.items():
             state.warm[dimension] = max(state.warm[dimension], int(warm.get(member) or 0))
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from highwater.core import Dimension
-from highwater_lab.policies.policy import Policy
 from highwater_lab.services.target_tracking import TargetTracking
-
-if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
-    from highwater_lab.simulation.setup import TableSetup
-    from highwater_lab.traffic.series import Traffic
+from highwater_lab.simulation.policy import Policy
+from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.traffic.series import Traffic
 
 _HOUR = 3_600
 

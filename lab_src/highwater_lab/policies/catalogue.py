@@ -17,13 +17,13 @@ from highwater_lab.policies.fixed import Fixed
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
 from highwater_lab.policies.native import Native
 from highwater_lab.policies.on_demand import OnDemandMode
-from highwater_lab.policies.policy import Policy
 from highwater_lab.policies.sprkem import Sprkem
 from highwater_lab.policies.step_cron import StepCron
 from highwater_lab.policies.throttle_aware_lambda import ThrottleAwareLambda
 from highwater_lab.policies.trek10 import Trek10
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
+from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.run import Run
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.simulation.simulator import Progress, simulate

@@ -9,7 +9,7 @@ from highwater.core import Dimension, Target, bounds_at
 from highwater.core.scaler import Mode
 from highwater.core.scaler.attention import scaled_targets
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
-from highwater_lab.policies.policy import Policy
+from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from highwater.core import Dimension
 from highwater_lab.physics import Refused
-from highwater_lab.policies.policy import Poller
-
-if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Poller
+from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _UPPER_PERCENT, _LOWER_PERCENT = 90, 30
 _STEP_PERCENT = 50

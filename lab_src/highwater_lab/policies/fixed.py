@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from highwater.core import Dimension
-from highwater_lab.policies.policy import Policy
+from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import rates_of
 from highwater_lab.traffic.series import Traffic

@@ -27,8 +27,8 @@ from highwater.core.scaler import (
 from highwater.core.scaler import SeenTarget as SeenTargetOfTurn
 from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
 from highwater_lab.physics import Cause
-from highwater_lab.policies.policy import Policy
 from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
     from highwater_lab.simulation.seen import Calls, Seen, SeenTarget

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from highwater_lab.policies.policy import Policy
 from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.traffic.series import Traffic
 

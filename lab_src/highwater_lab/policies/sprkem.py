@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from highwater_lab.policies.policy import Poller
-
-if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
+from highwater_lab.simulation.policy import Poller
+from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
 _BUFFER_UNITS = 5

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from highwater.core import Dimension
-from highwater_lab.policies.policy import Poller
-
-if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Poller
+from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
 _NIGHT_END = 6 * _HOUR

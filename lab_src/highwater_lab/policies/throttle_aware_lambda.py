@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from highwater_lab.policies.policy import Poller
-
-if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Poller
+from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _TARGET, _BUFFERED_TARGET = 0.8, 0.6
 _LOW_INCREASE, _HIGH_INCREASE = 200, 1_000

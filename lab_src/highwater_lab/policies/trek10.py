@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from highwater_lab.policies.policy import Poller
-
-if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Poller
+from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 
 _DOWN_EVERY = 6 * 3_600
 _PADDING = 10

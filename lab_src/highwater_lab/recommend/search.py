@@ -13,13 +13,13 @@ from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.on_demand import OnDemandMode
-from highwater_lab.policies.policy import Policy
 from highwater_lab.recommend.candidates import Candidate, Choice, frontier, plan_of
 from highwater_lab.recommend.surges import find_surges, round_up, windows_for
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.plans import table_of
+from highwater_lab.simulation.policy import Policy
 from highwater_lab.traffic import Traffic
 
 # Target utilizations in percent, the most promising first, because the search can be interrupted

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from highwater.core import Bounds, Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT, Refused
-from highwater_lab.policies.policy import Policy
 from highwater_lab.services.billing import Bill, bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation.autoscaling import AutoScaling
 from highwater_lab.simulation.opening import opening
+from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.run import Run, TargetRun
 from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
 from highwater_lab.simulation.setup import TableSetup

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from ministack.services import dynamodb
-
+from highwater_lab.local import ministack
 from highwater_lab.local.capacity.call import Call, meters_of
 from highwater_lab.local.capacity.throttled import Throttled
 from highwater_lab.local.resources import Document
@@ -17,18 +16,10 @@ Handler = Callable[[Document], Answer]
 OK: Final = 200
 
 
-def find_table(name: object) -> Document | None:
-    """The table of that name or ARN, `None` where there is none."""
-    if not isinstance(name, str):
-        return None
-    found: Document | None = dynamodb._tables.get(dynamodb._normalize_table_name(name))
-    return found
-
-
 def held_back(call: Call, held: Throttled) -> Answer:
     """The answer of a call that got nothing."""
     table = held.table_name
-    found = find_table(table)
+    found = ministack.find_table(table)
     if found is not None:
         meters_of(found).count_throttled_request(call.operation, call.second)
     return held.answer()

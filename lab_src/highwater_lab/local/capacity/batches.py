@@ -6,28 +6,21 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ministack.services import dynamodb
-
-from highwater_lab.local.capacity.answers import OK, Answer, find_table, held_back, with_capacity
+from highwater_lab.local import ministack
+from highwater_lab.local.capacity.answers import OK, Answer, held_back, with_capacity
 from highwater_lab.local.capacity.call import Call, charging
 from highwater_lab.local.capacity.throttled import Throttled
 from highwater_lab.local.resources import Document
 
 
 class Batches:
-    """BatchWriteItem, BatchGetItem and BatchExecuteStatement."""
+    """BatchWriteItem, BatchGetItem and BatchExecuteStatement, in front of MiniStack's."""
 
     def __init__(self, call: Callable[[str], Call]) -> None:
         self._call = call
-        self._write = dynamodb._batch_write_item
-        self._get = dynamodb._batch_get_item
-        self._execute = dynamodb._batch_execute_statement
-
-    def install(self) -> None:
-        """Stand in front of MiniStack's functions."""
-        dynamodb._batch_write_item = self.write
-        dynamodb._batch_get_item = self.get
-        dynamodb._batch_execute_statement = self.execute
+        self._write = ministack.batch_write.replace(self.write)
+        self._get = ministack.batch_get.replace(self.get)
+        self._execute = ministack.batch_execute.replace(self.execute)
 
     def write(self, data: Document) -> Answer:
         """BatchWriteItem: MiniStack carries out one part after another; each that is held back is skipped."""
@@ -68,12 +61,12 @@ class Batches:
         refused: Document = {}
         last: Throttled | None = None
         for name, asked in data["RequestItems"].items():
-            table = find_table(name)
+            table = ministack.find_table(name)
             assert table is not None  # noqa: S101 - MiniStack has looked
             call.is_consistent = asked.get("ConsistentRead") is True
             for key in asked["Keys"]:
                 try:
-                    call.read(table, dynamodb._get_item_by_key(table, key), key.get(table["pk_name"]))
+                    call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
                 except Throttled as held:
                     last = held
                     refused.setdefault(name, {**asked, "Keys": []})["Keys"].append(key)

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from ministack.services import dynamodb
-
 from highwater.core import Dimension
+from highwater_lab.local import ministack
 from highwater_lab.local.capacity.charges import Charge, consumed_capacity, read_units, write_units
 from highwater_lab.local.capacity.meter import hash_of
 from highwater_lab.local.capacity.table_meters import TableMeters
@@ -126,7 +125,7 @@ def charging(call: Call | None) -> Iterator[None]:
 
 def size_of(item: Document | None) -> int:
     """An item's bytes, names and values."""
-    return int(dynamodb._item_size_bytes(item)) if item else 0
+    return int(ministack.item_bytes(item)) if item else 0
 
 
 def write_charge(table: Document, old: Document | None, new: Document | None, factor: int = 1) -> tuple[Charge, Hashes]:
@@ -135,11 +134,11 @@ def write_charge(table: Document, old: Document | None, new: Document | None, fa
     hashes: Hashes = {None: hash_of(item.get(table["pk_name"]))}
     charge = Charge(Dimension.WRITE, factor * write_units(max(size_of(old), size_of(new))))
     for index in table.get("LocalSecondaryIndexes") or ():
-        units = dynamodb._index_write_units(table, index, old, new)
+        units = ministack.index_write_units(table, index, old, new)
         if units:
             charge.local_indexes[index["IndexName"]] = int(units * QUANTA_PER_UNIT)
     for index in table.get("GlobalSecondaryIndexes") or ():
-        units = dynamodb._index_write_units(table, index, old, new)
+        units = ministack.index_write_units(table, index, old, new)
         if units:
             name = index["IndexName"]
             charge.indexes[name] = int(units * QUANTA_PER_UNIT)

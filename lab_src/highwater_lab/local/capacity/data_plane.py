@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ministack.services import dynamodb
-
-from highwater_lab.local.capacity.answers import OK, Answer, Handler, find_table, held_back, with_capacity
+from highwater_lab.local import ministack
+from highwater_lab.local.capacity.answers import OK, Answer, Handler, held_back, with_capacity
 from highwater_lab.local.capacity.batches import Batches
 from highwater_lab.local.capacity.call import CURRENT, Call, charging, page_charge
 from highwater_lab.local.capacity.throttled import Throttled
@@ -20,39 +19,24 @@ from highwater_lab.local.resources import Document
 
 
 class DataPlane:
-    """Every operation on items of this cloud; *second* tells the cloud's time in seconds since 1970."""
+    """Every operation on items of this cloud, in front of MiniStack's; *second* is its clock in seconds since 1970."""
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
-        self._set_item = dynamodb._set_item
-        self._remove_item = dynamodb._remove_item
-        self._condition_failed = dynamodb._conditional_check_failed
-        self._page = dynamodb._paginate_evaluated_items
-        self._select = dynamodb._partiql_select
-        self._replicate = dynamodb._replicate_write
-
-    def install(self) -> None:
-        """Stand in front of MiniStack's functions; it looks them up at each call."""
-        dynamodb._set_item = self._on_set
-        dynamodb._remove_item = self._on_remove
-        dynamodb._conditional_check_failed = self._on_failed_condition
-        dynamodb._paginate_evaluated_items = self._on_page
-        dynamodb._partiql_select = self._on_select
-        dynamodb._replicate_write = self._on_replicate
-        for operation, name in (
-            ("PutItem", "_put_item"),
-            ("UpdateItem", "_update_item"),
-            ("DeleteItem", "_delete_item"),
-            ("Query", "_query"),
-            ("Scan", "_scan"),
-        ):
-            setattr(dynamodb, name, self._of_table(operation, getattr(dynamodb, name)))
-        dynamodb._get_item = self._get(dynamodb._get_item)
-        dynamodb._execute_statement = self._statement(dynamodb._execute_statement)
-        for name in ("_partiql_insert", "_partiql_update", "_partiql_delete"):
-            setattr(dynamodb, name, self._on_statement(getattr(dynamodb, name)))
-        Batches(self.call).install()
-        Transactions(self.call).install()
+        self._set_item = ministack.set_item.replace(self._on_set)
+        self._remove_item = ministack.remove_item.replace(self._on_remove)
+        self._condition_failed = ministack.fail_condition.replace(self._on_failed_condition)
+        self._page = ministack.page_of.replace(self._on_page)
+        self._select = ministack.select.replace(self._on_select)
+        self._replicate = ministack.replicate.replace(self._on_replicate)
+        for name, operation in ministack.ITEM_OPERATIONS.items():
+            operation.replace(self._of_table(name, operation.now))
+        ministack.get_item.replace(self._get(ministack.get_item.now))
+        ministack.execute_statement.replace(self._statement(ministack.execute_statement.now))
+        for statement in ministack.WRITING_STATEMENTS:
+            statement.replace(self._on_statement(statement.now))
+        Batches(self.call)
+        Transactions(self.call)
 
     def call(self, operation: str, **more: Any) -> Call:
         """A call that begins now."""
@@ -64,7 +48,7 @@ class DataPlane:
         def handle(data: Document) -> Answer:
             call = self.call(
                 operation,
-                table=find_table(data.get("TableName")),
+                table=ministack.find_table(data.get("TableName")),
                 is_consistent=data.get("ConsistentRead") is True,
                 segments=_positive(data.get("TotalSegments")),
             )
@@ -83,13 +67,13 @@ class DataPlane:
     def _get(self, own: Handler) -> Handler:
         def handle(data: Document) -> Answer:
             answer = own(data)
-            table = find_table(data.get("TableName"))
+            table = ministack.find_table(data.get("TableName"))
             if answer[0] != OK or table is None:
                 return answer
             call = self.call("GetItem", table=table, is_consistent=data.get("ConsistentRead") is True)
             key = data["Key"]
             try:
-                call.read(table, dynamodb._get_item_by_key(table, key), key.get(table["pk_name"]))
+                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
             except Throttled as held:
                 return held_back(call, held)
             return with_capacity(answer, data, call)
@@ -139,7 +123,7 @@ class DataPlane:
         page, has_more = self._page(items, limit, table, index)
         call = CURRENT.get()
         if call is not None:
-            shown = [dynamodb._apply_index_projection(item, table, index) for item in page] if index else page
+            shown = [ministack.projected(item, table, index) for item in page] if index else page
             charge, hashes = page_charge(call, table, index, shown, is_last=not has_more)
             call.take(table, charge, hashes)
         return page, has_more
@@ -153,11 +137,11 @@ class DataPlane:
         keys = [name for name in (table["pk_name"], table["sk_name"]) if name]
         if call.operation == "ExecuteTransaction" or all(name in equal for name in keys):
             key = {name: equal[name] for name in keys}
-            call.read(table, dynamodb._get_item_by_key(table, key), key[table["pk_name"]])
+            call.read(table, ministack.find_item(table, key), key[table["pk_name"]])
         else:
             own = table["items"].values()
             if table["pk_name"] in equal:
-                own = [table["items"].get(dynamodb._extract_key_val(equal[table["pk_name"]]), {})]
+                own = [table["items"].get(ministack.key_value(equal[table["pk_name"]]), {})]
             items = [item for partition in own for item in partition.values()]
             charge, hashes = page_charge(call, table, None, items, is_last=False)
             call.take(table, charge, hashes)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ministack.services import dynamodb
-
 from highwater.core import Dimension
+from highwater_lab.local import ministack
 from highwater_lab.local.capacity.answers import OK, Answer, Handler, held_back, with_capacity
 from highwater_lab.local.capacity.call import Call, Hashes, charging, write_charge
 from highwater_lab.local.capacity.charges import Charge
@@ -19,19 +18,13 @@ Action = tuple[str, Document, Document, Document | None]
 
 
 class Transactions:
-    """TransactWriteItems, TransactGetItems and ExecuteTransaction."""
+    """TransactWriteItems, TransactGetItems and ExecuteTransaction, in front of MiniStack's."""
 
     def __init__(self, call: Callable[..., Call]) -> None:
         self._call = call
-        self._write = dynamodb._transact_write_items
-        self._get = dynamodb._transact_get_items
-        self._execute = dynamodb._execute_transaction
-
-    def install(self) -> None:
-        """Stand in front of MiniStack's functions."""
-        dynamodb._transact_write_items = self.write
-        dynamodb._transact_get_items = self.get
-        dynamodb._execute_transaction = self.execute
+        self._write = ministack.transact_write.replace(self.write)
+        self._get = ministack.transact_get.replace(self.get)
+        self._execute = ministack.execute_transaction.replace(self.execute)
 
     def write(self, data: Document) -> Answer:
         """TransactWriteItems: judged by what the items are before it, charged by what was written."""
@@ -45,12 +38,12 @@ class Transactions:
         if answer[0] == OK and writes and not call.effects:
             # a token that was seen before: what it wrote is read
             for _, table, key, _ in actions:
-                call.read(table, dynamodb._get_item_by_key(table, key), key.get(table["pk_name"]))
+                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
         elif answer[0] == OK or _is_cancelled(answer):
             # checks write nothing and cost as much; in a cancelled transaction so does every action
             for kind, table, key, _ in actions:
                 if kind == "ConditionCheck" or answer[0] != OK:
-                    item = dynamodb._get_item_by_key(table, key)
+                    item = ministack.find_item(table, key)
                     call.write(table, item, item)
         return self._told(answer, data, call)
 
@@ -64,7 +57,7 @@ class Transactions:
         actions = _actions(data)
         for number, (_, table, key, _) in enumerate(actions):
             try:
-                call.read(table, dynamodb._get_item_by_key(table, key), key.get(table["pk_name"]))
+                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
             except Throttled as refused:
                 held[number] = refused
         return self._cancel(call, len(actions), held) if held else self._told(answer, data, call)
@@ -82,7 +75,7 @@ class Transactions:
         """The actions whose table cannot pay for all that the transaction asks of it."""
         charges: dict[str, tuple[Document, Charge, Hashes]] = {}
         for _, table, key, new in actions:
-            old = dynamodb._get_item_by_key(table, key)
+            old = ministack.find_item(table, key)
             charge, hashes = write_charge(table, old, new or old, _FACTOR)
             known = charges.setdefault(table["TableName"], (table, Charge(Dimension.WRITE), {}))
             known[1].add(charge)
@@ -110,7 +103,7 @@ def _actions(data: Document) -> list[Action]:
         if not isinstance(member, dict) or len(member) != 1:
             return []
         ((kind, action),) = member.items()
-        table = dynamodb._tables.get(dynamodb._normalize_table_name((action or {}).get("TableName")))
+        table = ministack.find_table((action or {}).get("TableName"))
         new: Any = (action or {}).get("Item") if kind == "Put" else None
         key: Any = new if kind == "Put" else (action or {}).get("Key")
         if table is None or not isinstance(key, dict) or table["pk_name"] not in key:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen
-    from highwater_lab.simulation.setup import TableSetup
-    from highwater_lab.traffic.series import Traffic
+from highwater_lab.simulation.seen import Calls, Seen
+from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.traffic.series import Traffic
 
 
 class Policy:
@@ -47,8 +46,6 @@ class Poller(Policy):
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
         """Without target tracking and without windows."""
-        from dataclasses import replace
-
         return replace(setup, is_on_demand=False).each_target(
             lambda target: replace(target, tracking=None, actions=(), is_scaled=True)
         )

@@ -1,0 +1,256 @@
+"""MiniStack as this cloud uses it: the only file that imports it, and that knows the names private to it.
+
+MiniStack looks its own functions up at each call, so this cloud can stand in front of them by replacing them. Each name
+that is needed is declared here once, and `load` looks for every one of them before the cloud serves its first request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module, metadata
+from typing import Any, Final
+
+# As lab_src/pyproject.toml pins it: another version may have moved a function that is replaced here
+WANTED: Final = "1.5.33"
+Document = dict[str, Any]
+_declared: list[Value] = []
+
+
+class MiniStackError(Exception):
+    """MiniStack is not there, is of another version, or lacks what this cloud needs of it."""
+
+    def __init__(self, found: str | None, lacking: list[str]) -> None:
+        what = "none is installed" if found is None else f"{found} is installed"
+        lacks = f", without {', '.join(lacking)}" if lacking else ""
+        super().__init__(
+            f"the local cloud needs MiniStack {WANTED}, but {what}{lacks}; install it with: "
+            f"pip install --force-reinstall ministack=={WANTED}"
+        )
+
+
+class Value:
+    """A name in one of MiniStack's modules, and the members that its value must have."""
+
+    def __init__(self, module: str, name: str, *members: str) -> None:
+        self._place = f"ministack.{module}"
+        self._name = name
+        self._members = members
+        self._module: Any = None
+        _declared.append(self)
+
+    @property
+    def now(self) -> Any:
+        """What MiniStack uses under that name now."""
+        return getattr(self._module, self._name)
+
+    def replace(self, new: Any) -> Any:
+        """Have MiniStack use *new* from now on; what it used until now."""
+        before = self.now
+        setattr(self._module, self._name, new)
+        return before
+
+    def lacking(self) -> Iterator[str]:
+        """Import the module; what cannot be found of the value, by its full name."""
+        path = f"{self._place}.{self._name}"
+        try:
+            self._module = import_module(self._place)
+            value = self.now
+        except (ImportError, AttributeError):
+            yield path
+        else:
+            yield from self._wrong(path, value)
+
+    def _wrong(self, path: str, value: Any) -> Iterator[str]:
+        yield from (f"{path}.{member}" for member in self._members if not hasattr(value, member))
+
+
+class Function(Value):
+    """A function of MiniStack's, to call or to replace."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """Call what stands under that name now, as MiniStack does."""
+        return self.now(*arguments, **options)
+
+    def _wrong(self, path: str, value: Any) -> Iterator[str]:
+        if not callable(value):
+            yield f"{path} as a function"
+
+
+class _Handlers(Value):
+    """What the CloudFormation engine calls for each type of resource."""
+
+    def _wrong(self, path: str, value: Any) -> Iterator[str]:
+        for kind in (TABLE, GLOBAL_TABLE):
+            for action in ("create", "update"):
+                if not callable(value.get(kind, {}).get(action)):
+                    yield f"{path}[{kind!r}][{action!r}] as a function"
+
+
+TABLE: Final = "AWS::DynamoDB::Table"
+GLOBAL_TABLE: Final = "AWS::DynamoDB::GlobalTable"
+
+app: Final = Function("app", "app")
+
+# the account and region that a request is for, and answers
+get_account_id: Final = Function("core.responses", "get_account_id")
+get_region: Final = Function("core.responses", "get_region")
+request_scope: Final = Function("core.responses", "request_scope")
+error_answer: Final = Function("core.responses", "error_response_json")
+json_answer: Final = Function("core.responses", "json_response")
+_set_account: Final = Function("core.responses", "set_request_account_id")
+_set_region: Final = Function("core.responses", "set_request_region")
+_access_key: Final = Function("core.router", "extract_access_key_id")
+_region_of: Final = Function("core.router", "extract_region")
+
+# DynamoDB's control plane
+create_table: Final = Function("services.dynamodb", "_create_table")
+update_table: Final = Function("services.dynamodb", "_update_table")
+delete_table: Final = Function("services.dynamodb", "_delete_table")
+describe_table: Final = Function("services.dynamodb", "_table_description")
+update_backups: Final = Function("services.dynamodb", "_update_continuous_backups")
+update_time_to_live: Final = Function("services.dynamodb", "_update_ttl")
+describe_encryption: Final = Function("services.dynamodb", "_sse_description_from_spec")
+_tables: Final = Value("services.dynamodb", "_tables", "_data")
+_table_name: Final = Function("services.dynamodb", "_normalize_table_name")
+
+# DynamoDB's operations on items
+get_item: Final = Function("services.dynamodb", "_get_item")
+ITEM_OPERATIONS: Final = {
+    "PutItem": Function("services.dynamodb", "_put_item"),
+    "UpdateItem": Function("services.dynamodb", "_update_item"),
+    "DeleteItem": Function("services.dynamodb", "_delete_item"),
+    "Query": Function("services.dynamodb", "_query"),
+    "Scan": Function("services.dynamodb", "_scan"),
+}
+batch_write: Final = Function("services.dynamodb", "_batch_write_item")
+batch_get: Final = Function("services.dynamodb", "_batch_get_item")
+batch_execute: Final = Function("services.dynamodb", "_batch_execute_statement")
+transact_write: Final = Function("services.dynamodb", "_transact_write_items")
+transact_get: Final = Function("services.dynamodb", "_transact_get_items")
+execute_transaction: Final = Function("services.dynamodb", "_execute_transaction")
+execute_statement: Final = Function("services.dynamodb", "_execute_statement")
+select: Final = Function("services.dynamodb", "_partiql_select")
+WRITING_STATEMENTS: Final = tuple(
+    Function("services.dynamodb", name) for name in ("_partiql_insert", "_partiql_update", "_partiql_delete")
+)
+
+# what every operation on items goes through
+set_item: Final = Function("services.dynamodb", "_set_item")
+remove_item: Final = Function("services.dynamodb", "_remove_item")
+fail_condition: Final = Function("services.dynamodb", "_conditional_check_failed")
+page_of: Final = Function("services.dynamodb", "_paginate_evaluated_items")
+replicate: Final = Function("services.dynamodb", "_replicate_write")
+find_item: Final = Function("services.dynamodb", "_get_item_by_key")
+item_bytes: Final = Function("services.dynamodb", "_item_size_bytes")
+index_write_units: Final = Function("services.dynamodb", "_index_write_units")
+projected: Final = Function("services.dynamodb", "_apply_index_projection")
+key_value: Final = Function("services.dynamodb", "_extract_key_val")
+
+# CloudWatch
+METRIC_QUERIES: Final = tuple(
+    Function("services.cloudwatch", name) for name in ("_get_metric_data", "_get_metric_statistics", "_list_metrics")
+)
+put_datum: Final = Function("services.cloudwatch", "_store_datum")
+judge_alarm: Final = Function("services.cloudwatch", "_evaluate_alarm")
+judge_parent_alarms: Final = Function("services.cloudwatch", "_evaluate_parent_alarms")
+start_alarm_actions: Final = Function("services.cloudwatch", "_dispatch_alarm_actions")
+record_alarm_history: Final = Function("services.cloudwatch", "_record_history")
+_alarms: Final = Value("services.cloudwatch", "_alarms", "_data", "values")
+_datapoints: Final = Value("services.cloudwatch", "_metrics", "get")
+_dimensions_key: Final = Function("services.cloudwatch", "_dims_key")
+_statistics: Final = Function("services.cloudwatch", "_calc_stats")
+_statistic: Final = Function("services.cloudwatch", "_stat_value")
+
+# events, schedules, functions
+put_events: Final = Function("services.eventbridge", "_put_events")
+invoke_target: Final = Function("services.eventbridge", "_invoke_target")
+invoke_function: Final = Function("services.eventbridge", "_dispatch_to_lambda")
+start_scheduler: Final = Function("services.scheduler", "start_scheduler")
+run_schedules: Final = Function("services.scheduler", "_tick_schedules")
+_last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
+write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
+
+_clocks: Final = tuple(
+    Value(module, "time") for module in ("services.cloudwatch", "services.dynamodb", "services.scheduler")
+)
+_handlers: Final = _Handlers("services.cloudformation.provisioners", "_RESOURCE_HANDLERS")
+_replacing: Final = Value("services.cloudformation.provisioners", "_REPLACING_PROPERTIES", "update")
+
+
+def load() -> None:
+    """Import MiniStack, which reads its settings from the environment now; raises `MiniStackError`."""
+    try:
+        found = metadata.version("ministack")
+    except metadata.PackageNotFoundError as absent:
+        raise MiniStackError(None, []) from absent
+    lacking = [path for value in _declared for path in value.lacking()]
+    if found != WANTED or lacking:
+        raise MiniStackError(found, lacking)
+
+
+def run_by(clock: object) -> None:
+    """Have the services with a clock of this cloud's take *clock* for the module `time`."""
+    for time in _clocks:
+        time.replace(clock)
+
+
+def enter_scope(headers: Mapping[str, str]) -> None:
+    """Take the account and region of a request's headers for all that follows in it."""
+    _set_account(_access_key(headers, {}) or "test")
+    _set_region(_region_of(headers, {}))
+
+
+def tables() -> dict[str, Document]:
+    """The tables of the account and region at hand, by name."""
+    found: dict[str, Document] = _tables.now
+    return found
+
+
+def find_table(name: object) -> Document | None:
+    """The table of that name or ARN, `None` where there is none."""
+    return tables().get(_table_name(name)) if isinstance(name, str) else None
+
+
+def count_tables() -> int:
+    """How many tables there are, of all accounts and regions."""
+    return len(_tables.now._data)
+
+
+def alarm_scopes() -> set[tuple[str, str]]:
+    """Accounts and regions that have alarms."""
+    return {key[:2] for key in _alarms.now._data}
+
+
+def alarms() -> list[Document]:
+    """The alarms of the account and region at hand."""
+    return list(_alarms.now.values())
+
+
+def datapoints(namespace: str, metric: str, dimensions: Mapping[str, str]) -> list[Document]:
+    """What was put into a metric, in no order."""
+    return _datapoints.now.get((namespace, metric, _dimensions_key(dimensions))) or []
+
+
+def statistic_of(points: list[Document], statistic: str) -> float | None:
+    """A statistic of some datapoints, `None` where they do not have it."""
+    value = _statistic(_statistics(points), statistic, points)
+    return None if value is None else float(value)
+
+
+def round_last_runs() -> None:
+    """Have schedules count from whole minutes: of one that ran a little late, the next run would be left out."""
+    fired = _last_fired.now
+    for key, at in list(fired.items()):
+        fired[key] = int(at) // 60 * 60
+
+
+def add_resource_type(kind: str, handlers: Mapping[str, Callable[..., Any]], replacing: tuple[str, ...]) -> None:
+    """Teach the CloudFormation engine a type of resource; properties in *replacing* cannot be updated in place."""
+    _handlers.now[kind] = dict(handlers)
+    _replacing.now[kind] = replacing
+
+
+def wrap_resource_handler(kind: str, action: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Stand in front of what the CloudFormation engine does to `create` or `update` a table."""
+    handlers = _handlers.now[kind]
+    handlers[action] = wrap(handlers[action])

@@ -1,0 +1,78 @@
+"""What the local cloud needs of MiniStack: looked for at its start, and said in one line where it is not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from highwater_lab.local import ministack
+from highwater_lab.local.cloud import free_port
+from tests.cdk_cli import ROOT
+
+ANOTHER_VERSION = "from importlib import metadata; metadata.version = lambda name: '1.6.0'"
+NONE = (
+    "from importlib import metadata\n"
+    "def version(name): raise metadata.PackageNotFoundError(name)\n"
+    "metadata.version = version"
+)
+MOVED = (
+    "from ministack.services import cloudwatch, dynamodb\n"
+    "from ministack.services.cloudformation import provisioners\n"
+    "del dynamodb._set_item\n"
+    "dynamodb._update_table = 3\n"
+    "cloudwatch._alarms = object()\n"
+    "del provisioners._RESOURCE_HANDLERS['AWS::DynamoDB::GlobalTable']['update']"
+)
+NO_MODULE = "import sys; sys.modules['ministack.services.scheduler'] = None"
+FIX = "install it with: pip install --force-reinstall ministack==1.5.33"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(NONE, f"the local cloud needs MiniStack 1.5.33, but none is installed; {FIX}", id="not-installed"),
+        pytest.param(
+            ANOTHER_VERSION,
+            f"the local cloud needs MiniStack 1.5.33, but 1.6.0 is installed; {FIX}",
+            id="another-version",
+        ),
+        pytest.param(
+            MOVED,
+            "the local cloud needs MiniStack 1.5.33, but 1.5.33 is installed, without "
+            "ministack.services.dynamodb._update_table as a function, ministack.services.dynamodb._set_item, "
+            "ministack.services.cloudwatch._alarms._data, ministack.services.cloudwatch._alarms.values, "
+            "ministack.services.cloudformation.provisioners._RESOURCE_HANDLERS['AWS::DynamoDB::GlobalTable']['update'] "
+            f"as a function; {FIX}",
+            id="names-moved",
+        ),
+        pytest.param(
+            f"{ANOTHER_VERSION}\n{NO_MODULE}",
+            "the local cloud needs MiniStack 1.5.33, but 1.6.0 is installed, without "
+            "ministack.services.scheduler.start_scheduler, ministack.services.scheduler._tick_schedules, "
+            "ministack.services.scheduler._schedule_last_fired, ministack.services.scheduler.time; "
+            f"{FIX}",
+            id="module-gone-in-another-version",
+        ),
+    ],
+)
+def test_cloud_that_lacks_something_of_ministack_says_so_and_does_not_start(change: str, message: str) -> None:
+    start = f"from highwater_lab.local.server import main; sys.exit(main(['--port', '{free_port()}']))"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{change}\n{start}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"LOG_LEVEL": "ERROR"},
+    )
+    assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (1, message)
+
+
+def test_version_that_is_wanted_is_the_one_that_is_pinned() -> None:
+    pinned = tomllib.loads((ROOT / "lab_src" / "pyproject.toml").read_text())
+    assert f"ministack=={ministack.WANTED}" in pinned["project"]["optional-dependencies"]["local"]
+    assert f"ministack=={ministack.WANTED}" in (ROOT / "requirements-dev.in").read_text().split()
