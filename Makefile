@@ -73,6 +73,10 @@ benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, call
 benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native scaling (offline, free)
 	@$(BIN)/python -m benchmarks.jumps
 
+.PHONY: benchmark-settings
+benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
+	@$(BIN)/python -m benchmarks.settings $(if $(TRACES),--traces $(TRACES))
+
 .PHONY: scaler-cost
 scaler-cost: setup ## What the scaler costs at its defaults, with the arithmetic (offline, free)
 	@$(BIN)/python -m benchmarks.scaler_cost

@@ -24,7 +24,7 @@ from benchmarks.scores import BASE, Score, Scores, Trace, serviceable, summary
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, read_traffic, scenario
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,15 +61,25 @@ def load(trace: Trace) -> Traffic:
     return read_traffic(trace.file).with_mean(MEAN_UNITS)
 
 
-def run(trace: Trace, policy: str) -> Score:
-    """Simulate one policy under one trace."""
+def make_setup(trace: Trace) -> TableSetup:
+    """The trace's table: writes from 1 to the quota, and warm for as much."""
     write = TargetSetup(units=1, min=1, max=QUOTA)
     table = ResourceSetup(index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=QUOTA)
-    simulated = run_policy(policy, TableSetup(name=trace.name, resources=(table,)), load(trace))
+    return TableSetup(name=trace.name, resources=(table,))
+
+
+def run(trace: Trace, policy: str) -> Score:
+    """Simulate one policy under one trace."""
+    simulated = run_policy(policy, make_setup(trace), load(trace))
+    return score_of(trace, simulated.policy, simulated)
+
+
+def score_of(trace: Trace, policy: str, simulated: Run) -> Score:
+    """What a run over the trace came to, under the name of *policy*."""
     metrics = 1000 * simulated.bill.metrics / load_prices().thousand_metrics_requested
     return Score(
         trace.name,
-        simulated.policy,
+        policy,
         simulated.throttled_per_million,
         len(simulated.throttled_minutes()),
         simulated.bill.per_month,

@@ -1,0 +1,270 @@
+"""An ablation: what each of the scaler's settings buys in throttles and in cost. Run it with `make benchmark-settings`.
+
+Each setting is set to a neutral value, one that switches its rule off, while the others keep their defaults. Both
+variants run over the serviceable traces, scaled as the scoreboard scales them. Figures are relative to native:70:
+throttled shares summed, costs as geometric mean.
+
+The defaults were found on the same traces. So for each trace left out, the lower sum of throttles and cost over the
+other traces chooses between the default and the neutral value, the neutral one at a tie; where native:70 throttles
+nothing on those, cost alone chooses. The left-out traces then count as chosen for them. What a setting buys is the
+figures with the neutral value minus those. A setting that buys less than 0.01 in throttles and in cost in both modes
+can be dropped; the last lines set all of these to their neutral values at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks.scoreboard import DEFAULT_TRACES, find_traces, load, make_setup, run, score_of
+from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
+from highwater.core.scaler import Mode, ScalerSettings
+from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
+from highwater_lab.simulation import simulate
+
+Value: TypeAlias = int | timedelta | None
+
+# A setting stays if it buys at least so much in throttles or in cost
+WORTH: Final = 0.01
+# For each setting the values that switch its rule off. Two where a rule has two ends: no caution at all, and caution
+# however often traffic jumps; jumps of an hour, and of all that a decision may look at.
+NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
+    "target_percent": (100,),
+    "hold": (timedelta(minutes=1),),
+    "cautious_target_percent": (100,),
+    "cautious_hold": (timedelta(minutes=1),),
+    "jump_percent": (101,),
+    "jump_level_percent": (0,),
+    "jump_history": (timedelta(hours=1), timedelta(days=1)),
+    "most_jumps": (0, 1_000),
+    "forecast_target_percent": (None,),
+    "retry_percent": (100,),
+    "step_percent": (10_000,),
+    "tolerance_percent": (0,),
+    "lower_from_minute": (0,),
+    "missing_after": (timedelta(days=1),),
+}
+_CHOSEN: Final = "chosen"
+_COLUMNS: Final = ("mode", "setting", "default", "neutral")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting at a neutral value in one mode."""
+
+    mode: Mode
+    setting: str
+    neutral: Value
+
+    @property
+    def default(self) -> Value:
+        """What the setting is by default in that mode."""
+        value: Value = getattr(ScalerSettings.of(self.mode), self.setting)
+        return value
+
+    @property
+    def policy(self) -> str:
+        """The variant's name among the scores: the default's where the default is neutral already."""
+        if self.neutral == self.default:
+            return str(self.mode)
+        return f"{self.mode}, {self.setting}={_show(self.neutral)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one change did. Each figure is throttles, then cost.
+
+    Attributes:
+        change: What was changed.
+        default: With the default.
+        neutral: With the neutral value.
+        left_out: Over the left-out traces, each with the value that the others chose.
+        kept: For how many left-out traces that was the default.
+    """
+
+    change: Change
+    default: tuple[float, float]
+    neutral: tuple[float, float]
+    left_out: tuple[float, float]
+    kept: int
+
+    @property
+    def buys(self) -> tuple[float, float]:
+        """The neutral value's figures minus those over the left-out traces."""
+        return _minus(self.neutral, self.left_out)
+
+    @property
+    def is_worth(self) -> bool:
+        """Whether throttles or cost are lower by `WORTH` at least; a figure that does not exist is not lower."""
+        return any(bought >= WORTH for bought in self.buys)
+
+
+def changes() -> list[Change]:
+    """Every setting of `ScalerSettings` but the mode, at each of its neutral values, in both modes."""
+    settings = [field.name for field in fields(ScalerSettings) if field.name != "mode"]
+    return [Change(mode, name, value) for mode in Mode for name in settings for value in NEUTRAL[name]]
+
+
+def run_settings(trace: Trace, name: str, settings: ScalerSettings) -> Score:
+    """Simulate the scaler with *settings* over one trace; *name* is the policy's among the scores."""
+    policy = HighwaterFloor(settings=settings) if settings.mode is Mode.FLOOR else HighwaterDirect(settings=settings)
+    return score_of(trace, name, simulate(make_setup(trace), load(trace), policy))
+
+
+def make_row(change: Change, traces: Sequence[Trace], scores: Scores) -> Row:
+    """Compare the change with the default over *traces*, and let all but one choose for that one."""
+    default, neutral = str(change.mode), change.policy
+    chosen = {
+        trace.name: choose(neutral, default, [other for other in traces if other is not trace], scores)
+        for trace in traces
+    }
+    picked = {(name, _CHOSEN): scores[name, policy] for name, policy in chosen.items()}
+    return Row(
+        change,
+        relative(default, traces, scores),
+        relative(neutral, traces, scores),
+        relative(_CHOSEN, traces, {**scores, **picked}),
+        sum(policy == default for policy in chosen.values()),
+    )
+
+
+def choose(neutral: str, default: str, traces: Sequence[Trace], scores: Scores) -> str:
+    """The policy with the lower sum of throttles and cost over *traces*, the neutral one at a tie."""
+
+    def total(policy: str) -> float:
+        throttles, cost = relative(policy, traces, scores)
+        return cost if math.isnan(throttles) else throttles + cost
+
+    return min(neutral, default, key=total)
+
+
+def find_dropped(rows: Sequence[Row]) -> dict[str, Value]:
+    """The settings that some neutral value may replace in both modes, and the best such value of each."""
+    by_value: dict[tuple[str, Value], list[Row]] = {}
+    for row in rows:
+        by_value.setdefault((row.change.setting, row.change.neutral), []).append(row)
+    found: dict[str, tuple[float, Value]] = {}
+    for (setting, value), both in by_value.items():
+        total = sum(figure for row in both for figure in row.neutral if not math.isnan(figure))
+        if not any(row.is_worth for row in both) and (setting not in found or total < found[setting][0]):
+            found[setting] = (total, value)
+    return {setting: value for setting, (_, value) in found.items()}
+
+
+def measure(
+    work: Iterable[tuple[Trace, str, ScalerSettings]], processes: int, *, said: str
+) -> dict[tuple[str, str], Score]:
+    """Every variant over its trace, in so many processes."""
+    with ProcessPoolExecutor(processes) as pool:
+        # the longest first, so that no core idles at the end
+        waiting = [pool.submit(run_settings, *task) for task in sorted(work, key=lambda task: -task[0].days)]
+        done = track(as_completed(waiting), said, total=len(waiting), console=Console(stderr=True))
+        scores = [future.result() for future in done]
+    return {(score.trace, score.policy): score for score in scores}
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The lines to print, a header first."""
+    names = [
+        (str(row.change.mode), row.change.setting, _show(row.change.default), _show(row.change.neutral)) for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(_COLUMNS, *names, strict=True)]
+    figures = ("default", "neutral", "difference", "left out", "bought")
+    head = "".join(f"{name:<{width + 2}}" for name, width in zip(_COLUMNS, widths, strict=True))
+    lines = [
+        " " * len(head) + "".join(f"{name:>17}" for name in figures),
+        head + f"{'throttles':>11}{'cost':>6}" * len(figures) + "  kept",
+    ]
+    for row, told in zip(rows, names, strict=True):
+        line = "".join(f"{text:<{width + 2}}" for text, width in zip(told, widths, strict=True))
+        if row.change.neutral == row.change.default:
+            lines.append(line + _figures(row.default, "") + "  the default is neutral")
+            continue
+        line += _figures(row.default, "") + _figures(row.neutral, "") + _figures(_minus(row.neutral, row.default), "+")
+        lines.append(
+            line
+            + _figures(row.left_out, "")
+            + _figures(row.buys, "+")
+            + f"{row.kept:>6}{'' if row.is_worth else '  -'}"
+        )
+    return lines
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure every change and print the table."""
+    parser = argparse.ArgumentParser(prog="settings", description=__doc__)
+    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args(arguments)
+    if not given.traces.is_dir():
+        print(f"SKIPPED: no traces at {given.traces}; give a folder of CSV files with --traces", file=sys.stderr)
+        return 0
+    began = time.monotonic()
+    fine = [trace for trace in find_traces(given.traces) if trace.bin_seconds in (60, 300)]
+    base: Scores = {(trace.name, BASE): run(trace, BASE) for trace in fine}
+    traces = serviceable(fine, base)
+    if len(traces) < 2:
+        print(
+            f"settings: {len(traces)} serviceable traces in {given.traces}; one of at least 2 is left out at a time",
+            file=sys.stderr,
+        )
+        return 2
+    variants = {str(mode): ScalerSettings.of(mode) for mode in Mode}
+    tried = changes()
+    variants |= {change.policy: replace_in(change.mode, {change.setting: change.neutral}) for change in tried}
+    scores = base | measure(_each(traces, variants), given.processes, said="settings")
+    rows = [make_row(change, traces, scores) for change in tried]
+    dropped = find_dropped(rows)
+    together = {f"{mode}, dropped": replace_in(mode, dropped) for mode in Mode}
+    scores |= measure(_each(traces, together), given.processes, said="together")
+    for line in table(rows):
+        print(line)
+    print(f"\nover {', '.join(trace.name for trace in traces)}")
+    print(f"marked -: buys less than {WORTH} in throttles and in cost; kept: left-out traces with the default")
+    print(f"so in both modes: {', '.join(f'{name} ({_show(value)})' for name, value in dropped.items()) or 'none'}")
+    for mode in Mode:
+        before, after = (relative(policy, traces, scores) for policy in (str(mode), f"{mode}, dropped"))
+        print(f"{mode}: default{_figures(before, '')}, all of these neutral{_figures(after, '')}")
+    print(f"{len(scores)} runs in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def replace_in(mode: Mode, values: Mapping[str, Value]) -> ScalerSettings:
+    """The mode's defaults with some settings changed."""
+    changed: dict[str, object] = dict(values)
+    return replace(ScalerSettings.of(mode), **changed)  # type: ignore[arg-type]
+
+
+def _each(
+    traces: Sequence[Trace], variants: Mapping[str, ScalerSettings]
+) -> Iterable[tuple[Trace, str, ScalerSettings]]:
+    return ((trace, name, settings) for trace in traces for name, settings in variants.items())
+
+
+def _minus(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return one[0] - other[0], one[1] - other[1]
+
+
+def _figures(figures: tuple[float, float], sign: str) -> str:
+    return f"{figures[0]:>{sign}11.3f}{figures[1]:>{sign}6.3f}"
+
+
+def _show(value: Value) -> str:
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(minutes=1):,} min"
+    return "none" if value is None else f"{value:,}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
