@@ -8,9 +8,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk_highwater import permissions
 from cdk_highwater.function_asset import make_function, pack_runtime
-from cdk_highwater.permissions import TABLE_ACTIONS
+from cdk_highwater.permissions import TABLE_ACTIONS, reading_targets, setting_bounds
 from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, role_rules
 from cdk_highwater.subject import Subject
 
@@ -73,7 +72,7 @@ class DeploymentFunction(Construct):
         """Let it set bounds of the table's targets, in *region* where that is not the stack's."""
         if region is not None:
             acknowledge(self, role_rules(self._stack, [region]))
-        for statement in (permissions.reading_targets(), *permissions.setting_bounds(self._stack, region)):
+        for statement in (reading_targets(), *setting_bounds(self._stack, region)):
             self._allow_once(statement)
         self._allow_once(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[subject.arn_in(region)]))
 
@@ -87,7 +86,7 @@ class DeploymentFunction(Construct):
         Reading and clearing that note, and going on in another invocation, belong to every mark: one that used to be
         provisioned may still have a way down to finish.
         """
-        self._allow_once(permissions.reading_targets())
+        self._allow_once(reading_targets())
         for actions in (TABLE_ACTIONS, _NOTE_ACTIONS, ("dynamodb:TagResource",) if provisions else ()):
             if actions:
                 self._allow_once(iam.PolicyStatement(actions=list(actions), resources=[subject.arn]))

@@ -9,8 +9,14 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_highwater import permissions
 from cdk_highwater.function_asset import make_function, pack_powertools, pack_runtime
+from cdk_highwater.permissions import (
+    TABLE_ACTIONS,
+    reading_plans,
+    reading_targets_and_metrics,
+    scaling_tagged_tables,
+    setting_bounds,
+)
 from cdk_highwater.rule_packs import (
     LOG_RULES,
     QUEUE_RULES,
@@ -62,12 +68,12 @@ class ScalerFunction(Construct):
         )
         self.log_group.grant_write(self.role)
         regions = () if tagged is None else tuple(tagged.regions)
-        self._allow(permissions.reading_plans(self._stack), permissions.reading_targets_and_metrics())
-        self._allow(*permissions.setting_bounds(self._stack))
+        self._allow(reading_plans(self._stack), reading_targets_and_metrics())
+        self._allow(*setting_bounds(self._stack))
         for region in regions:
             self._allow_region(region)
         if tagged is not None:
-            self._allow(*permissions.scaling_tagged_tables(self._stack, (None, *regions)))
+            self._allow(*scaling_tagged_tables(self._stack, (None, *regions)))
         self.function = self._make(dry_run, tagged)
         # not in the role's own policy, which the function depends on
         iam.Policy(
@@ -86,7 +92,7 @@ class ScalerFunction(Construct):
         """Let it describe and update that table; *region* is where the table is, if not with the function."""
         if region is not None:
             self._allow_region(region)
-        self._allow(iam.PolicyStatement(actions=list(permissions.TABLE_ACTIONS), resources=[arn]))
+        self._allow(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[arn]))
 
     def _allow(self, *statements: iam.PolicyStatement) -> None:
         for statement in statements:
@@ -96,7 +102,7 @@ class ScalerFunction(Construct):
         if region not in self._regions:
             self._regions.add(region)
             acknowledge(self, role_rules(self._stack, [region]))
-            self._allow(*permissions.setting_bounds(self._stack, region))
+            self._allow(*setting_bounds(self._stack, region))
 
     def _make(self, dry_run: bool, tagged: TaggedTables | None) -> lambda_.Function:
         return make_function(

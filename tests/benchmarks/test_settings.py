@@ -58,7 +58,7 @@ def test_folder_of_traces_becomes_a_table_with_a_row_per_mode_setting_and_neutra
     assert below[0] == "over calm, jump"
     assert below[2].startswith("so in both modes: ")
     # nothing is missing in the simulator, so patience buys nothing
-    assert "patience (1,440 min)" in below[2]
+    assert "missing_after (1,440 min)" in below[2]
     assert [line.split()[0] for line in below[3:5]] == ["floor:", "direct:"]
     assert below[5].split()[1:3] == ["runs", "in"]
 
