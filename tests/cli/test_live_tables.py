@@ -174,13 +174,13 @@ def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Run) -> N
     [
         (
             ("explain", "nowhere"),
-            "highwater: no scaler looks after a table 'nowhere' here; see them with: highwater status, or set "
-            "AWS_REGION\n",
+            "highwater: no scaler looks after a table 'nowhere' here; list its tables with: highwater status, or give "
+            "--region\n",
         ),
         (
             ("pause", "nowhere"),
-            "highwater: no scalable target of a table 'nowhere' here; deploy it first, or set AWS_REGION to where it "
-            "is\n",
+            "highwater: there is no scalable target of a table 'nowhere' here; deploy the table first, or give "
+            "--region where it is\n",
         ),
         (("resume",), "highwater resume: Missing argument 'TABLE'.\n"),
     ],
@@ -201,9 +201,51 @@ def test_region_that_is_not_set_is_one_line() -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "highwater: Application Auto Scaling could not be asked: You must specify a region.\n",
+        "highwater: Application Auto Scaling did not answer: You must specify a region.\n",
     )
 
 
 def test_status_without_any_plan_says_so(highwater: Run) -> None:
-    assert highwater("status").stdout == "no table is looked after by a scaler here\n"
+    assert highwater("status").stdout == "no scaler looks after a table here\n"
+
+
+def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: Stage, highwater: Run) -> None:
+    table = stage.table(plan=None)
+    stage.add_index(table, "by-day")
+    stage.tag(table, managed="floor", read_min="7", read_max="900", write_min="21", write_max="500")
+    stage.register(TargetName(table, "by-day", Dimension.WRITE), 4, 400)
+    done = highwater("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [[cell.strip() for cell in line.split("\u2502")[1:4]] for line in done.stdout.splitlines() if table in line]
+    assert rows == [
+        [table, "table read", "7"],
+        [table, "table write", "12"],
+        [table, "index 'by-day' read", "3"],
+        [table, "index 'by-day' write", "4"],
+    ]
+    lines = _lines(highwater("explain", table).stdout)
+    assert "  the next run sets 21 in place of 4" in lines
+
+
+def test_table_of_another_region_is_paused_as_explain_names_it(stage: Stage, highwater: Run) -> None:
+    dublin = stage.elsewhere("eu-west-1")
+    table = dublin.table()
+    label = f"eu-west-1/{table}"
+    assert f"{label}, table write" in _lines(highwater("explain", label).stdout)
+    done = highwater("pause", label)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{label}: 2 targets paused\n", "")
+    assert f"  paused: scaling is suspended; go on with: highwater resume {label}" in _lines(
+        highwater("explain", label).stdout
+    )
+    assert highwater("resume", table, "--region", "eu-west-1").stdout == f"{table}: 2 targets are scaled again\n"
+    dublin.forget()
+
+
+def test_direct_table_cannot_be_paused_and_is_told_what_to_do(stage: Stage, highwater: Run) -> None:
+    table = stage.table(mode="direct")
+    done = highwater("pause", table)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"highwater: table '{table}' is in DIRECT mode, which has no scalable target to suspend; set dry_run=True on "
+        "its scaler, or take add_direct_table out, and deploy\n",
+    )

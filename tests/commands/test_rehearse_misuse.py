@@ -75,7 +75,7 @@ def test_misuse_loses_nothing(command: Run, inputs: Path, options: tuple[str, ..
 
 
 def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> None:
-    done = command("recommend", "--traffic", "in.csv", "--save", "new.csv", "--region", "mars")
+    done = command("recommend", "--traffic", "in.csv", "--save", "new.csv", "--price-region", "mars")
     assert "has no factor for region 'mars'" in _misuse(done)
     assert not (inputs / "new.csv").exists()
     assert _misuse(command("recommend", "--traffic", "in.csv", "--save", "in.csv")) == (

@@ -101,6 +101,31 @@ class Stage:
             **more,
         )
 
+    def add_index(self, table: str, name: str) -> None:
+        """Add an index of 3 read and 4 write units to a table."""
+        attribute = name.rpartition("-")[2]
+        self.client("dynamodb").update_table(
+            TableName=table,
+            AttributeDefinitions=[{"AttributeName": each, "AttributeType": "S"} for each in ("pk", attribute)],
+            GlobalSecondaryIndexUpdates=[
+                {
+                    "Create": {
+                        "IndexName": name,
+                        "KeySchema": [{"AttributeName": attribute, "KeyType": "HASH"}],
+                        "Projection": {"ProjectionType": "ALL"},
+                        "ProvisionedThroughput": {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4},
+                    }
+                }
+            ],
+        )
+
+    def tag(self, table: str, **tags: str) -> None:
+        """Put tags of the scaler on a table: `read_min` is `highwater:read-min`."""
+        dynamodb = self.client("dynamodb")
+        arn = dynamodb.describe_table(TableName=table)["Table"]["TableArn"]
+        pairs = [{"Key": f"highwater:{key.replace('_', '-')}", "Value": value} for key, value in tags.items()]
+        dynamodb.tag_resource(ResourceArn=arn, Tags=pairs)
+
     def bounds(self, table: str, dimension: Dimension = Dimension.WRITE, index: str | None = None) -> tuple[int, int]:
         name = TargetName(table, index, dimension)
         found = self.client("application-autoscaling").describe_scalable_targets(

@@ -253,36 +253,14 @@ def test_many_plans_are_kept_for_five_minutes_and_few_never(stage: Stage) -> Non
     assert len(always.read(home, now).plans) == 5
 
 
-def _tag(stage: Stage, table: str, **tags: str) -> None:
-    arn = stage.client("dynamodb").describe_table(TableName=table)["Table"]["TableArn"]
-    pairs = [{"Key": f"highwater:{key.replace('_', '-')}", "Value": value} for key, value in tags.items()]
-    stage.client("dynamodb").tag_resource(ResourceArn=arn, Tags=pairs)
-
-
 def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage) -> None:
     tagged, plain, wrong = (stage.table(plan=None) for _ in range(3))
     for table in (tagged, plain, wrong):
         stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
     bounds = {"read_min": "7", "read_max": "900", "write_min": "21", "write_max": "500"}
-    _tag(stage, tagged, managed="floor", **bounds)
-    _tag(stage, wrong, managed="floor", **(bounds | {"write_max": "20"}))
-    stage.client("dynamodb").update_table(
-        TableName=tagged,
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "day", "AttributeType": "S"},
-        ],
-        GlobalSecondaryIndexUpdates=[
-            {
-                "Create": {
-                    "IndexName": "by-day",
-                    "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                    "ProvisionedThroughput": {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4},
-                }
-            }
-        ],
-    )
+    stage.tag(tagged, managed="floor", **bounds)
+    stage.tag(wrong, managed="floor", **(bounds | {"write_max": "20"}))
+    stage.add_index(tagged, "by-day")
     stage.register(TargetName(tagged, "by-day", Dimension.WRITE), 4, 400)
     answer = stage.run(tagged, plain, wrong, scaler=stage.scaler(options=Options(sees_tags=True)))
     assert stage.bounds(tagged) == (21, 500)

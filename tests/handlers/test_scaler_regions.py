@@ -154,11 +154,7 @@ def test_scaler_that_goes_leaves_the_floors_of_the_plan_in_each_region(stage: St
 def test_tags_choose_tables_of_other_regions(stage: Stage, dublin: Stage) -> None:
     table = dublin.table(plan=None)
     dublin.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    tags = {"managed": "floor", "read-min": "7", "read-max": "900", "write-min": "21", "write-max": "500"}
-    arn = dublin.client("dynamodb").describe_table(TableName=table)["Table"]["TableArn"]
-    dublin.client("dynamodb").tag_resource(
-        ResourceArn=arn, Tags=[{"Key": f"highwater:{key}", "Value": value} for key, value in tags.items()]
-    )
+    dublin.tag(table, managed="floor", read_min="7", read_max="900", write_min="21", write_max="500")
     options = Options(sees_tags=True, regions=("eu-west-1", "ap-south-1"))
     stage.run(f"eu-west-1/{table}", scaler=stage.scaler(options=options))
     assert dublin.bounds(table) == (21, 500)

@@ -1,4 +1,4 @@
-"""What the commands of the lab share: where traffic comes from, pairs, key distributions, progress."""
+"""What the commands of the lab share: misuse, numbers, pairs, key distributions, progress."""
 
 from __future__ import annotations
 
@@ -7,21 +7,14 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from highwater.core import Dimension
-from highwater_lab.commands.durations import Duration
 from highwater_lab.physics import KeyDistribution
-from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic
-from highwater_lab.traffic import scenario as make_scenario
-
-_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 class Misuse(click.UsageError):
@@ -101,101 +94,6 @@ class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
         except ValueError as wrong:
             self.fail(f"{value!r}: {wrong}", param, ctx)
         return (index if equals else None), made
-
-
-def traffic_options(command: _Command) -> _Command:
-    """The options that say where traffic comes from and how it is simulated."""
-    path = click.Path(path_type=Path)
-    options = (
-        click.option("--traffic", "traffic_file", type=path, help="CSV file of units per bin; see docs/rehearse.md."),
-        click.option("--scenario", type=click.Choice(SCENARIOS), help="Made-up traffic instead."),
-        click.option("--table", "live_table", help="A live table's traffic instead, from CloudWatch (about $0.01)."),
-        click.option(
-            "--days", type=click.IntRange(1, 455), default=14, show_default=True, help="So many days of --table."
-        ),
-        click.option("--save", type=path, help="Write the traffic to this CSV file, to use again with --traffic."),
-        click.option(
-            "--as",
-            "units_are",
-            type=click.Choice(["reads", "writes"]),
-            default="writes",
-            show_default=True,
-            help="What a column `units` or a scenario is.",
-        ),
-        click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the traffic by this."),
-        click.option("--mean", type=Finite(0, 1e7), help="Scale the traffic to this mean, in units per second."),
-        click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Let it start then (UTC)."),
-        click.option("--shift", type=Duration(), help="Let it start so much later, such as 2h30m."),
-        click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios."),
-        click.option(
-            "--metric-delay",
-            type=click.IntRange(0, 3600),
-            default=150,
-            show_default=True,
-            help="Seconds from a minute's end to its datapoint in CloudWatch.",
-        ),
-        click.option("--region", default="us-east-1", show_default=True, help="For prices."),
-        click.option("--prices", "prices_file", type=path, help="A price file of your own."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def traffic_from(
-    file: Path | None,
-    scenario: str | None,
-    live_table: str | None,
-    *,
-    days: int,
-    dimension: Dimension,
-    scale: float,
-    mean: float | None,
-    start: datetime | None,
-    shift: timedelta | None,
-    seed: int,
-) -> Traffic:
-    """The traffic that the options ask for, scaled and moved."""
-    if sum(source is not None for source in (file, scenario, live_table)) != 1:
-        raise Misuse("give the traffic with one of --traffic FILE, --scenario NAME and --table NAME")
-    if file is not None:
-        traffic = read_traffic(file, units_are=dimension)
-    elif scenario is not None:
-        traffic = make_scenario(scenario, seed=seed, dimension=dimension)
-    else:
-        traffic = _live(str(live_table), days)
-    if mean is not None:
-        if mean == 0:
-            raise Misuse("--mean must be above 0, got 0")
-        traffic = traffic.with_mean(mean)
-    if scale != 1.0:
-        traffic = traffic.scaled(scale)
-    if not any(any(rates) for rates in traffic.rates.values()):
-        raise Misuse(f"traffic {traffic.name} has no requests, scaled as it is, so there is nothing to simulate")
-    if start is not None:
-        traffic = traffic.starting(start)
-    return traffic.starting(traffic.start + shift) if shift is not None else traffic
-
-
-def _live(table: str, days: int) -> Traffic:
-    import boto3
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        session = boto3.Session()
-        with progress_bar("reading CloudWatch") as progress:
-            return fetch_traffic(
-                session.client("dynamodb"),
-                session.client("cloudwatch"),
-                table,
-                days=days,
-                now=datetime.now(UTC),
-                progress=progress,
-            )
-    except TrafficError:
-        raise
-    except (BotoCoreError, ClientError, ValueError) as refused:
-        raise Misuse(f"table {table!r}: {refused}") from refused
 
 
 @contextlib.contextmanager

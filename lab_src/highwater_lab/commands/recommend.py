@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from highwater.core import Dimension, HighwaterError
+from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar, traffic_from, traffic_options
+from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar
+from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
 from highwater_lab.report.curve import write_curve
-from highwater_lab.services.prices import load_prices
-from highwater_lab.services.timing import Timing
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
@@ -45,20 +43,7 @@ _path = click.Path(path_type=Path)
 @click.option("--png", type=_path, help="Write the trade-off curve.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
-    traffic_file: Path | None,
-    scenario: str | None,
-    live_table: str | None,
-    days: int,
-    save: Path | None,
-    units_are: str,
-    scale: float,
-    mean: float | None,
-    start: datetime | None,
-    shift: timedelta | None,
-    seed: int,
-    metric_delay: int,
-    region: str,
-    prices_file: Path | None,
+    source: TrafficSource,
     max_throttled: float,
     timezone: str,
     table_quota: int,
@@ -76,32 +61,21 @@ def recommend_command(
 
     Exit status: 0 fine, 1 no plan keeps the limit, 2 misuse.
     """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
-    check_places({"--traffic": traffic_file, "--prices": prices_file}, {"--save": save, "--png": png})
+    check_places(source.inputs, {"--save": source.save, "--png": png})
     try:
-        traffic = traffic_from(
-            traffic_file,
-            scenario,
-            live_table,
-            days=days,
-            dimension=Dimension(units_are[:-1]),
-            scale=scale,
-            mean=mean,
-            start=None if start is None else start.replace(tzinfo=UTC),
-            shift=shift,
-            seed=seed,
-        )
+        traffic = source.read_traffic()
         with progress_bar("searching") as progress:
             found = recommend(
                 traffic,
                 max_throttled_percent=max_throttled,
                 timezone=timezone,
                 table_quota_units=table_quota,
-                prices=load_prices(region, prices_file),
-                timing=Timing(metric_delay=metric_delay),
+                prices=source.load_prices(),
+                timing=source.timing(),
                 progress=progress,
             )
-        if save is not None:
-            write_traffic(traffic, save)
+        if source.save is not None:
+            write_traffic(traffic, source.save)
         if png is not None:
             write_curve(found, f"{traffic.name}: what less throttling costs", png)
     except HighwaterError as error:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.markup import escape
 
-from highwater.core import Dimension, HighwaterError
+from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.commands.options import (
     Finite,
@@ -19,17 +18,14 @@ from highwater_lab.commands.options import (
     Pairs,
     check_places,
     progress_bar,
-    traffic_from,
-    traffic_options,
 )
+from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, rehearse
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_picture
 from highwater_lab.report.terminal import print_rehearsal
-from highwater_lab.services.prices import load_prices
-from highwater_lab.services.timing import Timing
 from highwater_lab.traffic import write_traffic
 
 _FINDING = 1
@@ -75,17 +71,7 @@ _path = click.Path(path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def rehearse_command(
     template: Path,
-    traffic_file: Path | None,
-    scenario: str | None,
-    live_table: str | None,
-    days: int,
-    save: Path | None,
-    units_are: str,
-    scale: float,
-    mean: float | None,
-    start: datetime | None,
-    shift: timedelta | None,
-    seed: int,
+    source: TrafficSource,
     logical_id: str | None,
     parameters: tuple[tuple[str, str], ...],
     compare: str,
@@ -95,9 +81,6 @@ def rehearse_command(
     new_items: int,
     table_quota: int | None,
     account_quota: int | None,
-    metric_delay: int,
-    region: str,
-    prices_file: Path | None,
     max_throttled: float | None,
     max_cost: float | None,
     html: Path | None,
@@ -117,23 +100,12 @@ def rehearse_command(
     Exit status: 0 fine, 1 a limit is passed, 2 misuse.
     """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
     check_places(
-        {"TEMPLATE": template, "--traffic": traffic_file, "--prices": prices_file},
-        {"--save": save, "--html": html, "--png": png},
+        {"TEMPLATE": template, **source.inputs},
+        {"--save": source.save, "--html": html, "--png": png},
     )
     try:
-        traffic = traffic_from(
-            traffic_file,
-            scenario,
-            live_table,
-            days=days,
-            dimension=Dimension(units_are[:-1]),
-            scale=scale,
-            mean=mean,
-            start=None if start is None else start.replace(tzinfo=UTC),
-            shift=shift,
-            seed=seed,
-        )
-        prices = load_prices(region, prices_file)
+        traffic = source.read_traffic()
+        prices = source.load_prices()
         with progress_bar("rehearsing") as progress:
             rehearsal = rehearse(
                 template,
@@ -147,12 +119,12 @@ def rehearse_command(
                 new_items_percent=new_items,
                 table_quota_units=table_quota,
                 account_quota_units=account_quota,
-                timing=Timing(metric_delay=metric_delay),
+                timing=source.timing(),
                 prices=prices,
                 progress=progress,
             )
-        if save is not None:
-            write_traffic(traffic, save)
+        if source.save is not None:
+            write_traffic(traffic, source.save)
         if html is not None:
             write_page(rehearsal, html)
         if png is not None:
@@ -168,7 +140,7 @@ def rehearse_command(
     else:
         console = Console()
         print_rehearsal(rehearsal, console)
-        for made in (save, html, png):
+        for made in (source.save, html, png):
             if made is not None:
                 console.print(f"written: {made}", highlight=False, markup=False)
         for found in passed:

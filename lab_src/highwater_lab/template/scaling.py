@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from highwater.core import Dimension
+from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
@@ -16,8 +17,6 @@ from highwater_lab.simulation.setup import ScheduledChange
 from highwater_lab.template.document import Template
 from highwater_lab.template.intrinsics import Resolver
 
-_RESOURCE: Final = re.compile(r"table/(.+?)(?:/index/(.+))?")
-_DIMENSIONS: Final = {"ReadCapacityUnits": Dimension.READ, "WriteCapacityUnits": Dimension.WRITE}
 # rate(...) schedules count their periods from here; any instant before all traffic would do
 _ORIGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 Key = tuple[str, str | None, Dimension]
@@ -117,11 +116,8 @@ def _policy_key(resolver: Resolver, properties: dict[str, Any], by_logical_id: d
 
 def _key(resolver: Resolver, resource_id: Any, dimension: Any) -> Key | None:
     """Return table, index and dimension of a target; `None` if the target belongs to another service."""
-    match = _RESOURCE.fullmatch(str(resolver.resolve(resource_id)))
-    parts = str(resolver.resolve(dimension)).split(":")
-    if match is None or len(parts) != 3 or parts[0] != "dynamodb" or parts[2] not in _DIMENSIONS:
-        return None
-    return match[1], match[2], _DIMENSIONS[parts[2]]
+    name = TargetName.find(str(resolver.resolve(resource_id)), str(resolver.resolve(dimension)))
+    return None if name is None else (name.table, name.index, name.dimension)
 
 
 def _read_action(resolver: Resolver, target: str, action: dict[str, Any]) -> ScheduledChange:

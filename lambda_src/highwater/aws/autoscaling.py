@@ -13,7 +13,6 @@ from botocore.config import Config
 
 from highwater.core.names import TargetName
 from highwater.core.schedule.bounds import Bounds
-from highwater.core.units import Dimension
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
@@ -51,10 +50,9 @@ def find_targets(autoscaling: ApplicationAutoScalingClient, table: str) -> list[
     found = []
     for page in autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb"):
         for target in page["ScalableTargets"]:
-            _, name, *index = target["ResourceId"].split("/")
-            if name == table:
-                dimension = Dimension.READ if "Read" in target["ScalableDimension"] else Dimension.WRITE
-                found.append(TargetName(name, index[1] if index else None, dimension))
+            name = TargetName.find(target["ResourceId"], target["ScalableDimension"])
+            if name is not None and name.table == table:
+                found.append(name)
     return sorted(found, key=lambda name: (name.index or "", name.dimension))
 
 

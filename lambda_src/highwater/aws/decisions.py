@@ -17,9 +17,10 @@ from highwater.core.names import LOG_GROUPS_PREFIX
 _PAST: Final = timedelta(days=1)
 
 
-def client() -> Any:
+def client(region: str | None = None) -> Any:
     """A client of CloudWatch Logs that waits out rate limits: FilterLogEvents is allowed ten times a second."""
-    return boto3.client("logs", config=Config(retries={"mode": "standard", "total_max_attempts": 6}))
+    config = Config(retries={"mode": "standard", "total_max_attempts": 6})
+    return boto3.client("logs", config=config, region_name=region)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,9 @@ def read_decisions(logs: Any, label: str, now: datetime, most: int = 3) -> dict[
     """
     found: dict[str, deque[LoggedDecision]] = {}
     for line in _lines(logs, label, now):
-        told = _read(line, label)
-        if told is not None:
-            found.setdefault(told.target, deque(maxlen=most)).append(told)
+        logged = _read(line, label)
+        if logged is not None:
+            found.setdefault(logged.target, deque(maxlen=most)).append(logged)
     return {target: tuple(decisions) for target, decisions in found.items()}
 
 

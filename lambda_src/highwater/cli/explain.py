@@ -15,11 +15,11 @@ from rich.text import Text
 
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
+from highwater.cli.options import as_json_option, region_option
 from highwater.cli.situation import Situation, find_plans, read_situations
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.scaler.settings import Mode
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 _WATCH = click.option("--watch", is_flag=True, help="Show it anew every ten seconds, until interrupted.")
 _EVERY_SECONDS = 10
 
@@ -27,22 +27,24 @@ _EVERY_SECONDS = 10
 @click.command(short_help="Why a table has the capacity it has.")
 @click.argument("table")
 @_WATCH
-@_JSON
-def explain(table: str, watch: bool, as_json: bool) -> None:
+@region_option
+@as_json_option
+def explain(table: str, watch: bool, region: str | None, as_json: bool) -> None:
     """Say why the capacity of TABLE is what it is now: plan, open windows, relief, last decisions, decreases used, what
     comes next.
 
     Reads what a ThrottleAwareScaler reads and decides as it would, but changes nothing.
     """
-    _show(lambda: _situations(table, decides=True), _explained, watch=watch, as_json=as_json)
+    _show(lambda: _situations(table, region, decides=True), _explained, watch=watch, as_json=as_json)
 
 
 @click.command(short_help="All managed tables in a line for each target.")
 @_WATCH
-@_JSON
-def status(watch: bool, as_json: bool) -> None:
+@region_option
+@as_json_option
+def status(watch: bool, region: str | None, as_json: bool) -> None:
     """List every target that a scaler looks after: capacity, floor, relief, pauses, decreases used, next change."""
-    _show(lambda: _situations(None, decides=False), _listed, watch=watch, as_json=as_json)
+    _show(lambda: _situations(None, region, decides=False), _listed, watch=watch, as_json=as_json)
 
 
 def _show(
@@ -69,20 +71,20 @@ def _asked(look: Callable[[], list[Situation]]) -> list[Situation]:
     try:
         return look()
     except TableNotFoundError as gone:
-        raise click.ClickException(f"a planned table is not there: {gone}") from gone
+        raise click.ClickException(f"a table that has a plan does not exist: {gone}") from gone
     except (TableBusyError, TableRefusedError, ClientError, BotoCoreError) as refused:
-        raise click.ClickException(f"AWS could not be asked: {refused}") from refused
+        raise click.ClickException(f"AWS did not answer: {refused}") from refused
 
 
-def _situations(table: str | None, *, decides: bool) -> list[Situation]:
-    found, unreadable = find_plans(table, AwsRegion())
+def _situations(table: str | None, region: str | None, *, decides: bool) -> list[Situation]:
+    found, unreadable = find_plans(table, AwsRegion(region))
     for line in unreadable:
-        click.echo(f"highwater: plan left out: {line}", err=True)
+        click.echo(f"highwater: a plan could not be read: {line}", err=True)
     if table is not None and not found:
         raise click.ClickException(
-            f"no scaler looks after a table {table!r} here; see them with: highwater status, or set AWS_REGION"
+            f"no scaler looks after a table {table!r} here; list its tables with: highwater status, or give --region"
         )
-    return [situation for stored in found for situation in read_situations(stored, decides=decides)]
+    return [situation for scaled in found for situation in read_situations(scaled, region, decides=decides)]
 
 
 def _listed(situations: Sequence[Situation]) -> RenderableType:
@@ -105,7 +107,7 @@ def _listed(situations: Sequence[Situation]) -> RenderableType:
             _next(situation),
         )
     if not situations:
-        return Text("no table is looked after by a scaler here")
+        return Text("no scaler looks after a table here")
     return view
 
 

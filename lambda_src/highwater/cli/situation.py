@@ -121,13 +121,15 @@ def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], 
     return sorted(chosen, key=lambda plan: plan.label), read.unreadable
 
 
-def read_situations(scaled: ScaledPlan, *, decides: bool) -> Iterator[Situation]:
+def read_situations(scaled: ScaledPlan, home: str | None, *, decides: bool) -> Iterator[Situation]:
     """The situation of every autoscaled target of a plan; *decides* asks for metrics and logs too.
+
+    *home* is the scaler's region, `None` for the one of the environment.
 
     Raises:
         TableNotFoundError: The table is gone.
     """
-    region = AwsRegion(scaled.region)
+    region = AwsRegion(scaled.region or home)
     described = region.describe_table(scaled.table)
     if scaled.is_tagged:
         scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
@@ -141,7 +143,7 @@ def read_situations(scaled: ScaledPlan, *, decides: bool) -> Iterator[Situation]
     reviewed = _review(scaled, names, region, described, registered, clock) if decides else None
     by_key = {} if reviewed is None else {each.decision.key: each.decision for each in reviewed.targets}
     skipped = {} if reviewed is None else {skip.target.key: skip.reason for skip in reviewed.skips}
-    logged, log_refused = logged_decisions(decisions.client(), scaled.label, clock.now) if decides else ({}, None)
+    logged, log_refused = logged_decisions(decisions.client(home), scaled.label, clock.now) if decides else ({}, None)
     for target in scaled_targets(scaled):
         if target.key not in names:
             continue

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from highwater.core.units import Dimension
 
-# What names of the scaler's alarms begin with; a table's name has no blank
+# Names of the scaler's alarms begin with this; a table's name has no blank.
 ALARM_PREFIX: Final = "Highwater "
-# The SSM parameters that hold plans, one a table
+# SSM parameters below this path hold the plans, one a table.
 PLANS_PATH: Final = "/highwater/plans/"
-
-
-# What names of the scalers' log groups begin with
+# Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
+# A table that only a template names may be called by a reference, so any text but a slash will do.
+_RESOURCE_ID: Final = re.compile(r"table/(.+?)(?:/index/(.+))?")
+_SCALABLE_DIMENSION: Final = re.compile(r"dynamodb:(table|index):(Read|Write)CapacityUnits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,15 @@ class TargetName:
     table: str
     index: str | None
     dimension: Dimension
+
+    @classmethod
+    def find(cls, resource_id: str, scalable_dimension: str) -> TargetName | None:
+        """The target that Application Auto Scaling names so, `None` for one of another service."""
+        resource = _RESOURCE_ID.fullmatch(resource_id)
+        dimension = _SCALABLE_DIMENSION.fullmatch(scalable_dimension)
+        if resource is None or dimension is None:
+            return None
+        return cls(resource[1], resource[2], Dimension(dimension[2].lower()))
 
     @property
     def resource_id(self) -> str:
@@ -47,24 +58,29 @@ class TargetName:
 
 
 def target_label(index: str | None, dimension: Dimension) -> str:
-    """How people are told of a target of a table: `table write`, `index 'by_status' read`."""
+    """A target in messages: `table write`, `index 'by_status' read`."""
     return f"{resource_label(index)} {dimension}"
 
 
 def resource_label(index: str | None) -> str:
-    """How people are told of the table itself or one of its indexes: `table`, `index 'by_status'`."""
+    """The table itself or one of its indexes in messages: `table`, `index 'by_status'`."""
     return "table" if index is None else f"index {index!r}"
 
 
 def table_label(table: str, region: str | None) -> str:
-    """How the scaler names a table: as it is where the scaler runs, with its region ahead where it is elsewhere."""
+    """A table in the scaler's log and commands: `orders`, or `eu-west-1/orders` in another region than the scaler's."""
     return table if region is None else f"{region}/{table}"
+
+
+def table_of_label(label: str) -> tuple[str, str | None]:
+    """The table and region that `table_label` made a label of."""
+    *region, table = label.split("/")
+    return table, region[0] if region else None
 
 
 def table_of_plan(parameter: str) -> tuple[str, str | None]:
     """The table and region that `plan_parameter` made a parameter's name of."""
-    *region, table = parameter.removeprefix(PLANS_PATH).split("/")
-    return table, region[0] if region else None
+    return table_of_label(parameter.removeprefix(PLANS_PATH))
 
 
 def plan_parameter(table: str, region: str | None = None) -> str:

@@ -1,0 +1,154 @@
+"""Where `rehearse` and `recommend` get their traffic, and the prices and times that they simulate it with."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from highwater.core import Dimension
+from highwater_lab.commands.durations import Duration
+from highwater_lab.commands.options import Finite, Misuse, progress_bar
+from highwater_lab.services.prices import Prices, load_prices
+from highwater_lab.services.timing import Timing
+from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic
+from highwater_lab.traffic import scenario as make_scenario
+
+_path = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficSource:
+    """What the traffic options of a command say; `traffic_options` documents each."""
+
+    traffic_file: Path | None
+    scenario: str | None
+    live_table: str | None
+    region: str | None
+    days: int
+    save: Path | None
+    units_are: str
+    scale: float
+    mean: float | None
+    start: datetime | None
+    shift: timedelta | None
+    seed: int
+    metric_delay: int
+    price_region: str
+    prices_file: Path | None
+
+    @property
+    def inputs(self) -> dict[str, Path | None]:
+        """The files that are read, by option."""
+        return {"--traffic": self.traffic_file, "--prices": self.prices_file}
+
+    def read_traffic(self) -> Traffic:
+        """The traffic, scaled and moved in time.
+
+        Raises:
+            Misuse: Not just one source is given, CloudWatch refuses, or there is nothing to simulate.
+            TrafficError: The file or the table has no usable traffic.
+        """
+        traffic = self._unscaled()
+        if self.mean is not None:
+            if self.mean == 0:
+                raise Misuse("--mean must be above 0, got 0")
+            traffic = traffic.with_mean(self.mean)
+        if self.scale != 1.0:
+            traffic = traffic.scaled(self.scale)
+        if not any(any(rates) for rates in traffic.rates.values()):
+            raise Misuse(f"traffic {traffic.name} has no requests, scaled as it is, so there is nothing to simulate")
+        if self.start is not None:
+            traffic = traffic.starting(self.start.replace(tzinfo=UTC))
+        return traffic if self.shift is None else traffic.starting(traffic.start + self.shift)
+
+    def load_prices(self) -> Prices:
+        """The prices of the region, or of a file; raises `PriceError`."""
+        return load_prices(self.price_region, self.prices_file)
+
+    def timing(self) -> Timing:
+        """How late CloudWatch is."""
+        return Timing(metric_delay=self.metric_delay)
+
+    def _unscaled(self) -> Traffic:
+        if sum(source is not None for source in (self.traffic_file, self.scenario, self.live_table)) != 1:
+            raise Misuse("give the traffic with one of --traffic FILE, --scenario NAME and --table NAME")
+        dimension = Dimension(self.units_are.removesuffix("s"))
+        if self.traffic_file is not None:
+            return read_traffic(self.traffic_file, units_are=dimension)
+        if self.scenario is not None:
+            return make_scenario(self.scenario, seed=self.seed, dimension=dimension)
+        return _fetch(str(self.live_table), self.region, self.days)
+
+
+_OPTIONS = (
+    click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md."),
+    click.option("--scenario", type=click.Choice(SCENARIOS), help="Made-up traffic instead of a file."),
+    click.option("--table", "live_table", help="A live table's traffic instead, from CloudWatch (about $0.01)."),
+    click.option("--region", help="Region of --table. By default the one of your AWS configuration."),
+    click.option(
+        "--days", type=click.IntRange(1, 455), default=14, show_default=True, help="How many days of --table to read."
+    ),
+    click.option("--save", type=_path, help="Write the traffic to this CSV file, to use again with --traffic."),
+    click.option(
+        "--as",
+        "units_are",
+        type=click.Choice(["reads", "writes"]),
+        default="writes",
+        show_default=True,
+        help="What the column `units` of a file, or a scenario, counts.",
+    ),
+    click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the traffic by this."),
+    click.option("--mean", type=Finite(0, 1e7), help="Scale the traffic to this mean, in units per second."),
+    click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Move its start to then (UTC)."),
+    click.option("--shift", type=Duration(), help="Move its start later by so much, such as 2h30m."),
+    click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios."),
+    click.option(
+        "--metric-delay",
+        type=click.IntRange(0, 3600),
+        default=150,
+        show_default=True,
+        help="Seconds from a minute's end to its datapoint in CloudWatch.",
+    ),
+    click.option("--price-region", default="us-east-1", show_default=True, help="Region whose prices are taken."),
+    click.option("--prices", "prices_file", type=_path, help="A price file of your own."),
+)
+
+
+def traffic_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Give a command the options that say where traffic comes from, as one argument, `source`."""
+
+    @functools.wraps(command)
+    def with_source(**given: Any) -> object:
+        source = TrafficSource(**{field.name: given.pop(field.name) for field in fields(TrafficSource)})
+        return command(source=source, **given)
+
+    for option in reversed(_OPTIONS):
+        with_source = option(with_source)
+    return with_source
+
+
+def _fetch(table: str, region: str | None, days: int) -> Traffic:
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        session = boto3.Session(region_name=region)
+        with progress_bar("reading CloudWatch") as progress:
+            return fetch_traffic(
+                session.client("dynamodb"),
+                session.client("cloudwatch"),
+                table,
+                days=days,
+                now=datetime.now(UTC),
+                progress=progress,
+            )
+    except TrafficError:
+        raise
+    except (BotoCoreError, ClientError, ValueError) as refused:
+        raise Misuse(f"table {table!r}: {refused}") from refused
