@@ -1,4 +1,4 @@
-"""What the commands of the lab share: where traffic comes from, pairs, key distributions, progress."""
+"""Options that the lab's commands share: the source of traffic, pairs, key distributions, progress bars."""
 
 from __future__ import annotations
 
@@ -25,108 +25,125 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 class Misuse(click.UsageError):
-    """One line that begins with the command's name, exit status 2."""
+    """An error of usage: the command prints one line that begins with its name, and exits with status 2."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, click.get_current_context(silent=True))
 
 
 class Finite(click.FloatRange):
-    """A number within a range; no number at all, such as NaN, is misuse."""
+    """A click type for finite numbers within a range; NaN and infinity are refused."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the number."""
+        """Parse the number; raise `click.BadParameter` if it is not finite or out of range."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
 
 
 def check_places(inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None]) -> None:
-    """Raise `Misuse` where a file would be written over one that is read, or two over one another."""
-    seen = {name: path for name, path in inputs.items() if path is not None}
+    """Raise `Misuse` if an output is a folder or the same file as an input or another output.
+
+    Both mappings are from the option's name to its path, `None` if the option is not given.
+    """
+    paths = {name: path for name, path in inputs.items() if path is not None}
     for name, path in outputs.items():
         if path is None:
             continue
         if not path.name or path.is_dir():
-            raise Misuse(f"{name} {str(path)!r} is a folder; name a file in it")
-        for other, taken in seen.items():
-            is_same = path.resolve() == taken.resolve()
-            if is_same or (path.exists() and taken.exists() and path.samefile(taken)):
-                raise Misuse(f"{name} {path} is the file of {other} too; name another")
-        seen[name] = path
+            raise Misuse(f"{name} {str(path)!r} is a folder; give the name of a file")
+        for other_name, other_path in paths.items():
+            is_same = path.resolve() == other_path.resolve()
+            if is_same or (path.exists() and other_path.exists() and path.samefile(other_path)):
+                raise Misuse(f"{name} and {other_name} are the same file, {path}; give another file")
+        paths[name] = path
 
 
 class Pairs(click.ParamType[tuple[str, str]]):
-    """Two texts with `=` between them."""
+    """A click type for two texts with `=` between them; *name* is the form in messages, such as `NAME=VALUE`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Split at the first `=`; anything else is misuse."""
+        """Split the text at its first `=`; raise `click.BadParameter` if there is none or no text before it."""
         if isinstance(value, tuple):
             return value
         left, equals, right = str(value).partition("=")
         if not left or not equals:
-            self.fail(f"{value!r} is no {self.name}", param, ctx)
+            self.fail(f"{value!r} does not have the form {self.name}", param, ctx)
         return left, right
 
 
 class KeysOption(click.ParamType[tuple[str | None, KeyDistribution]]):
-    """`uniform`, `zipf:1.2`, `hot:40` or `rolling`, for the table or, after `INDEX=`, for an index."""
+    """A click type for `uniform`, `zipf:1.2`, `hot:40` or `rolling`, for the table, or after `INDEX=` for an index."""
 
     name = "[INDEX=]DISTRIBUTION"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str | None, KeyDistribution]:
-        """Read the text; anything else is misuse."""
+        """Parse the text; raise `click.BadParameter` if it is not a key distribution."""
         if isinstance(value, tuple):
             return value
         index, equals, text = str(value).rpartition("=")
         match = re.fullmatch(r"(uniform|rolling|zipf|zipf:[0-9]{1,4}(\.[0-9]{1,6})?|hot:[0-9]{1,9})", text)
         if match is None:
-            self.fail(f"{value!r} is none of uniform, zipf[:EXPONENT], hot:PERCENT, rolling", param, ctx)
+            self.fail(
+                f"{value!r} is not a key distribution; give uniform, zipf[:EXPONENT], hot:PERCENT or rolling",
+                param,
+                ctx,
+            )
         kind, _, number = text.partition(":")
         try:
             if kind == "zipf":
-                made = KeyDistribution.zipf(float(number or "0.99"))
+                distribution = KeyDistribution.zipf(float(number or "0.99"))
             elif kind == "hot":
-                made = KeyDistribution.single_hot_key(int(number))
+                distribution = KeyDistribution.single_hot_key(int(number))
             else:
-                made = KeyDistribution.rolling() if kind == "rolling" else KeyDistribution.uniform()
-        except ValueError as wrong:
-            self.fail(f"{value!r}: {wrong}", param, ctx)
-        return (index if equals else None), made
+                distribution = KeyDistribution.rolling() if kind == "rolling" else KeyDistribution.uniform()
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+        return (index if equals else None), distribution
 
 
 def traffic_options(command: _Command) -> _Command:
-    """The options that say where traffic comes from and how it is simulated."""
+    """Decorate a command with the options for the source of the traffic and for its simulation."""
     path = click.Path(path_type=Path)
     options = (
         click.option("--traffic", "traffic_file", type=path, help="CSV file of units per bin; see docs/rehearse.md."),
-        click.option("--scenario", type=click.Choice(SCENARIOS), help="Made-up traffic instead."),
-        click.option("--table", "live_table", help="A live table's traffic instead, from CloudWatch (about $0.01)."),
+        click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
         click.option(
-            "--days", type=click.IntRange(1, 455), default=14, show_default=True, help="So many days of --table."
+            "--table", "live_table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."
         ),
-        click.option("--save", type=path, help="Write the traffic to this CSV file, to use again with --traffic."),
+        click.option(
+            "--days",
+            type=click.IntRange(1, 455),
+            default=14,
+            show_default=True,
+            help="Number of past days for --table.",
+        ),
+        click.option("--save", type=path, help="Write the traffic to this CSV file, for later use with --traffic."),
         click.option(
             "--as",
             "units_are",
             type=click.Choice(["reads", "writes"]),
             default="writes",
             show_default=True,
-            help="What a column `units` or a scenario is.",
+            help="Whether a scenario, or a column `units`, is reads or writes.",
         ),
-        click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the traffic by this."),
-        click.option("--mean", type=Finite(0, 1e7), help="Scale the traffic to this mean, in units per second."),
-        click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Let it start then (UTC)."),
-        click.option("--shift", type=Duration(), help="Let it start so much later, such as 2h30m."),
-        click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios."),
+        click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the traffic by this factor."),
+        click.option("--mean", type=Finite(0, 1e7), help="Scale the traffic to this mean rate, in units per second."),
+        click.option(
+            "--start",
+            type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
+            help="Move the traffic so that it starts at this time (UTC).",
+        ),
+        click.option("--shift", type=Duration(), help="Move the traffic later by this duration, such as 2h30m."),
+        click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random jitter in scenarios."),
         click.option(
             "--metric-delay",
             type=click.IntRange(0, 3600),
@@ -134,8 +151,8 @@ def traffic_options(command: _Command) -> _Command:
             show_default=True,
             help="Seconds from a minute's end to its datapoint in CloudWatch.",
         ),
-        click.option("--region", default="us-east-1", show_default=True, help="For prices."),
-        click.option("--prices", "prices_file", type=path, help="A price file of your own."),
+        click.option("--region", default="us-east-1", show_default=True, help="Region whose prices apply."),
+        click.option("--prices", "prices_file", type=path, help="Use the prices in this JSON file."),
     )
     for option in reversed(options):
         command = option(command)
@@ -155,15 +172,18 @@ def traffic_from(
     shift: timedelta | None,
     seed: int,
 ) -> Traffic:
-    """The traffic that the options ask for, scaled and moved."""
+    """Return the traffic that the options describe, scaled and moved in time.
+
+    Raises `Misuse` unless there is exactly one source, with requests; `TrafficError` if the traffic cannot be read.
+    """
     if sum(source is not None for source in (file, scenario, live_table)) != 1:
-        raise Misuse("give the traffic with one of --traffic FILE, --scenario NAME and --table NAME")
+        raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
     if file is not None:
         traffic = read_traffic(file, units_are=dimension)
     elif scenario is not None:
         traffic = make_scenario(scenario, seed=seed, dimension=dimension)
     else:
-        traffic = _live(str(live_table), days)
+        traffic = _fetch(str(live_table), days)
     if mean is not None:
         if mean == 0:
             raise Misuse("--mean must be above 0, got 0")
@@ -171,13 +191,13 @@ def traffic_from(
     if scale != 1.0:
         traffic = traffic.scaled(scale)
     if not any(any(rates) for rates in traffic.rates.values()):
-        raise Misuse(f"traffic {traffic.name} has no requests, scaled as it is, so there is nothing to simulate")
+        raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
     if start is not None:
         traffic = traffic.starting(start)
     return traffic.starting(traffic.start + shift) if shift is not None else traffic
 
 
-def _live(table: str, days: int) -> Traffic:
+def _fetch(table: str, days: int) -> Traffic:
     import boto3
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -194,16 +214,19 @@ def _live(table: str, days: int) -> Traffic:
             )
     except TrafficError:
         raise
-    except (BotoCoreError, ClientError, ValueError) as refused:
-        raise Misuse(f"table {table!r}: {refused}") from refused
+    except (BotoCoreError, ClientError, ValueError) as error:
+        raise Misuse(f"table {table!r}: {error}") from error
 
 
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, where that is a terminal; yields what to call with the work done and all of it."""
+    """Show a progress bar on standard error, if that is a terminal.
+
+    Yields a function to call with the amount of work done and its total.
+    """
     console = Console(stderr=True)
     if not sys.stderr.isatty():
-        yield lambda _done, _all: None
+        yield lambda _done, _total: None
         return
     columns = (
         TextColumn("{task.description}"),
