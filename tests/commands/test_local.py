@@ -49,7 +49,7 @@ def test_up_prints_variables_that_point_the_tools_at_it(highwater: Run) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert re.fullmatch(
-        rf"# local cloud at http://localhost:{port} \(process \d+\); end it with: highwater local down", lines[0]
+        rf"# local cloud at http://localhost:{port} \(process \d+\); stop it with: highwater local down", lines[0]
     )
     assert lines[1:] == [
         f"export AWS_ENDPOINT_URL=http://localhost:{port}",
@@ -81,9 +81,9 @@ def test_down_ends_it(highwater: Run) -> None:
     port = free_port()
     highwater("local", "up", "--port", str(port))
     done = highwater("local", "down")
-    assert (done.returncode, done.stdout) == (0, f"local cloud at http://localhost:{port} ended\n")
+    assert (done.returncode, done.stdout) == (0, f"stopped the local cloud at http://localhost:{port}\n")
     assert _refused(highwater("local", "down")) == (
-        "highwater local: no local cloud runs; start one with: highwater local up"
+        "highwater local: no local cloud is running; start one with: highwater local up"
     )
 
 
@@ -91,8 +91,8 @@ def test_second_up_is_refused(highwater: Run) -> None:
     port = free_port()
     first = json.loads(highwater("local", "up", "--port", str(port), "--json").stdout)
     assert _refused(highwater("local", "up")) == (
-        f"highwater local: a local cloud runs already at http://localhost:{port} (process {first['pid']}); end it "
-        "with: highwater local down"
+        f"highwater local: a local cloud is already running at http://localhost:{port} (process {first['pid']}); stop "
+        "it with: highwater local down"
     )
 
 
@@ -119,15 +119,15 @@ def test_up_after_a_killed_process_cleans_up_and_starts(highwater: Run) -> None:
 @pytest.mark.parametrize("command", [("status",), ("advance", "1h"), ("down",)], ids=lambda words: words[0])
 def test_without_a_cloud_each_command_says_how_to_start_one(highwater: Run, command: tuple[str, ...]) -> None:
     assert _refused(highwater("local", *command)) == (
-        "highwater local: no local cloud runs; start one with: highwater local up"
+        "highwater local: no local cloud is running; start one with: highwater local up"
     )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("2x", "'2x' is no duration; write it as in 90s, 45m, 2h30m or 3d"),
-        ("h", "'h' is no duration; write it as in 90s, 45m, 2h30m or 3d"),
+        ("2x", "'2x' is not a duration; write it like 90s, 45m, 2h30m or 3d"),
+        ("h", "'h' is not a duration; write it like 90s, 45m, 2h30m or 3d"),
         ("-5m", "No such option '-5'."),
         ("0s", "'0s' is out of range; allowed: 1s to 3660d"),
         ("99999999999999d", "'99999999999999d' is out of range; allowed: 1s to 3660d"),
@@ -153,9 +153,9 @@ def test_help_of_every_command_says_what_it_does(highwater: Run) -> None:
         (): "Provisioned capacity for DynamoDB, declared and kept.",
         ("local",): "An AWS endpoint on this machine for the real CDK CLI and any AWS SDK.",
         ("local", "up"): "Start the local cloud in the background.",
-        ("local", "status"): "Say where the local cloud is, what time it has, and how much it holds.",
+        ("local", "status"): "Show the local cloud's endpoint, its clock and the number of its tables.",
         ("local", "advance"): "Move the cloud's clock ahead by DURATION, such as 45m, 2h30m or 3d.",
-        ("local", "down"): "End the local cloud; its tables and stacks are gone with it.",
+        ("local", "down"): "Stop the local cloud and delete its tables and stacks.",
     }.items():
         done = highwater(*words, "--help")
         assert done.returncode == 0

@@ -85,7 +85,7 @@ def test_summary_is_for_people(highwater: Run, tmp_path: Path) -> None:
     head, row, told = done.stdout.splitlines()
     assert head.split()[:4] == ["units", "asked", "granted", "throttled"]
     assert re.fullmatch(r"writes +1,6\d\d +1,6\d\d +0 +0 +4 *", row)
-    assert re.fullmatch(r"[\d,]+ requests, 0 throttled, 0 sent again; latency \d+\.\d ms p50, \d+\.\d ms p99", told)
+    assert re.fullmatch(r"[\d,]+ requests, 0 throttled, 0 retried; latency \d+\.\d ms p50, \d+\.\d ms p99", told)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_summary_is_for_people(highwater: Run, tmp_path: Path) -> None:
         ),
         (
             ("orders", "--writes", "0/s", "--for", "1m"),
-            "Invalid value for '--writes': '0/s' asks for nothing; give a rate above 0, or leave it out",
+            "Invalid value for '--writes': '0/s' sends nothing; give a rate above 0, or leave the option out",
         ),
-        (("orders", "--writes", "many"), "Invalid value for '--writes': 'many' is no rate; write it as 180/s"),
-        (("orders", "--writes", "5/s"), "say how long with --for, such as --for 10m"),
+        (("orders", "--writes", "many"), "Invalid value for '--writes': 'many' is not a rate; write it like 180/s"),
+        (("orders", "--writes", "5/s"), "--writes and --reads need a duration; give it with --for, such as --for 10m"),
         (("orders", "--writes", "5/s", "--for", "30s"), "--for must be a minute at least"),
         (("orders",), "give the load with --writes and --reads, or with --traffic FILE, or with --scenario NAME"),
         (

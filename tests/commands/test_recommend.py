@@ -20,7 +20,7 @@ def test_plan_is_printed_as_code_that_can_be_copied(command: Run, tmp_path: Path
     assert (done.returncode, done.stderr) == (0, "")
     table, code = done.stdout.split("\n\n", 1)
     assert "←" in table
-    assert "plans that throttles at most 0.01 %:" in table
+    assert "plans simulated; the cheapest that throttles at most 0.01 %:" in table
     assert code.startswith("from aws_cdk import aws_dynamodb as dynamodb\nfrom cdk_highwater import ")
     assert "HighWaterTable(" in code
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
@@ -40,10 +40,10 @@ def test_json_is_for_machines(command: Run) -> None:
 def test_limit_that_nothing_keeps_ends_with_status_1(command: Run) -> None:
     done = command("recommend", "--scenario", "constant", "--mean", "70000", "--max-throttled", "0")
     assert done.returncode == 1
-    assert "none of" in done.stdout
+    assert "plans simulated; none throttles at most" in done.stdout
     assert done.stderr == (
-        "the busiest minute asks for 70,000 units/s, above the quota of 40,000: give yours with --table-quota if it is "
-        "higher\n"
+        "the busiest minute requests 70,000 units/s, above the quota of 40,000 units per table; if your account's "
+        "quota is higher, give it with --table-quota\n"
     )
     raised = command("recommend", "--scenario", "constant", "--mean", "70000", "--table-quota", "90000")
     assert (raised.returncode, raised.stderr) == (0, "")
@@ -79,6 +79,6 @@ def test_search_that_is_interrupted_shows_its_best_so_far(tmp_path: Path) -> Non
         output = process.stdout.read()
     os.close(terminal)
     assert "searching" in drawn.decode()
-    assert re.match(r"! stopped after \d+ plans; this is the best so far\n", output)
+    assert re.match(r"! the search was stopped after \d+ plans; this is the best result so far\n", output)
     assert "from aws_cdk import aws_dynamodb" in output
     assert process.returncode in (0, 1)

@@ -132,11 +132,13 @@ def test_traffic_is_scaled_moved_and_read_as_reads(command: Run, tmp_path: Path)
             id="no template",
         ),
         pytest.param(
-            HAND, "give the traffic with one of --traffic FILE, --scenario NAME and --table NAME", id="no traffic"
+            HAND,
+            "give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME",
+            id="no traffic",
         ),
         pytest.param(
             (*HAND, "--scenario", "step", "--traffic", "x.csv"),
-            "give the traffic with one of --traffic FILE, --scenario NAME and --table NAME",
+            "give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME",
             id="two traffics",
         ),
         pytest.param(
@@ -149,7 +151,7 @@ def test_traffic_is_scaled_moved_and_read_as_reads(command: Run, tmp_path: Path)
         ),
         pytest.param(
             (*HAND, "--scenario", "step", "--mean", "nan"),
-            "Invalid value for '--mean': 'nan' is no number",
+            "Invalid value for '--mean': 'nan' is not a finite number",
             id="mean of nothing",
         ),
         pytest.param(
@@ -159,17 +161,18 @@ def test_traffic_is_scaled_moved_and_read_as_reads(command: Run, tmp_path: Path)
         ),
         pytest.param(
             (*HAND, "--scenario", "step", "--keys", "warm"),
-            "Invalid value for '--keys': 'warm' is none of uniform, zipf[:EXPONENT], hot:PERCENT, rolling",
+            "Invalid value for '--keys': 'warm' is not a key distribution; give uniform, zipf[:EXPONENT], hot:PERCENT "
+            "or rolling",
             id="no distribution",
         ),
         pytest.param(
             (*HAND, "--scenario", "step", "--index-share", "by_status=much"),
-            "--index-share: 'much' is no percentage; allowed: 0 to 10,000",
+            "--index-share: 'much' is not a percentage; give a whole number from 0 to 10,000",
             id="no share",
         ),
         pytest.param(
             (*HAND, "--scenario", "step", "--parameter", "Stage"),
-            "Invalid value for '--parameter': 'Stage' is no NAME=VALUE",
+            "Invalid value for '--parameter': 'Stage' does not have the form NAME=VALUE",
             id="no pair",
         ),
     ],

@@ -39,22 +39,22 @@ def _misuse(done: subprocess.CompletedProcess[str]) -> str:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--html", "in.csv"), "--html in.csv is the file of --traffic too; name another"),
-        (("--html", "t.yaml"), "--html t.yaml is the file of TEMPLATE too; name another"),
-        (("--save", "in.csv"), "--save in.csv is the file of --traffic too; name another"),
-        (("--png", "link.csv"), "--png link.csv is the file of --traffic too; name another"),
-        (("--save", "hard.csv"), "--save hard.csv is the file of --traffic too; name another"),
-        (("--html", "x", "--png", "x"), "--png x is the file of --html too; name another"),
-        (("--png", "."), "--png '.' is a folder; name a file in it"),
+        (("--html", "in.csv"), "--html and --traffic are the same file, in.csv; give another file"),
+        (("--html", "t.yaml"), "--html and TEMPLATE are the same file, t.yaml; give another file"),
+        (("--save", "in.csv"), "--save and --traffic are the same file, in.csv; give another file"),
+        (("--png", "link.csv"), "--png and --traffic are the same file, link.csv; give another file"),
+        (("--save", "hard.csv"), "--save and --traffic are the same file, hard.csv; give another file"),
+        (("--html", "x", "--png", "x"), "--png and --html are the same file, x; give another file"),
+        (("--png", "."), "--png '.' is a folder; give the name of a file"),
         (("--html", "none/x.html"), "none/x.html: cannot be written: No such file or directory"),
         (("--save", "/dev/full"), "/dev/full: cannot be written: it is not a regular file"),
-        (("--max-throttled", "nan"), "Invalid value for '--max-throttled': 'nan' is no number"),
-        (("--max-cost", "inf"), "Invalid value for '--max-cost': 'inf' is no number"),
+        (("--max-throttled", "nan"), "Invalid value for '--max-throttled': 'nan' is not a finite number"),
+        (("--max-cost", "inf"), "Invalid value for '--max-cost': 'inf' is not a finite number"),
         (
             ("--start", "9999-12-31"),
             "in: the traffic begins at 9999-12-31T00:00:00+00:00; it must lie between 1970 and 2200",
         ),
-        (("--scale", "1e-9"), "traffic in has no requests, scaled as it is, so there is nothing to simulate"),
+        (("--scale", "1e-9"), "traffic in has no requests after scaling, so there is nothing to simulate"),
         (
             ("--mean", "1e7"),
             "in: bin 10 has 6.04286e+08 writes after scaling, allowed: 0 to 10,000,000 units per second",
@@ -64,7 +64,7 @@ def _misuse(done: subprocess.CompletedProcess[str]) -> str:
             "policy 'native:" + "7" * 5_000 + "': expected a target utilization in percent from 20 to 90, got "
             "'77777777777777777777'",
         ),
-        (("--parameter", "a\nb=1"), "--parameter a b: no such parameter; the templates have none"),
+        (("--parameter", "a\nb=1"), "--parameter a b: the templates have no such parameter; they have none"),
     ],
 )
 def test_misuse_loses_nothing(command: Run, inputs: Path, options: tuple[str, ...], message: str) -> None:
@@ -79,7 +79,7 @@ def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> No
     assert "has no factor for region 'mars'" in _misuse(done)
     assert not (inputs / "new.csv").exists()
     assert _misuse(command("recommend", "--traffic", "in.csv", "--save", "in.csv")) == (
-        "highwater recommend: --save in.csv is the file of --traffic too; name another"
+        "highwater recommend: --save and --traffic are the same file, in.csv; give another file"
     )
 
 
@@ -92,7 +92,8 @@ def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> No
         ),
         (
             "timestamp,writes\n2026-11-02T10:00:00Z,1\n2026-11-02T10:01:00.500Z,1\n",
-            ", line 3: comes 60.5 s after the line before; bins are whole seconds long",
+            ", line 3: the timestamp is 60.5 s after that of the previous row; a bin must be a whole number of seconds "
+            "long",
         ),
         (
             "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:01:00Z,1\n",
@@ -144,7 +145,7 @@ def test_saved_traffic_is_as_coarse_as_it_was(command: Run, inputs: Path) -> Non
 @pytest.mark.parametrize(
     ("prices", "message"),
     [
-        ("[" * 100_000, "p.json: cannot be read: is no JSON"),
+        ("[" * 100_000, "p.json: cannot be read: it is not valid JSON"),
         (
             '{"write_unit_hour": 1e308}',
             "p.json: write_unit_hour is 1e+308; expected a price in USD, from 0 to 1,000,000",

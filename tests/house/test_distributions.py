@@ -100,5 +100,5 @@ def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, 
     )
     assert (said.returncode, said.stderr) == (
         2,
-        "highwater local: no local cloud runs; start one with: highwater local up\n",
+        "highwater local: no local cloud is running; start one with: highwater local up\n",
     )

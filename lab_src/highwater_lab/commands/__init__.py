@@ -1,1 +1,1 @@
-"""The lab's commands of `highwater`, found by entry points."""
+"""The lab's commands of the `highwater` CLI, which finds them by their entry points."""

@@ -1,4 +1,4 @@
-"""Durations as people type them: `90s`, `45m`, `2h30m`, `3d`."""
+"""Durations on the command line, such as `90s`, `45m`, `2h30m` or `3d`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import click
 
 _PART = re.compile(r"(\d{1,20})([dhms])", re.ASCII)
 _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
-# Farther ahead, zone rules are guesses, and a typing error likelier than an intention
+# Time zone rules are not reliable further ahead, and a longer duration is more likely a typing error
 _LONGEST = timedelta(days=3660)
 
 
 class Duration(click.ParamType[timedelta]):
-    """A click type for whole durations, from a second to ten years."""
+    """A click type for durations in whole seconds, from one second to 3,660 days."""
 
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Read the text; anything else is misuse."""
+        """Parse the text; raise `click.BadParameter` if it is not a duration or out of range."""
         text = str(value).strip().lower()
         parts = _PART.findall(text)
         if not parts or "".join(number + unit for number, unit in parts) != text:
-            self.fail(f"{value!r} is no duration; write it as in 90s, 45m, 2h30m or 3d", param, ctx)
+            self.fail(f"{value!r} is not a duration; write it like 90s, 45m, 2h30m or 3d", param, ctx)
         try:
             duration = sum((timedelta(**{_UNITS[unit]: int(number)}) for number, unit in parts), timedelta(0))
         except OverflowError:

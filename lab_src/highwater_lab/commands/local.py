@@ -1,4 +1,4 @@
-"""`highwater local`: the local cloud from the command line."""
+"""`highwater local`: start, inspect and stop the local cloud."""
 
 from __future__ import annotations
 
@@ -31,39 +31,44 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON 
 def local() -> None:
     """An AWS endpoint on this machine for the real CDK CLI and any AWS SDK.
 
-    Deploy to it, look at it through boto3 or the AWS CLI, and move its clock ahead to see scheduled actions run.
-    It listens on loopback only and forgets everything when it ends.
+    Deploy to it, inspect it with boto3 or the AWS CLI, and move its clock ahead to watch scheduled actions run. It
+    listens on the loopback interface only and keeps nothing after it is stopped.
     """
 
 
 @local.command()
 @click.option(
-    "--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True, help="Port on loopback."
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port on the loopback interface.",
 )
 @click.option(
     "--speed",
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="How many times faster than real time its clock runs.",
+    help="Speed of the cloud's clock, as a multiple of real time.",
 )
 @click.option(
     "--instant-updates",
     "has_instant_updates",
     is_flag=True,
-    help="Changes of capacity, billing mode and warm throughput take no time.",
+    help="Apply changes of capacity, billing mode and warm throughput at once.",
 )
 @_as_json
 def up(port: int, speed: int, has_instant_updates: bool, as_json: bool) -> None:
     """Start the local cloud in the background.
 
-    Prints the variables that point AWS's tools at it; set them with: eval "$(highwater local up)"
+    Prints environment variables that direct the CDK CLI, the AWS CLI and the SDKs to it. Set them in a shell with:
+    eval "$(highwater local up)"
     """
     running = recall()
     if running is not None:
         _refuse(
-            f"a local cloud runs already at {CloudControl(running.port).endpoint} (process {running.pid}); "
-            "end it with: highwater local down"
+            f"a local cloud is already running at {CloudControl(running.port).endpoint} (process {running.pid}); "
+            "stop it with: highwater local down"
         )
     if is_port_taken(port):
         _refuse(f"port {port} is in use; choose another with --port")
@@ -78,16 +83,16 @@ def up(port: int, speed: int, has_instant_updates: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_document(control.status()) | {"environment": control.environment()}))
         return
-    click.echo(f"# local cloud at {control.endpoint} (process {process.pid}); end it with: highwater local down")
+    click.echo(f"# local cloud at {control.endpoint} (process {process.pid}); stop it with: highwater local down")
     for name, value in control.environment().items():
         click.echo(f"export {name}={shlex.quote(value)}")
 
 
-@local.command(short_help="Where it is, its time, what it holds.")
+@local.command(short_help="Show its endpoint, its clock and its contents.")
 @_as_json
 def status(as_json: bool) -> None:
-    """Say where the local cloud is, what time it has, and how much it holds."""
-    _tell(_running().status(), as_json)
+    """Show the local cloud's endpoint, its clock and the number of its tables."""
+    _print_status(_running().status(), as_json)
 
 
 @local.command(short_help="Move its clock ahead, e.g. by 2h30m.")
@@ -96,20 +101,20 @@ def status(as_json: bool) -> None:
 def advance(duration: timedelta, as_json: bool) -> None:
     """Move the cloud's clock ahead by DURATION, such as 45m, 2h30m or 3d.
 
-    Everything that falls due on the way runs, in order and at its own time.
+    Alarms, scheduled actions and schedules that fall due on the way run in order, each at its own time.
     """
-    _tell(_running().advance(duration), as_json)
+    _print_status(_running().advance(duration), as_json)
 
 
 @local.command()
 def down() -> None:
-    """End the local cloud; its tables and stacks are gone with it."""
+    """Stop the local cloud and delete its tables and stacks."""
     whereabouts = recall()
     if whereabouts is None:
-        _refuse("no local cloud runs; start one with: highwater local up")
+        _refuse("no local cloud is running; start one with: highwater local up")
     stop_process(whereabouts.pid)
     forget()
-    click.echo(f"local cloud at {CloudControl(whereabouts.port).endpoint} ended")
+    click.echo(f"stopped the local cloud at {CloudControl(whereabouts.port).endpoint}")
 
 
 local.add_command(traffic_command)
@@ -118,23 +123,23 @@ local.add_command(traffic_command)
 def _running() -> CloudControl:
     whereabouts = recall()
     if whereabouts is None:
-        _refuse("no local cloud runs; start one with: highwater local up")
+        _refuse("no local cloud is running; start one with: highwater local up")
     return CloudControl(whereabouts.port)
 
 
-def _tell(seen: CloudStatus, as_json: bool) -> None:
+def _print_status(cloud: CloudStatus, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(_document(seen)))
+        click.echo(json.dumps(_document(cloud)))
         return
-    click.echo(f"endpoint           {seen.endpoint}")
-    click.echo(f"clock              {seen.now:%A %Y-%m-%d %H:%M:%S} UTC")
-    click.echo(f"tables             {seen.tables}")
-    click.echo(f"scalable targets   {seen.scalable_targets}")
-    click.echo(f"scheduled actions  {seen.scheduled_actions}")
+    click.echo(f"endpoint           {cloud.endpoint}")
+    click.echo(f"clock              {cloud.now:%A %Y-%m-%d %H:%M:%S} UTC")
+    click.echo(f"tables             {cloud.tables}")
+    click.echo(f"scalable targets   {cloud.scalable_targets}")
+    click.echo(f"scheduled actions  {cloud.scheduled_actions}")
 
 
-def _document(seen: CloudStatus) -> dict[str, object]:
-    return dataclasses.asdict(seen) | {"now": seen.now.isoformat()}
+def _document(cloud: CloudStatus) -> dict[str, object]:
+    return dataclasses.asdict(cloud) | {"now": cloud.now.isoformat()}
 
 
 def _refuse(message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`highwater recommend`: the cheapest plan for known traffic."""
+"""`highwater recommend`: find the cheapest plan for known traffic."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _FINDING = 1
 _path = click.Path(path_type=Path)
 
 
-@click.command("recommend", short_help="The cheapest plan that keeps throttles under a limit.")
+@click.command("recommend", short_help="Find the cheapest plan that keeps throttling within a limit.")
 @traffic_options
 @click.option(
     "--max-throttled",
     type=Finite(0, 100),
     default=0.01,
     show_default=True,
-    help="Percent of the units asked for that may be throttled.",
+    help="Highest allowed percentage of throttled units.",
 )
-@click.option("--timezone", default="UTC", show_default=True, help="Zone in which surges come again; for windows.")
+@click.option("--timezone", default="UTC", show_default=True, help="IANA time zone of recurring surges and of windows.")
 @click.option(
     "--table-quota",
     type=click.IntRange(1, 10_000_000),
     default=DEFAULT_TABLE_QUOTA_UNITS,
     show_default=True,
-    help="Your account's quota per table and index.",
+    help="Your account's quota of units per table and index.",
 )
-@click.option("--png", type=_path, help="Write the trade-off curve.")
+@click.option("--png", type=_path, help="Draw the trade-off curve to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
     source: TrafficSource,
@@ -50,22 +50,22 @@ def recommend_command(
     png: Path | None,
     as_json: bool,
 ) -> None:
-    """Search targets, floors, windows and on-demand for the cheapest plan for known traffic.
+    """Search target utilizations, floors, windows and on-demand for the cheapest plan for known traffic.
 
-    Shows what each step less of throttling costs, and prints the Python code of the plan. Ctrl-C ends the search and
-    shows the best so far.
+    Shows the trade-off between cost and throttling, and prints the Python code of the best plan. Ctrl-C ends the search
+    and shows the best result so far.
 
     \b
     highwater recommend --table orders --days 14 --timezone America/New_York
     highwater recommend --traffic orders.csv --max-throttled 0.1 --png curve.png
 
-    Exit status: 0 fine, 1 no plan keeps the limit, 2 misuse.
-    """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
+    Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     check_places(source.inputs, {"--save": source.save, "--png": png})
     try:
         traffic = source.read_traffic()
         with progress_bar("searching") as progress:
-            found = recommend(
+            recommendation = recommend(
                 traffic,
                 max_throttled_percent=max_throttled,
                 timezone=timezone,
@@ -77,68 +77,75 @@ def recommend_command(
         if source.save is not None:
             write_traffic(traffic, source.save)
         if png is not None:
-            write_curve(found, f"{traffic.name}: what less throttling costs", png)
+            write_curve(recommendation, f"{traffic.name}: cost of less throttling", png)
     except HighwaterError as error:
         raise Misuse(str(error)) from error
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     if as_json:
-        click.echo(json.dumps(_document(found)))
+        click.echo(json.dumps(_document(recommendation)))
     else:
-        _print(found, max_throttled, Console())
-        if not found.is_within_limit:
-            _print_why_not(traffic, table_quota)
+        _print(recommendation, max_throttled, Console())
+        if not recommendation.is_within_limit:
+            _print_quota_hint(traffic, table_quota)
         if png is not None:
             click.echo(f"written: {png}")
-    if not found.is_within_limit:
+    if not recommendation.is_within_limit:
         raise click.exceptions.Exit(_FINDING)
 
 
-def _print(found: Recommendation, limit: float, console: Console) -> None:
-    if found.was_stopped:
-        console.print(f"[yellow]![/] stopped after {found.tried} plans; this is the best so far", highlight=False)
+def _print(recommendation: Recommendation, limit: float, console: Console) -> None:
+    if recommendation.was_stopped:
+        console.print(
+            f"[yellow]![/] the search was stopped after {recommendation.tried} plans; this is the best result so far",
+            highlight=False,
+        )
     view = Table(box=None, pad_edge=False, header_style="dim")
     view.add_column("")
     for heading in ("$/month", "throttled", "used"):
         view.add_column(heading, justify="right", no_wrap=True)
-    for candidate in found.curve:
-        used = candidate.utilization_percent
+    for candidate in recommendation.curve:
+        utilization = candidate.utilization_percent
         view.add_row(
-            f"[bold]{candidate.summary}[/] ←" if candidate is found.best else candidate.summary,
+            f"[bold]{candidate.summary}[/] ←" if candidate is recommendation.best else candidate.summary,
             f"{candidate.cost_per_month:,.2f}",
             f"{candidate.throttled_percent:.4g} %",
-            "" if used is None else f"{used:.0f} %",
+            "" if utilization is None else f"{utilization:.0f} %",
         )
     console.print(view)
-    if found.is_within_limit:
-        console.print(f"the cheapest of {found.tried} plans that throttles at most {limit:g} %:\n", highlight=False)
-    else:
+    if recommendation.is_within_limit:
         console.print(
-            f"[red]✗[/] none of {found.tried} plans throttles at most {limit:g} %; the one that throttles least:\n",
+            f"{recommendation.tried} plans simulated; the cheapest that throttles at most {limit:g} %:\n",
             highlight=False,
         )
-    # as it is, so that it can be copied and piped
-    click.echo(code_of(found.best), nl=False)
+    else:
+        console.print(
+            f"[red]✗[/] {recommendation.tried} plans simulated; none throttles at most {limit:g} %, this one throttles "
+            "least:\n",
+            highlight=False,
+        )
+    # click prints the code without wrapping or markup, so that it can be copied and piped
+    click.echo(code_of(recommendation.best), nl=False)
 
 
-def _print_why_not(traffic: Traffic, table_quota: int) -> None:
-    """Say on standard error where the quota is what stands in the way."""
+def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
+    """Print on standard error if demand is above the quota per table, because then no provisioned plan can serve it."""
     busiest = max(traffic.busiest_minute(stream) for stream in traffic.rates)
     if busiest > table_quota:
         click.echo(
-            f"the busiest minute asks for {busiest:,.0f} units/s, above the quota of {table_quota:,}: give yours with "
-            "--table-quota if it is higher",
+            f"the busiest minute requests {busiest:,.0f} units/s, above the quota of {table_quota:,} units per table; "
+            "if your account's quota is higher, give it with --table-quota",
             err=True,
         )
 
 
-def _document(found: Recommendation) -> dict[str, Any]:
+def _document(recommendation: Recommendation) -> dict[str, Any]:
     return {
-        "best": _candidate(found.best) | {"code": code_of(found.best)},
-        "is_within_limit": found.is_within_limit,
-        "curve": [_candidate(candidate) for candidate in found.curve],
-        "tried": found.tried,
-        "was_stopped": found.was_stopped,
+        "best": _candidate(recommendation.best) | {"code": code_of(recommendation.best)},
+        "is_within_limit": recommendation.is_within_limit,
+        "curve": [_candidate(candidate) for candidate in recommendation.curve],
+        "tried": recommendation.tried,
+        "was_stopped": recommendation.was_stopped,
     }
 
 

@@ -1,4 +1,4 @@
-"""`highwater rehearse`: a template against traffic."""
+"""`highwater rehearse`: simulate a template under traffic."""
 
 from __future__ import annotations
 
@@ -32,42 +32,53 @@ _FINDING = 1
 _path = click.Path(path_type=Path)
 
 
-@click.command("rehearse", short_help="A template against traffic, before it is deployed.")
+@click.command("rehearse", short_help="Simulate a template under traffic before it is deployed.")
 @click.argument("template", type=_path)
 @traffic_options
-@click.option("--logical-id", help="Which table of the template, by logical id or the start of it.")
-@click.option("--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="A template parameter.")
-@click.option("--compare", default="", help=f"Other policies, by comma: {', '.join(POLICY_NAMES)}.")
+@click.option("--logical-id", help="The table's logical id, or the start of it.")
+@click.option(
+    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
+)
+@click.option(
+    "--compare", default="", help=f"Further policies to simulate, separated by commas: {', '.join(POLICY_NAMES)}."
+)
 @click.option(
     "--keys",
     type=KeysOption(),
     multiple=True,
-    help="How keys spread: uniform, zipf[:EXPONENT], hot:PERCENT, rolling; INDEX=... for an index.",
+    help="Distribution of requests over keys: uniform, zipf[:EXPONENT], hot:PERCENT, rolling; INDEX=... for an index.",
 )
 @click.option(
     "--index-share",
     type=Pairs("INDEX=PERCENT"),
     multiple=True,
-    help="Units written to an index per unit of the table; 100 by default.",
+    help="Units written to an index, in percent of the units written to the table; 100 by default.",
 )
-@click.option("--size-gb", type=click.IntRange(0, 1_000_000), default=0, help="Data in the table.")
+@click.option("--size-gb", type=click.IntRange(0, 1_000_000), default=0, help="Size of the table's data in GB.")
 @click.option(
-    "--new-items", type=click.IntRange(0, 100), default=0, help="Percent of written units that add new data (1 KB)."
+    "--new-items",
+    type=click.IntRange(0, 100),
+    default=0,
+    help="Percentage of written units that add 1 KB of new data each.",
 )
 @click.option(
     "--table-quota",
     type=click.IntRange(1, 10_000_000),
-    help=f"Your account's quota per table and index; by default AWS's, {DEFAULT_TABLE_QUOTA_UNITS:,}.",
+    help=f"Your account's quota of units per table and index; by default AWS's {DEFAULT_TABLE_QUOTA_UNITS:,}.",
 )
 @click.option(
     "--account-quota",
     type=click.IntRange(1, 100_000_000),
-    help=f"Your account's quota of all provisioned capacity; by default AWS's, {DEFAULT_ACCOUNT_QUOTA_UNITS:,}.",
+    help=f"Your account's quota of all provisioned units; by default AWS's {DEFAULT_ACCOUNT_QUOTA_UNITS:,}.",
 )
-@click.option("--max-throttled", type=Finite(0, 100), help="Percent that may be throttled; exit 1 above.")
-@click.option("--max-cost", type=Finite(0), help="USD a month that it may cost; exit 1 above.")
-@click.option("--html", type=_path, help="Write the report as one page.")
-@click.option("--png", type=_path, help="Write the picture.")
+@click.option(
+    "--max-throttled",
+    type=Finite(0, 100),
+    help="Highest allowed percentage of throttled units; exit status 1 above it.",
+)
+@click.option("--max-cost", type=Finite(0), help="Highest allowed cost in USD a month; exit status 1 above it.")
+@click.option("--html", type=_path, help="Write the report to this HTML file.")
+@click.option("--png", type=_path, help="Draw the capacity and the throttling to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def rehearse_command(
     template: Path,
@@ -89,16 +100,16 @@ def rehearse_command(
 ) -> None:
     """Simulate TEMPLATE, a cdk.out folder or a CloudFormation template, under traffic.
 
-    Says how much would be throttled, when, why and at what cost, for what is declared and for what --compare names.
-    Give the traffic with --traffic, --scenario or --table.
+    Shows how much is throttled, when and why, and the cost, for the template's own scaling and for each policy in
+    --compare. Give the traffic with --traffic, --scenario or --table.
 
     \b
     highwater rehearse cdk.out --scenario step --compare native:50,on-demand,clairvoyant
     highwater rehearse cdk.out --table orders --days 14 --save orders.csv --html report.html
     highwater rehearse cdk.out --traffic orders.csv --max-throttled 0.1 --max-cost 900
 
-    Exit status: 0 fine, 1 a limit is passed, 2 misuse.
-    """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
+    Exit status: 0 fine, 1 a limit is exceeded, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     check_places(
         {"TEMPLATE": template, **source.inputs},
         {"--save": source.save, "--html": html, "--png": png},
@@ -113,8 +124,8 @@ def rehearse_command(
                 logical_id=logical_id,
                 parameters=dict(parameters),
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
-                keys=dict(keys),  # type: ignore[arg-type] # the option makes them
-                write_share_percent={index: _percent(text) for index, text in index_share},
+                keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
+                write_share_percent={index: _parse_percent(text) for index, text in index_share},
                 size_gb=size_gb,
                 new_items_percent=new_items,
                 table_quota_units=table_quota,
@@ -133,23 +144,23 @@ def rehearse_command(
         raise Misuse(str(error)) from error
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
-    passed = Limits(max_throttled_percent=max_throttled, max_cost_per_month=max_cost).passed(rehearsal)
+    exceeded = Limits(max_throttled_percent=max_throttled, max_cost_per_month=max_cost).passed(rehearsal)
     if as_json:
-        document = rehearsal_document(rehearsal) | {"passed": [found.what for found in passed]}
+        document = rehearsal_document(rehearsal) | {"passed": [limit.what for limit in exceeded]}
         click.echo(json.dumps(document))
     else:
         console = Console()
         print_rehearsal(rehearsal, console)
-        for made in (source.save, html, png):
-            if made is not None:
-                console.print(f"written: {made}", highlight=False, markup=False)
-        for found in passed:
-            console.print(f"[red]✗[/] {escape(found.text)}", highlight=False)
-    if passed:
+        for file in (source.save, html, png):
+            if file is not None:
+                console.print(f"written: {file}", highlight=False, markup=False)
+        for limit in exceeded:
+            console.print(f"[red]✗[/] {escape(limit.text)}", highlight=False)
+    if exceeded:
         raise click.exceptions.Exit(_FINDING)
 
 
-def _percent(text: str) -> int:
+def _parse_percent(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 10_000:
-        raise Misuse(f"--index-share: {text!r} is no percentage; allowed: 0 to 10,000")
+        raise Misuse(f"--index-share: {text!r} is not a percentage; give a whole number from 0 to 10,000")
     return int(text)

@@ -1,4 +1,4 @@
-"""`highwater local traffic`: load for a table of the local cloud, sent by real clients."""
+"""`highwater local traffic`: send load to a table of the local cloud with real boto3 clients."""
 
 from __future__ import annotations
 
@@ -22,29 +22,40 @@ from highwater_lab.traffic import SCENARIOS, Traffic, read_traffic, scenario
 
 
 class Rate(click.ParamType[float]):
-    """A click type for rates: `180/s`, or `180`, in units per second."""
+    """A click type for rates in units per second: `180/s` or `180`."""
 
     name = "rate"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read the text; anything else, and a rate of zero, is misuse."""
+        """Parse the text; raise `click.BadParameter` if it is not a rate, or zero."""
         match = re.fullmatch(r"(\d{1,8}(?:\.\d{1,3})?)(?:/s)?", str(value), re.ASCII)
         if match is None:
-            self.fail(f"{value!r} is no rate; write it as 180/s", param, ctx)
+            self.fail(f"{value!r} is not a rate; write it like 180/s", param, ctx)
         if float(match[1]) == 0:
-            self.fail(f"{value!r} asks for nothing; give a rate above 0, or leave it out", param, ctx)
+            self.fail(f"{value!r} sends nothing; give a rate above 0, or leave the option out", param, ctx)
         return float(match[1])
 
 
-@click.command("traffic", short_help="Send load to a table of it.")
+@click.command("traffic", short_help="Send load to one of its tables.")
 @click.argument("table")
 @click.option("--writes", type=Rate(), help="Write units per second, such as 180/s.")
 @click.option("--reads", type=Rate(), help="Read units per second.")
-@click.option("--for", "length", type=Duration(), help="How long, by the cloud's clock; with --writes and --reads.")
-@click.option("--traffic", "file", type=click.Path(path_type=Path), help="A CSV file instead, as rehearse reads it.")
-@click.option("--scenario", "name", type=click.Choice(SCENARIOS), help="Made-up traffic instead.")
-@click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the file or scenario by this.")
-@click.option("--retries", type=click.IntRange(0, 10), default=0, show_default=True, help="What the SDK sends again.")
+@click.option("--for", "length", type=Duration(), help="Duration on the cloud's clock; with --writes and --reads.")
+@click.option(
+    "--traffic",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Send the traffic of a CSV file instead, as for rehearse.",
+)
+@click.option("--scenario", "name", type=click.Choice(SCENARIOS), help="Send synthetic traffic instead.")
+@click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the file or scenario by this factor.")
+@click.option(
+    "--retries",
+    type=click.IntRange(0, 10),
+    default=0,
+    show_default=True,
+    help="How often the SDK retries a throttled request.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def traffic_command(
     table: str,
@@ -57,18 +68,18 @@ def traffic_command(
     retries: int,
     as_json: bool,
 ) -> None:
-    """Send load to TABLE with real boto3 clients, and say what they saw.
+    """Send load to TABLE with real boto3 clients, and show how much was granted and throttled.
 
-    Rates are units per second of the cloud's clock. Where that runs faster than a machine can send, requests are made
-    larger instead.
+    Rates are units per second of the cloud's clock. If the clock runs faster than this machine can send requests, the
+    command sends fewer and larger requests.
 
     \b
     highwater local traffic orders --writes 180/s --reads 40/s --for 10m
     highwater local traffic orders --scenario figure-2 --scale 0.01
-    """  # noqa: D301 - a real backspace, which tells click to keep the lines as they are
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     whereabouts = recall()
     if whereabouts is None:
-        raise Misuse("no local cloud runs; start one with: highwater local up")
+        raise Misuse("no local cloud is running; start one with: highwater local up")
     control = CloudControl(whereabouts.port)
     try:
         traffic = _traffic(control, writes, reads, length, file, name, scale)
@@ -81,8 +92,8 @@ def traffic_command(
                 tell=lambda _, minute: progress(minute, traffic.minutes),
             )
             report = load.run()
-    except (HighwaterError, CloudError) as refused:
-        raise Misuse(str(refused)) from refused
+    except (HighwaterError, CloudError) as error:
+        raise Misuse(str(error)) from error
     if as_json:
         click.echo(json.dumps(_document(report)))
     else:
@@ -104,7 +115,7 @@ def _traffic(
     now = control.status().now
     if has_rates:
         if length is None:
-            raise Misuse("say how long with --for, such as --for 10m")
+            raise Misuse("--writes and --reads need a duration; give it with --for, such as --for 10m")
         return steady(reads or 0.0, writes or 0.0, length, now)
     traffic = read_traffic(file) if file is not None else scenario(str(name))
     return (traffic if scale == 1.0 else traffic.scaled(scale)).starting(now)
@@ -124,13 +135,13 @@ def _print(report: LoadReport, console: Console) -> None:
         )
     console.print(view)
     console.print(
-        f"{report.requests:,} requests, {report.throttled_requests:,} throttled, {report.retries:,} sent again; "
+        f"{report.requests:,} requests, {report.throttled_requests:,} throttled, {report.retries:,} retried; "
         f"latency {report.latency_ms(50):.1f} ms p50, {report.latency_ms(99):.1f} ms p99",
         highlight=False,
     )
     if report.most_behind_seconds > 60:
         console.print(
-            f"[yellow]![/] the clients were late by up to {report.most_behind_seconds:,.0f} s of the clock: scale "
+            f"[yellow]![/] the clients were up to {report.most_behind_seconds:,.0f} s behind the cloud's clock: scale "
             "the load down, or run the clock slower",
             highlight=False,
         )

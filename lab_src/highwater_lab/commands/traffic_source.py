@@ -62,7 +62,7 @@ class TrafficSource:
         if self.scale != 1.0:
             traffic = traffic.scaled(self.scale)
         if not any(any(rates) for rates in traffic.rates.values()):
-            raise Misuse(f"traffic {traffic.name} has no requests, scaled as it is, so there is nothing to simulate")
+            raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
         if self.start is not None:
             traffic = traffic.starting(self.start.replace(tzinfo=UTC))
         return traffic if self.shift is None else traffic.starting(traffic.start + self.shift)
@@ -77,7 +77,7 @@ class TrafficSource:
 
     def _unscaled(self) -> Traffic:
         if sum(source is not None for source in (self.traffic_file, self.scenario, self.live_table)) != 1:
-            raise Misuse("give the traffic with one of --traffic FILE, --scenario NAME and --table NAME")
+            raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
         dimension = Dimension(self.units_are.removesuffix("s"))
         if self.traffic_file is not None:
             return read_traffic(self.traffic_file, units_are=dimension)
@@ -88,26 +88,32 @@ class TrafficSource:
 
 _OPTIONS = (
     click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md."),
-    click.option("--scenario", type=click.Choice(SCENARIOS), help="Made-up traffic instead of a file."),
-    click.option("--table", "live_table", help="A live table's traffic instead, from CloudWatch (about $0.01)."),
+    click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
+    click.option(
+        "--table", "live_table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."
+    ),
     click.option("--region", help="Region of --table. By default the one of your AWS configuration."),
     click.option(
-        "--days", type=click.IntRange(1, 455), default=14, show_default=True, help="How many days of --table to read."
+        "--days", type=click.IntRange(1, 455), default=14, show_default=True, help="Number of past days for --table."
     ),
-    click.option("--save", type=_path, help="Write the traffic to this CSV file, to use again with --traffic."),
+    click.option("--save", type=_path, help="Write the traffic to this CSV file, for later use with --traffic."),
     click.option(
         "--as",
         "units_are",
         type=click.Choice(["reads", "writes"]),
         default="writes",
         show_default=True,
-        help="What the column `units` of a file, or a scenario, counts.",
+        help="Whether a scenario, or a column `units`, is reads or writes.",
     ),
-    click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the traffic by this."),
-    click.option("--mean", type=Finite(0, 1e7), help="Scale the traffic to this mean, in units per second."),
-    click.option("--start", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]), help="Move its start to then (UTC)."),
-    click.option("--shift", type=Duration(), help="Move its start later by so much, such as 2h30m."),
-    click.option("--seed", type=int, default=1, show_default=True, help="Seed of what is random in scenarios."),
+    click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the traffic by this factor."),
+    click.option("--mean", type=Finite(0, 1e7), help="Scale the traffic to this mean rate, in units per second."),
+    click.option(
+        "--start",
+        type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
+        help="Move the traffic so that it starts at this time (UTC).",
+    ),
+    click.option("--shift", type=Duration(), help="Move the traffic later by this duration, such as 2h30m."),
+    click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random jitter in scenarios."),
     click.option(
         "--metric-delay",
         type=click.IntRange(0, 3600),
@@ -115,8 +121,8 @@ _OPTIONS = (
         show_default=True,
         help="Seconds from a minute's end to its datapoint in CloudWatch.",
     ),
-    click.option("--price-region", default="us-east-1", show_default=True, help="Region whose prices are taken."),
-    click.option("--prices", "prices_file", type=_path, help="A price file of your own."),
+    click.option("--price-region", default="us-east-1", show_default=True, help="Region whose prices apply."),
+    click.option("--prices", "prices_file", type=_path, help="Use the prices in this JSON file."),
 )
 
 
