@@ -40,6 +40,12 @@ check: setup ## Style and types
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab examples/*/*.py benchmarks tests
 
+.PHONY: coverage
+coverage: setup ## What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
+	@mkdir -p build
+	@$(BIN)/python -m coverage run -m pytest -q --numprocesses 0 tests/core $(ARGS)
+	@$(BIN)/python -m coverage report
+
 .PHONY: format
 format: setup ## Put the style right
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .

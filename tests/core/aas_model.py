@@ -8,8 +8,9 @@ runs on its first coming. Instants and local times are both counted in minutes f
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -53,8 +54,8 @@ def instant_at(minute: int) -> datetime:
 class Clock:
     """What the wall clock of a zone shows at each minute of UTC, and the latest that it has ever shown by then."""
 
-    walls: tuple[int, ...]
-    latest: tuple[int, ...]
+    walls: Sequence[int]
+    latest: Sequence[int]
 
     def when(self, wall: int) -> int:
         """The first minute at which the clock shows *wall*; where it skips *wall*, the first one past it."""
@@ -66,22 +67,34 @@ class Clock:
         """Whether the clock ever shows *wall*."""
         return self.walls[self.when(wall) - FIRST] == wall
 
-    def changes(self) -> tuple[tuple[int, int, int], ...]:
-        """Each clock change: the minute, what the clock would have shown, and what it shows instead."""
-        steps = enumerate(pairwise(self.walls), FIRST + 1)
-        return tuple((at, before + 1, after) for at, (before, after) in steps if after != before + 1)
-
 
 @lru_cache(maxsize=64)
 def clock_of(timezone: str) -> Clock:
     """The clock of *timezone*, looked at every minute from `FIRST` to `LAST`."""
     zone = ZoneInfo(timezone)
-    walls = []
-    for minute in range(FIRST, LAST):
-        offset = datetime.fromtimestamp(minute * 60, zone).utcoffset()
-        assert offset is not None
-        walls.append(minute + (offset.days * 86_400 + offset.seconds) // 60)
-    return Clock(tuple(walls), tuple(accumulate(walls, max)))
+    walls, hour = array("i"), _offset_minutes(FIRST, zone)
+    for start in range(FIRST, LAST, 60):
+        next_hour = _offset_minutes(start + 60, zone)
+        if hour == next_hour:
+            # clocks change once an hour at most: between two hours that begin alike, no minute differs
+            walls.extend(range(start + hour, start + hour + 60))
+        else:
+            walls.extend(minute + _offset_minutes(minute, zone) for minute in range(start, start + 60))
+        hour = next_hour
+    return Clock(walls, array("i", accumulate(walls, max)))
+
+
+@lru_cache(maxsize=64)
+def clock_changes(timezone: str) -> tuple[tuple[int, int, int], ...]:
+    """Each clock change: the minute, what the clock would have shown, and what it shows instead."""
+    steps = enumerate(pairwise(clock_of(timezone).walls), FIRST + 1)
+    return tuple((at, before + 1, after) for at, (before, after) in steps if after != before + 1)
+
+
+def _offset_minutes(minute: int, zone: ZoneInfo) -> int:
+    offset = datetime.fromtimestamp(minute * 60, zone).utcoffset()
+    assert offset is not None
+    return (offset.days * 86_400 + offset.seconds) // 60
 
 
 def run_minutes(action: ScheduledAction, start: int, end: int) -> Iterator[int]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
+from operator import itemgetter
 from random import Random
 from typing import Any
 
@@ -40,6 +41,7 @@ from tests.core.aas_model import (
     LAST_DAY,
     Change,
     changes_only,
+    clock_changes,
     clock_of,
     day_minute,
     instant_at,
@@ -125,7 +127,7 @@ def reading(target: Target, start: int, end: int) -> tuple[Change, ...]:
 
 
 def value_at(changes: Sequence[Change], minute: int) -> Bounds:
-    return changes[bisect_right([at for at, _ in changes], minute) - 1][1]
+    return changes[bisect_right(changes, minute, key=itemgetter(0)) - 1][1]
 
 
 # --- random plans ---------------------------------------------------------------------------------------------------
@@ -135,14 +137,14 @@ def value_at(changes: Sequence[Change], minute: int) -> Bounds:
 def change_minutes(timezone: str) -> list[int]:
     """The minutes of 2027 at which the zone's clocks change; two days of New York's for a zone without."""
     year = range(day_minute(date(2027, 1, 1)), day_minute(date(2028, 1, 1)))
-    return [at for at, _, _ in clock_of(timezone).changes() if at in year] or change_minutes("America/New_York")
+    return [at for at, _, _ in clock_changes(timezone) if at in year] or change_minutes("America/New_York")
 
 
 @lru_cache
 def touchy_walls(timezone: str) -> list[tuple[int, int]]:
     """The stretches of local time of 2027 that the clocks skip or repeat, a little more on both sides."""
     found = []
-    for at, expected, shown in clock_of(timezone).changes() or clock_of("America/New_York").changes():
+    for at, expected, shown in clock_changes(timezone) or clock_changes("America/New_York"):
         if at in range(day_minute(date(2027, 1, 1)), day_minute(date(2028, 1, 1))):
             found.append((min(expected, shown) - 10, max(expected, shown) + 10))
     return found
@@ -170,16 +172,31 @@ def day_sets(timezone: str) -> SearchStrategy[tuple[str, ...]]:
     )
 
 
+# made once each: Hypothesis examines a strategy anew for every one that it is handed
+NAMES = st.sampled_from("abcdefgh")
 LEADS = st.sampled_from([0, 0, 5, 30, 60, 90, 240, 1440]) | st.integers(0, 400)
+LENGTHS = st.sampled_from([30, 60, 90, 600, DAY, 3 * DAY, 14 * DAY, 40 * DAY]) | st.integers(1, 400)
+DIMENSIONS = st.sampled_from([("write",), ("read",), ("read", "write")])
+FLOORS = st.sampled_from([None, 3, 10, 20, 20, 40, 60, 80])
+CEILINGS = st.sampled_from([None, None, 30, 70, 90])
+
+
+@lru_cache
+def sampled(values: Sequence[Any]) -> SearchStrategy[Any]:
+    return st.sampled_from(values)
+
+
+@lru_cache
+def whole_numbers(low: int, high: int) -> SearchStrategy[int]:
+    return st.integers(low, high)
 
 
 @st.composite
 def units(draw: DrawFn) -> dict[str, int]:
     """Bounds that pass the checks: a floor above the ceiling brings a ceiling of its own."""
     given_units: dict[str, int] = {}
-    for dimension in draw(st.sampled_from([("write",), ("read",), ("read", "write")])):
-        floor = draw(st.sampled_from([None, 3, 10, 20, 20, 40, 60, 80]))
-        ceiling = draw(st.sampled_from([None, None, 30, 70, 90]))
+    for dimension in draw(DIMENSIONS):
+        floor, ceiling = draw(FLOORS), draw(CEILINGS)
         if floor is not None:
             given_units[f"{dimension}_min"] = floor
         if ceiling is None and dimension == "write" and (floor or 0) > 60:
@@ -189,37 +206,71 @@ def units(draw: DrawFn) -> dict[str, int]:
     return given_units
 
 
+UNITS = units()
+
+
+@lru_cache
+def ends_of_day(timezone: str) -> SearchStrategy[tuple[bool, int]]:
+    """Minutes of a day, or how long after the start: whether it is the latter, and the minutes."""
+    at = times_of_day(timezone) | st.just(DAY)
+    return st.tuples(st.just(False), at) | st.tuples(st.just(True), st.integers(1, 90))
+
+
 @st.composite
-def recurring_windows(draw: DrawFn, timezone: str) -> Window:
+def _recurring_windows(draw: DrawFn, timezone: str) -> Window:
     start = draw(times_of_day(timezone))
-    end = draw(times_of_day(timezone) | st.integers(1, 90).map(lambda length: (start + length) % DAY) | st.just(DAY))
+    is_length, end = draw(ends_of_day(timezone))
     return Window.weekly(
-        draw(st.sampled_from("abcdefgh")),
+        draw(NAMES),
         days=draw(day_sets(timezone)),
         start=hh_mm(start),
-        end=hh_mm(end),
+        end=hh_mm((start + end) % DAY if is_length else end),
         timezone=timezone,
         lead=timedelta(minutes=draw(LEADS)),
-        **draw(units()),
+        **draw(UNITS),
     )
+
+
+@lru_cache
+def recurring_windows(timezone: str) -> SearchStrategy[Window]:
+    return _recurring_windows(timezone)
+
+
+@lru_cache
+def recurring_lists(timezone: str, most: int) -> SearchStrategy[list[Window]]:
+    return st.lists(recurring_windows(timezone), max_size=most)
+
+
+@lru_cache
+def starts_around(timezone: str) -> SearchStrategy[tuple[bool, int]]:
+    """Minutes of 1970 in or at a stretch that is skipped or repeated, or from some day on: whether it is the latter."""
+    touchy = st.sampled_from([wall for low, high in touchy_walls(timezone) for wall in range(low, high + 1)])
+    anywhere = st.builds(lambda days, minute: days * DAY + minute, st.integers(-35, 35), times_of_day(timezone))
+    return st.tuples(st.just(False), touchy) | st.tuples(st.just(True), anywhere)
 
 
 @st.composite
-def one_off_windows(draw: DrawFn, timezone: str, around: int) -> Window:
-    low, high = draw(st.sampled_from(touchy_walls(timezone)))
-    anywhere = st.builds(
-        lambda days, minute: around // DAY * DAY + days * DAY + minute, st.integers(-35, 35), times_of_day(timezone)
-    )
-    start = draw(st.integers(low, high) | anywhere)
-    length = draw(st.sampled_from([30, 60, 90, 600, DAY, 3 * DAY, 14 * DAY, 40 * DAY]) | st.integers(1, 400))
+def _one_off_windows(draw: DrawFn, timezone: str, day: int) -> Window:
+    is_from_day, start = draw(starts_around(timezone))
+    start += day * DAY if is_from_day else 0
     return Window.once(
-        draw(st.sampled_from("abcdefgh")),
+        draw(NAMES),
         start=iso(start),
-        end=iso(start + length),
+        end=iso(start + draw(LENGTHS)),
         timezone=timezone,
         lead=timedelta(minutes=draw(LEADS)),
-        **draw(units()),
+        **draw(UNITS),
     )
+
+
+@lru_cache
+def one_off_windows(timezone: str, around: int) -> SearchStrategy[Window]:
+    return _one_off_windows(timezone, around // DAY)
+
+
+@lru_cache
+def one_off_lists(timezone: str, around: int, least: int, most: int) -> SearchStrategy[list[Window]]:
+    return st.lists(one_off_windows(timezone, around), min_size=least, max_size=most)
 
 
 def hh_mm(minute: int) -> str:
@@ -233,8 +284,9 @@ def iso(wall: int) -> str:
 @st.composite
 def spans(draw: DrawFn, timezone: str) -> int:
     """The first of sixty days that hold a clock change of the zone, near or far."""
-    change = draw(st.sampled_from(change_minutes(timezone)))
-    return change - draw(st.sampled_from([0, 1, 2, 7, 30, 58])) * DAY - draw(st.integers(0, DAY - 1))
+    change: int = draw(sampled(tuple(change_minutes(timezone))))
+    days: int = draw(sampled((0, 1, 2, 7, 30, 58)))
+    return change - days * DAY - draw(whole_numbers(0, DAY - 1))
 
 
 def named_apart(windows: Sequence[Window]) -> tuple[Window, ...]:
@@ -244,50 +296,56 @@ def named_apart(windows: Sequence[Window]) -> tuple[Window, ...]:
 @st.composite
 def schedules(draw: DrawFn, zones: Sequence[str] = ZONES, most: int = 4) -> tuple[Plan, int]:
     """A plan with windows in one zone, and the first of sixty days to look at it."""
-    timezone = draw(st.sampled_from(zones))
+    timezone = draw(sampled(zones))
     start = draw(spans(timezone))
-    windows = draw(st.lists(recurring_windows(timezone), max_size=most))
-    windows += draw(st.lists(one_off_windows(timezone, start + 30 * DAY), max_size=2, min_size=0 if windows else 1))
+    recurring = draw(recurring_lists(timezone, most))
+    windows = [*recurring, *draw(one_off_lists(timezone, start // DAY * DAY + 30 * DAY, 0 if recurring else 1, 2))]
     return Plan(read=READ, write=WRITE, windows=named_apart(draw(st.permutations(windows)))), start
+
+
+@lru_cache
+def few_days(day: int) -> SearchStrategy[set[int]]:
+    """A day of the week, those beside it, or several of these."""
+    return st.sets(st.sampled_from([(day + step) % 7 for step in (-1, 0, 1)]), min_size=1)
 
 
 @st.composite
 def crowded_schedules(draw: DrawFn) -> tuple[Plan, int]:
     """A plan whose windows share a few edges, most of them in or at a stretch that is skipped or repeated."""
-    timezone = draw(st.sampled_from(ZONES))
-    change = draw(st.sampled_from(change_minutes(timezone)))
+    timezone = draw(sampled(ZONES))
+    change = draw(sampled(tuple(change_minutes(timezone))))
     local_day = clock_of(timezone).walls[change - FIRST] // DAY
     times = sorted(
         {wall % DAY for low, high in touchy_walls(timezone) for wall in range(low, high + 1) if wall % 30 == 0}
     )
-    clock, lead = st.sampled_from([*times, (times[-1] + 90) % DAY]), st.sampled_from([0, 0, 30, 60])
-    days = st.sets(st.sampled_from([(local_day + 3 + step) % 7 for step in (-1, 0, 1)]), min_size=1)
+    clock, lead = sampled((*times, (times[-1] + 90) % DAY)), sampled((0, 0, 30, 60))
+    days = few_days((local_day + 3) % 7)
     windows = []
-    for _ in range(draw(st.integers(1, 3))):
+    for _ in range(draw(whole_numbers(1, 3))):
         names = tuple(DAYS[day] for day in sorted(draw(days)))
         start, end, minutes = hh_mm(draw(clock)), hh_mm(draw(clock)), timedelta(minutes=draw(lead))
         windows.append(
-            Window.weekly("w", days=names, start=start, end=end, timezone=timezone, lead=minutes, **draw(units()))
+            Window.weekly("w", days=names, start=start, end=end, timezone=timezone, lead=minutes, **draw(UNITS))
         )
-    for _ in range(draw(st.integers(0, 2))):
-        opens = (local_day + draw(st.sampled_from([-8, -7, -1, 0, 1]))) * DAY + draw(clock)
-        closes = (local_day + draw(st.sampled_from([-6, -1, 0, 1, 7, 14]))) * DAY + draw(clock)
+    for _ in range(draw(whole_numbers(0, 2))):
+        opens = (local_day + draw(sampled((-8, -7, -1, 0, 1)))) * DAY + draw(clock)
+        closes = (local_day + draw(sampled((-6, -1, 0, 1, 7, 14)))) * DAY + draw(clock)
         minutes = timedelta(minutes=draw(lead))
         if closes > opens:
             start, end = iso(opens), iso(closes)
-            windows.append(Window.once("o", start=start, end=end, timezone=timezone, lead=minutes, **draw(units())))
-    return Plan(read=READ, write=WRITE, windows=named_apart(windows)), change - draw(st.sampled_from([2, 10, 30])) * DAY
+            windows.append(Window.once("o", start=start, end=end, timezone=timezone, lead=minutes, **draw(UNITS)))
+    return Plan(read=READ, write=WRITE, windows=named_apart(windows)), change - draw(sampled((2, 10, 30))) * DAY
 
 
 @st.composite
 def mixed_schedules(draw: DrawFn, pairs: Sequence[tuple[str, str]]) -> tuple[Plan, int]:
     """Like `schedules`, with recurring and one-off windows of two zones."""
-    pair = draw(st.sampled_from(pairs))
-    start = draw(spans(draw(st.sampled_from(pair))))
+    pair = draw(sampled(pairs))
+    start = draw(spans(draw(sampled(pair))))
     windows = [draw(recurring_windows(timezone)) for timezone in pair]
     for timezone in pair:
-        windows += draw(st.lists(recurring_windows(timezone), max_size=1))
-        windows += draw(st.lists(one_off_windows(timezone, start + 30 * DAY), max_size=1))
+        windows += draw(recurring_lists(timezone, 1))
+        windows += draw(one_off_lists(timezone, start // DAY * DAY + 30 * DAY, 0, 1))
     return Plan(read=READ, write=WRITE, windows=named_apart(draw(st.permutations(windows)))), start
 
 
@@ -305,12 +363,16 @@ def moments_near_changes(changes: Sequence[Change], start: int, end: int) -> lis
 
 
 @law(60)
-@given(schedules())
-def test_bounds_at_any_minute_are_the_highest_of_base_and_open_windows(schedule: tuple[Plan, int]) -> None:
+@given(schedules(), st.lists(st.integers(0, SIXTY_DAYS - 1), max_size=50))
+def test_bounds_at_any_minute_are_the_highest_of_base_and_open_windows(
+    schedule: tuple[Plan, int], anywhere: list[int]
+) -> None:
+    """At each change, in the minutes beside it, and in some between."""
     plan, start = schedule
     for target in plan.targets():
         expected = reading(target, start, start + SIXTY_DAYS)
-        for minute in moments_near_changes(expected, start, start + SIXTY_DAYS):
+        near = moments_near_changes(expected, start, start + SIXTY_DAYS)
+        for minute in (*near, *(start + later for later in anywhere)):
             assert bounds_at(target, instant_at(minute)) == value_at(expected, minute), instant_at(minute)
             assert baseline(target, instant_at(minute)) == value_at(expected, minute).min
 

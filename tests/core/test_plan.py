@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -74,8 +74,9 @@ plans: SearchStrategy[Plan] = st.builds(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(plans)
 def test_plan_read_back_from_its_json_is_the_plan(plan: Plan) -> None:
-    again = Plan.from_document(json.loads(plan.to_json()))
+    again = Plan.from_json(plan.to_json())
     assert again == plan
+    assert again == Plan.from_document(json.loads(plan.to_json()))
     assert again.to_json() == plan.to_json()
 
 
@@ -216,3 +217,30 @@ def test_all_windows_are_the_tables_and_then_those_of_the_indexes() -> None:
         indexes=(IndexCapacity(index_name="a"), IndexCapacity(index_name="b", windows=(SALE,))),
     )
     assert plan.all_windows() == (LOAD, SALE)
+
+
+@pytest.mark.parametrize(
+    ("as_of", "left"),
+    [
+        pytest.param("2027-11-26T23:59", ["load", "sale"], id="a minute before it ends"),
+        pytest.param("2027-11-27T00:00", ["load"], id="as it ends"),
+    ],
+)
+def test_without_past_leaves_out_the_one_off_windows_that_are_over(as_of: str, left: list[str]) -> None:
+    indexes = (IndexCapacity(index_name="follows"), IndexCapacity(index_name="own", windows=(SALE, LOAD)))
+    plan = Plan(read=READ, write=WRITE, windows=(LOAD, SALE), indexes=indexes)
+    shorter = plan.without_past(datetime.fromisoformat(as_of).replace(tzinfo=UTC))
+    assert [window.name for window in shorter.windows] == left
+    assert shorter.indexes[0] == IndexCapacity(index_name="follows"), "it goes on following the table"
+    assert sorted(window.name for window in shorter.indexes[1].windows or ()) == left
+    assert replace(shorter, windows=plan.windows, indexes=plan.indexes) == plan, "nothing else changes"
+
+
+def test_without_windows_keeps_everything_else() -> None:
+    own = Capacity.fixed(7)
+    plan = Plan(
+        read=READ, write=WRITE, windows=(LOAD,), indexes=(IndexCapacity(index_name="own", read=own, windows=(SALE,)),)
+    )
+    bare = plan.without_windows()
+    assert bare == Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="own", read=own),))
+    assert [target.windows for target in bare.targets()] == [()] * 4

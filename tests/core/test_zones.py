@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from highwater.core.plan.zones import Gap, changes, constant_shift, find_zone, gaps, instant, similar_zone
+from highwater.core.plan.zones import Gap, changes, constant_shift, find_zone, gaps, instant, latest_shown, similar_zone
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,37 @@ def test_instant_of_a_local_time_follows_the_rule(timezone: str, wall: str, expe
     at = instant(datetime.fromisoformat(wall), ZoneInfo(timezone))
     assert at == datetime.fromisoformat(expected).replace(tzinfo=UTC)
     assert at.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize("second", [1, 29, 59])
+def test_instant_of_a_skipped_time_with_seconds_is_the_moment_of_the_change(second: int) -> None:
+    """Scheduled actions have seconds: `at(2027-03-28T02:00:29)`."""
+    for minute in (0, 1, 58, 59):
+        wall = datetime(2027, 3, 28, 2, minute, second)  # noqa: DTZ001 - local
+        assert instant(wall, ZoneInfo("Europe/Berlin")) == datetime(2027, 3, 28, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("timezone", "at", "expected"),
+    [
+        pytest.param("Asia/Kolkata", "2027-03-27T21:00:59", "2027-03-28T02:30", id="what the clock shows, in minutes"),
+        pytest.param("Europe/Berlin", "2027-03-28T00:59", "2027-03-28T01:59", id="Berlin, before the gap"),
+        pytest.param("Europe/Berlin", "2027-03-28T01:00", "2027-03-28T03:00", id="Berlin, after the gap"),
+        pytest.param("Europe/Berlin", "2027-10-31T00:30", "2027-10-31T02:30", id="Berlin, first coming"),
+        pytest.param("Europe/Berlin", "2027-10-31T00:59", "2027-10-31T02:59", id="Berlin, end of the first coming"),
+        pytest.param("Europe/Berlin", "2027-10-31T01:00", "2027-10-31T02:59", id="Berlin, second coming"),
+        pytest.param("Europe/Berlin", "2027-10-31T01:59:59", "2027-10-31T02:59", id="Berlin, end of the second coming"),
+        pytest.param("Europe/Berlin", "2027-10-31T02:00", "2027-10-31T03:00", id="Berlin, after both comings"),
+        pytest.param("Australia/Lord_Howe", "2027-04-03T15:10", "2027-04-04T01:59", id="Lord Howe, half an hour twice"),
+        pytest.param("America/Havana", "2027-11-07T05:20", "2027-11-07T00:59", id="Havana, the hour after midnight"),
+        pytest.param("Africa/Cairo", "2027-10-28T21:40", "2027-10-28T23:59", id="Cairo, the hour before midnight"),
+    ],
+)
+def test_latest_local_time_shown_stands_still_while_clocks_repeat_themselves(
+    timezone: str, at: str, expected: str
+) -> None:
+    shown = latest_shown(datetime.fromisoformat(at).replace(tzinfo=UTC), ZoneInfo(timezone))
+    assert shown == datetime.fromisoformat(expected)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,20 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_WEEK, find_zone, instant
+from highwater.core.plan.zones import (
+    MINUTES_PER_DAY,
+    MINUTES_PER_WEEK,
+    aware,
+    find_zone,
+    instant,
+    latest_shown,
+    minute_of_week,
+)
 from highwater.core.units import Duration, as_timedelta
 
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 DEFAULT_LEAD = timedelta(minutes=5)
+_DAY = timedelta(days=1)
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
 _LOCAL = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2})", re.ASCII)
 _FIRST_YEAR, _LAST_YEAR = 2000, 2199
@@ -225,22 +234,27 @@ def openings(window: Window, start: datetime, end: datetime) -> Iterator[tuple[d
             yield opens, closes
         return
     zone = window.zone
-    # two days either side: the longest opening is a day and its lead another
-    week = _monday(start.astimezone(zone).date() - timedelta(days=9))
-    last = end.astimezone(zone).date() + timedelta(days=2)
-    while week <= last:
-        midnight = datetime.combine(week, time())
+    # no wall clock is a whole day away from UTC: what is farther away is left out before it costs a conversion
+    low, high = (aware(edge).replace(tzinfo=None) + away for edge, away in ((start, -_DAY), (end, _DAY)))
+    # an opening may reach two days into the next week, and with its lead begin in the week before its own
+    midnight, last = _monday(low - 2 * _DAY), high + _DAY
+    while midnight < last:
         for minute, length in weekly_spans(window):
-            wall = midnight + timedelta(minutes=minute)
-            opens, closes = instant(wall, zone), instant(wall + timedelta(minutes=length), zone)
-            if opens < end and closes > start and opens < closes:
-                yield opens, closes
-        week += timedelta(days=7)
+            opens_at = midnight + timedelta(minutes=minute)
+            closes_at = opens_at + timedelta(minutes=length)
+            if closes_at > low and opens_at < high:
+                opens, closes = instant(opens_at, zone), instant(closes_at, zone)
+                if opens < end and closes > start and opens < closes:
+                    yield opens, closes
+        midnight += 7 * _DAY
 
 
 def is_open(window: Window, at: datetime) -> bool:
     """Whether the window is open at the aware instant *at*; openings are half-open."""
-    return any(opens <= at < closes for opens, closes in openings(window, at, at + timedelta(minutes=1)))
+    if not window.is_recurring:
+        opens, closes = once_span(window)
+        return opens <= at < closes
+    return covers_minute(window, minute_of_week(latest_shown(at, window.zone)))
 
 
 def covers_minute(window: Window, minute: int, shift_minutes: int = 0) -> bool:
@@ -248,8 +262,8 @@ def covers_minute(window: Window, minute: int, shift_minutes: int = 0) -> bool:
     return any((minute - (opens - shift_minutes)) % MINUTES_PER_WEEK < length for opens, length in weekly_spans(window))
 
 
-def _monday(day: date) -> date:
-    return day - timedelta(days=day.weekday())
+def _monday(at: datetime) -> datetime:
+    return datetime.combine(at.date() - timedelta(days=at.weekday()), time())
 
 
 def _as_text(value: str | time | datetime) -> str:

@@ -60,29 +60,45 @@ def similar_zone(name: str) -> str:
 
 def instant(wall: datetime, zone: ZoneInfo) -> datetime:
     """The UTC instant of the local time *wall* (naive), by the rule at the top of this module."""
-    first = wall.replace(tzinfo=zone, fold=0)
-    at = first.astimezone(UTC)
-    if at.astimezone(zone).replace(tzinfo=None) == wall:
-        return at
-    return _end_of_gap(wall, zone)
+    before, after = _offsets(wall, zone)
+    as_utc = wall.replace(tzinfo=UTC)
+    # a time that is skipped or comes twice has two offsets; the first of the two is the one before the change
+    return as_utc - before if before >= after else _change_between(as_utc - after, as_utc - before, zone)
 
 
-def _end_of_gap(skipped: datetime, zone: ZoneInfo) -> datetime:
-    """The instant at which the clocks jumped over *skipped*."""
-    before = skipped.replace(tzinfo=zone, fold=0).utcoffset()
-    after = skipped.replace(tzinfo=zone, fold=1).utcoffset()
+def latest_shown(at: datetime, zone: ZoneInfo) -> datetime:
+    """The latest local time (naive, whole minutes) that the zone's clocks have shown by the aware instant *at*.
+
+    What they show at *at*, except in a stretch that comes for the second time: there it is the stretch's last minute.
+    So a local time has come by *at* if, and only if, it is not later than this.
+    """
+    local = at.astimezone(zone).replace(second=0, microsecond=0)
+    wall = local.replace(tzinfo=None, fold=0)
+    if not local.fold:
+        return wall
+    before, after = _offsets(wall, zone)
+    as_utc = wall.replace(tzinfo=UTC)
+    change = _change_between(as_utc - before, as_utc - after, zone)
+    return (change + before - _MINUTE).replace(tzinfo=None)
+
+
+def _offsets(wall: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:
+    """The offsets of a local time: the same twice, or those before and after the change that skips or repeats it."""
+    before, after = zone.utcoffset(wall.replace(fold=0)), zone.utcoffset(wall.replace(fold=1))
     assert before is not None  # noqa: S101 - a zone always has an offset; tells the type checker
     assert after is not None  # noqa: S101
-    as_utc = skipped.replace(tzinfo=UTC)
-    early, late = as_utc - after, as_utc - before
-    while late - early > _MINUTE:
-        middle = early + (late - early) // 2
-        middle = middle.replace(second=0, microsecond=0)
-        if middle.astimezone(zone).utcoffset() == before:
-            early = middle
-        else:
-            late = middle
-    return late
+    return before, after
+
+
+def _change_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
+    """The minute after *early*, up to *late*, from which on the zone's offset is no longer that of *early*."""
+    early = early.replace(second=0, microsecond=0)
+    offset = _offset(early, zone)
+    low, high = 0, -((early - late) // _MINUTE)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _offset(early + middle * _MINUTE, zone) == offset else (low, middle)
+    return early + high * _MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +119,7 @@ def changes(zone: ZoneInfo) -> tuple[tuple[datetime, timedelta, timedelta], ...]
         following = at + timedelta(days=1)
         new_offset = _offset(following, zone)
         if new_offset != offset:
-            early, late = at, following
-            while late - early > _MINUTE:
-                middle = early + (late - early) // 2
-                middle = middle.replace(second=0, microsecond=0)
-                early, late = (middle, late) if _offset(middle, zone) == offset else (early, middle)
-            found.append((late, offset, new_offset))
+            found.append((_change_between(at, following, zone), offset, new_offset))
             offset = new_offset
         at = following
     return tuple(found)

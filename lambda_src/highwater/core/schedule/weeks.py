@@ -123,9 +123,9 @@ def _owner(week: Week, minute: int) -> TargetWindow:
         length = gap.end_minute - gap.start_minute
         if (minute - gap.end_minute) % MINUTES_PER_WEEK in (0, length):
             stretches.append((gap.start_minute, length))
-    for first, length in stretches:
-        for target_window, shift in week.windows:
-            edges = edges_of(target_window, shift)
-            if any((edge - first) % MINUTES_PER_WEEK < length for edge in edges):
-                return target_window
-    return week.windows[0][0]
+    return next(
+        target_window
+        for first, length in stretches
+        for target_window, shift in week.windows
+        if any((edge - first) % MINUTES_PER_WEEK < length for edge in edges_of(target_window, shift))
+    )
