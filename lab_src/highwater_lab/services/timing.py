@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from highwater_lab.physics.resource import Pace
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an UpdateTable takes until its capacity is there.
+
+    Attributes:
+        update_seconds: Within the partitions that there are.
+        growth_seconds: Where partitions have to be added.
+    """
+
+    update_seconds: int
+    growth_seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +72,11 @@ class Timing:
             warm_up=0,
             warm_up_again=0,
         )
+
+    @property
+    def warming_pace(self) -> Pace:
+        """What a call for warm throughput takes."""
+        return Pace(self.warm_up_again, self.warm_up)
 
     def pace(self, *, by_autoscaling: bool) -> Pace:
         """What UpdateTable takes, by who calls it."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from highwater.core import Bounds, Dimension
-from highwater_lab.physics import Refused
 from highwater_lab.services.target_tracking import Alarm
 from highwater_lab.services.timing import Timing
+from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.events import Event, EventKind
 from highwater_lab.simulation.setup import ScheduledChange
 from highwater_lab.simulation.table import SimulatedTable
@@ -143,14 +143,14 @@ class AutoScaling:
 
     def _clamp(self, at: int, target: TargetState, why: str) -> None:
         # a change under way counts as done: it will be, and nothing looks again afterwards
-        units = self._table.resources[target.index].granted[target.dimension]
+        units = self._table.controls[target.index].granted[target.dimension]
         wanted = min(max(units, target.floor), target.ceiling)
         if wanted == units:
             return
         refusal = self._table.request(at, target.index, {target.dimension: wanted}, self._pace, why)
         if refusal is Refused.IN_USE:
             # the table's other dimension is being changed: after it
-            busy = self._table.resources[target.index].busy_until - self._table.base
+            busy = self._table.controls[target.index].busy_until - self._table.base
             self._table.at(busy, lambda later: self._clamp(later, target, why))
         elif refusal is not None:
             self._tell_refusal(at, target, refusal)

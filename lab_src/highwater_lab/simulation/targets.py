@@ -78,11 +78,12 @@ class TargetState:
             self.floor, self.ceiling = floor, ceiling
             self.bounds.append((at, floor, ceiling))
 
-    def note_capacity(self, at: int) -> int | None:
-        """Record the throughput's units if they changed; what they were before, or `None`."""
-        before, units = self.capacity[-1][1], self.throughput.units
-        if units == before:
+    def resize(self, at: int, units: int) -> int | None:
+        """Provision *units* from *at* on; what they were before, or `None` where they are those."""
+        before = self.throughput.units
+        if units == before or not isinstance(self.throughput, Provisioned):
             return None
+        self.throughput.resize(units)
         self.capacity.append((at, units))
         self.hour_peak = max(self.hour_peak, units)
         return before

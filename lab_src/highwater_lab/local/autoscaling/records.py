@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from highwater.core import Dimension
 from highwater_lab.services.schedules import Expression
 from highwater_lab.services.target_tracking import Cooldowns
 
 SERVICE_NAMESPACE = "dynamodb"
 _RESOURCE = re.compile(r"table/(?P<table>[a-zA-Z0-9_.-]+)(/index/(?P<index>[a-zA-Z0-9_.-]+))?")
 _DIMENSIONS = {
-    "dynamodb:table:ReadCapacityUnits": ("table", "read"),
-    "dynamodb:table:WriteCapacityUnits": ("table", "write"),
-    "dynamodb:index:ReadCapacityUnits": ("index", "read"),
-    "dynamodb:index:WriteCapacityUnits": ("index", "write"),
+    "dynamodb:table:ReadCapacityUnits": ("table", Dimension.READ),
+    "dynamodb:table:WriteCapacityUnits": ("table", Dimension.WRITE),
+    "dynamodb:index:ReadCapacityUnits": ("index", Dimension.READ),
+    "dynamodb:index:WriteCapacityUnits": ("index", Dimension.WRITE),
 }
 
 
@@ -48,8 +49,8 @@ class TargetKey:
         return None if index is None else str(index)
 
     @property
-    def dimension(self) -> str:
-        """`read` or `write`."""
+    def dimension(self) -> Dimension:
+        """READ or WRITE."""
         return _DIMENSIONS[self.scalable_dimension][1]
 
     @property
