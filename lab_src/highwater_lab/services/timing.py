@@ -73,6 +73,15 @@ class Timing:
             warm_up_again=0,
         )
 
+    def newest_minute(self, at: int) -> int:
+        """The last minute whose datapoint auto scaling has acted on by second *at*, both counted from the same time."""
+        return (at - self.metric_delay - self.alarm_latency) // 60 - 1
+
+    @property
+    def acting_second(self) -> int:
+        """The second of each minute in which auto scaling acts on a new datapoint."""
+        return (self.metric_delay + self.alarm_latency) % 60
+
     @property
     def warming_pace(self) -> Pace:
         """What a call for warm throughput takes."""
