@@ -1,30 +1,33 @@
-"""The text of a finding: one line, with where, what, got, allowed, fix and id."""
+"""The text of a finding: one line, with where, what, the problem, fix and id."""
 
 from __future__ import annotations
 
-import pytest
-
 from highwater.core import Finding, PlanError, Severity
+from highwater.core.findings import caution, conflict, error, remark, warning
+
+PREFIX = "Shop/Orders: window 'load' lead: "
+SUBJECT = "window 'load' lead"
 
 
-def finding(severity: Severity, id: str = "highwater:example") -> Finding:
-    return Finding(id=id, severity=severity, subject="window 'load' lead", got="5", allowed="0", fix="write 0")
+def _text(finding: Finding) -> str:
+    return finding.text("Shop/Orders")
 
 
-@pytest.mark.parametrize("severity", [Severity.ERROR, Severity.WARNING])
-def test_text_of_an_error_or_warning_says_what_was_given_and_what_is_allowed(severity: Severity) -> None:
-    text = finding(severity).text("Shop/Orders")
-    assert text == "Shop/Orders: window 'load' lead: got 5, allowed: 0; write 0 [highwater:example]"
+def test_value_out_of_range_says_what_was_given_and_what_is_allowed() -> None:
+    refused, doubtful = (make("example", SUBJECT, "5", "0", "write 0") for make in (error, warning))
+    assert (refused.severity, doubtful.severity) == (Severity.ERROR, Severity.WARNING)
+    assert _text(refused) == _text(doubtful) == PREFIX + "got 5, allowed: 0; write 0 [highwater:example]"
 
 
-def test_text_of_a_remark_has_neither_got_nor_allowed() -> None:
-    text = finding(Severity.INFO).text("Shop/Orders")
-    assert text == "Shop/Orders: window 'load' lead: 5; 0; write 0 [highwater:example]"
+def test_situation_is_a_sentence_of_what_is_wrong_and_one_of_what_to_do() -> None:
+    found = [make("example", SUBJECT, "it is long", "write 0") for make in (conflict, caution, remark)]
+    assert [finding.severity for finding in found] == [Severity.ERROR, Severity.WARNING, Severity.INFO]
+    assert {_text(finding) for finding in found} == {PREFIX + "it is long; write 0 [highwater:example]"}
 
 
 def test_plan_error_by_default_speaks_of_the_plan() -> None:
-    error = PlanError((finding(Severity.ERROR), finding(Severity.ERROR, "highwater:second")))
-    assert str(error) == (
-        "plan: window 'load' lead: got 5, allowed: 0; write 0 [highwater:example]\n"
-        "plan: window 'load' lead: got 5, allowed: 0; write 0 [highwater:second]"
+    refused = PlanError((conflict("first", SUBJECT, "no", "write 0"), conflict("second", SUBJECT, "no", "write 1")))
+    assert str(refused) == (
+        "plan: window 'load' lead: no; write 0 [highwater:first]\n"
+        "plan: window 'load' lead: no; write 1 [highwater:second]"
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from highwater_lab.local import ministack
 from highwater_lab.local.alarms import Alarms
-from highwater_lab.local.autoscaling.service import AutoScaling
-from highwater_lab.local.autoscaling.tracking import TRACK_SECOND
+from highwater_lab.local.autoscaling.service import TIMING, AutoScaling
 from highwater_lab.local.clock import CloudClock
 from highwater_lab.local.schedules import Schedules
 
@@ -58,12 +57,14 @@ class Agenda:
 
     def _run_until(self, end: datetime, hold: bool) -> None:
         # when a minute's datapoint has set off its alarm
-        minute = self._ran_until.replace(second=TRACK_SECOND, microsecond=0)
+        minute = self._ran_until.replace(second=TIMING.acting_second, microsecond=0)
         if minute <= self._ran_until:
             minute += _MINUTE
         while self._ran_until < end:
-            runs = [at for service in self._services.values() if (at := service.next_run(self._ran_until)) is not None]
-            at = min([end, *runs])
+            ran = int(self._ran_until.timestamp())
+            runs = [due for service in self._services.values() if (due := service.next_run(ran)) is not None]
+            following = datetime.fromtimestamp(min(runs), UTC) if runs else None
+            at = end if following is None else min(end, following)
             while minute <= at:
                 if hold:
                     self._clock.hold(minute)
@@ -74,7 +75,7 @@ class Agenda:
                 minute += _MINUTE
             if hold:
                 self._clock.hold(at)
-            for scope, service in self._services.items():
+            for scope, service in self._services.items() if at == following else ():
                 with ministack.request_scope(*scope):
-                    service.run_due(at)
+                    service.run_due(int(at.timestamp()))
             self._ran_until = at

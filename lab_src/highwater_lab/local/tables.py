@@ -12,13 +12,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 
-from highwater.core import Dimension
-from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey
 from highwater_lab.local.capacity.call import meters_of
-from highwater_lab.local.refusals import WARM, above_quota, changes_of, deletion_refusal, refusal_of
-from highwater_lab.local.resources import UNITS, Document, forget, is_on_demand, pair_of, resource_of, state_of
+from highwater_lab.local.refusals import above_quota, deletion_refusal, refusal_of
+from highwater_lab.local.resources import (
+    WARM,
+    Document,
+    capacity_of,
+    changes_of,
+    indexes_of,
+    is_on_demand,
+    resource_of,
+    units_of,
+    warmth_of,
+)
 from highwater_lab.services.timing import Timing
 
 Answer = tuple[int, Document, bytes | str]
@@ -51,23 +59,24 @@ class Tables:
 
     def capacity(self, key: TargetKey) -> int | None:
         """Provisioned units of a target, `None` where no such provisioned table or index is."""
-        resource = resource_of(ministack.tables().get(key.table), key.index)
-        if resource is None or is_on_demand(ministack.tables()[key.table]):
+        table = ministack.tables().get(key.table)
+        if table is None or resource_of(table, key.index) is None or is_on_demand(table):
             return None
-        return int(resource["ProvisionedThroughput"][UNITS[key.dimension]])
+        return meters_of(table).control(key.index, self._second()).granted[key.dimension]
 
     def set_capacity(self, key: TargetKey, units: int) -> None:
         """Change one dimension by UpdateTable, which wants both; raises `ServiceError` with its refusal."""
-        resource = resource_of(ministack.tables().get(key.table), key.index)
-        if resource is None:
+        table = ministack.tables().get(key.table)
+        if table is None or resource_of(table, key.index) is None:
             raise ServiceError("ResourceNotFoundException", f"Requested resource not found: {key.resource_id}")
-        throughput = pair_of(resource["ProvisionedThroughput"]) | {UNITS[key.dimension]: units}
+        control = meters_of(table).control(key.index, self._second())
+        throughput = capacity_of({**control.granted, key.dimension: units})
         if key.index is None:
             request: Document = {"TableName": key.table, "ProvisionedThroughput": throughput}
         else:
             update = {"Update": {"IndexName": key.index, "ProvisionedThroughput": throughput}}
             request = {"TableName": key.table, "GlobalSecondaryIndexUpdates": [update]}
-        refusal = refusal_of(ministack.tables()[key.table], request, self._now(), may_wait=True)
+        refusal = refusal_of(table, request, self._second(), may_wait=True)
         if refusal is not None:
             raise refusal
         with self.waiting():
@@ -82,7 +91,7 @@ class Tables:
         if table is None:
             return []
         meters = meters_of(table)
-        meter = meters.of(key.index, int(self._now().timestamp()))[Dimension(key.dimension)]
+        meter = meters.of(key.index, self._second())[key.dimension]
         first = max(newest - count + 1, -(-meters.begun // 60))
         return [meter.consumed[minute] for minute in range(first, newest + 1)]
 
@@ -90,7 +99,7 @@ class Tables:
         """CreateTable, with quotas and the warm throughput asked for."""
         wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
         for resource, kind in wanted:
-            refusal = above_quota(pair_of(resource.get("ProvisionedThroughput") or {}), kind)
+            refusal = above_quota(units_of(resource.get("ProvisionedThroughput")), kind)
             if refusal is not None:
                 refused: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
                 return refused
@@ -110,7 +119,7 @@ class Tables:
         table = ministack.find_table(request.get("TableName"))
         if table is None:
             return self._update(request)
-        refusal = refusal_of(table, request, self._now(), may_wait=self._waits.get())
+        refusal = refusal_of(table, request, self._second(), may_wait=self._waits.get())
         if refusal is not None:
             answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
             return answer
@@ -118,7 +127,6 @@ class Tables:
         # meters know the capacity until now before it changes
         second, meters = self._second(), meters_of(table)
         list(meters.each(second))
-        before = [pair_of(resource["ProvisionedThroughput"]) for _, resource, _, _ in changes]
         was_on_demand, summary = is_on_demand(table), dict(table.get("BillingModeSummary") or {})
         # meters must not be asked between a change and its announcement
         ministack.describe_table.replace(self._describe)
@@ -131,11 +139,13 @@ class Tables:
         if is_on_demand(table) is not was_on_demand:
             self._switch_mode(table, summary, second)
         pace = self._timing.pace(by_autoscaling=by_autoscaling)
-        for (index, _, wanted, warm), old in zip(changes, before, strict=True):
-            at = second if wanted is None else meters.announce(index, second, pace)
-            self._remember(table, index, old, wanted, at)
+        for index, wanted, warm in changes:
+            control = meters.control(index, second)
+            # a new billing mode has brought its capacity along
+            if wanted is not None and not (was_on_demand or is_on_demand(table)):
+                control.accept(second, units_of(wanted), pace)
             if warm is not None:
-                self._warm_up(table, index, warm, second)
+                control.warm_up(second, warmth_of(warm), self._timing.warming_pace)
         self._follow_indexes(table, request)
         described: Answer = ministack.json_answer({"TableDescription": self.describe(table["TableName"])})
         return described
@@ -167,68 +177,42 @@ class Tables:
 
     def raise_warm(self, name: str, index: str | None, warm: Document) -> None:
         """Give a new table or index the warm throughput that it was created with."""
-        state = state_of(ministack.tables()[name], index)
-        for dimension, member in WARM.items():
-            state.warm[dimension] = max(state.warm[dimension], int(warm.get(member) or 0))
+        second = self._second()
+        meters_of(ministack.tables()[name]).control(index, second).raise_mark(second, warmth_of(warm))
 
     def _follow_indexes(self, table: Document, request: Document) -> None:
         """Indexes that are gone are forgotten; new ones start with the warmth that they were given."""
         for update in request.get("GlobalSecondaryIndexUpdates") or []:
             if "Delete" in update:
-                forget(table, update["Delete"]["IndexName"])
+                meters_of(table).forget(update["Delete"]["IndexName"])
             if "Create" in update:
                 created = update["Create"]
                 self.raise_warm(table["TableName"], created["IndexName"], created.get("WarmThroughput") or {})
 
     def _switch_mode(self, table: Document, summary: Document, second: int) -> None:
-        """Another billing mode, in its time; what on-demand takes at once stays when the table goes back."""
+        """Another billing mode, in its time."""
         meters, timing = meters_of(table), self._timing
-        indexes = [index["IndexName"] for index in table.get("GlobalSecondaryIndexes") or []]
         if is_on_demand(table):
             takes = timing.to_on_demand_again if meters.was_on_demand else timing.to_on_demand
         else:
-            takes = timing.to_provisioned_with_indexes if indexes else timing.to_provisioned
-        meters.announce_mode(second, second + takes, summary)
-        if is_on_demand(table):
-            least = {"read": ON_DEMAND_WARM_READ_UNITS, "write": ON_DEMAND_WARM_WRITE_UNITS}
-            for index in (None, *indexes):
-                state_of(table, index).raise_warm(least, second + takes, was_asked=False)
-
-    def _warm_up(self, table: Document, index: str | None, warm: Document, second: int) -> None:
-        state = state_of(table, index)
-        wanted = {
-            dimension: max(int(warm.get(member) or 0), state.warm[dimension]) for dimension, member in WARM.items()
-        }
-        takes = (self._timing.warm_up_again, self._timing.warm_up)
-        state.raise_warm(wanted, meters_of(table).announce_warmth(index, wanted, second, takes), was_asked=True)
+            takes = timing.to_provisioned_with_indexes if indexes_of(table) else timing.to_provisioned
+        meters.switch_mode(second, second + takes, summary)
 
     def _adorn(self, description: Document, table: Document, index: str | None) -> None:
-        state, now, second, meters = state_of(table, index), self._now(), self._second(), meters_of(table)
-        units, is_changing = meters.units(index, second), meters.is_changing(index, second)
-        throughput: Document = {UNITS[dimension]: units[dimension] for dimension in Dimension}
-        budget = state.budget_before if is_changing else state.budget
-        throughput["NumberOfDecreasesToday"] = budget.used_on(now)
+        second, meters = self._second(), meters_of(table)
+        control, is_changing = meters.control(index, second), meters.is_changing(index, second)
+        throughput: Document = capacity_of(meters.units(index, second))
+        budget = control.budget_shown(second)
+        throughput["NumberOfDecreasesToday"] = budget.used_on(self._now())
         if budget.last is not None:
             throughput["LastDecreaseDateTime"] = budget.last.timestamp()
-        if state.last_increase is not None:
-            throughput["LastIncreaseDateTime"] = state.last_increase.timestamp()
+        if control.last_increase is not None:
+            throughput["LastIncreaseDateTime"] = control.last_increase
         description["ProvisionedThroughput"] = throughput
-        warm = state.warm_at(second)
-        status = "UPDATING" if state.is_warming else "ACTIVE"
-        description["WarmThroughput"] = {WARM[d]: units for d, units in warm.items()} | {"Status": status}
+        status = "UPDATING" if control.is_warming(second) else "ACTIVE"
+        description["WarmThroughput"] = {WARM[d]: units for d, units in control.mark.items()} | {"Status": status}
         if is_changing:
             description["TableStatus" if index is None else "IndexStatus"] = "UPDATING"
-
-    def _remember(self, table: Document, index: str | None, old: Document, wanted: Document | None, at: int) -> None:
-        state, now = state_of(table, index), self._now()
-        new = pair_of(wanted) if wanted else old
-        if not meters_of(table).has_earlier_changes(index):
-            state.budget_before = state.budget
-        if any(new[member] < old[member] for member in UNITS.values()):
-            state.budget = state.budget.after(now)
-        if any(new[member] > old[member] for member in UNITS.values()):
-            state.last_increase = now
-        state.raise_warm({dimension: new[member] for dimension, member in UNITS.items()}, at, was_asked=False)
 
     def _second(self) -> int:
         return int(self._now().timestamp())

@@ -9,7 +9,6 @@ from highwater_lab.physics.causes import Cause
 from highwater_lab.physics.keys import KeyDistribution
 from highwater_lab.physics.on_demand import OnDemand
 from highwater_lab.physics.partitions import Partitions
-from highwater_lab.physics.resource import Pace, Refused, Resource
 from highwater_lab.physics.throughput import Provisioned
 
 __all__ = [
@@ -19,9 +18,6 @@ __all__ = [
     "Cause",
     "KeyDistribution",
     "OnDemand",
-    "Pace",
     "Partitions",
     "Provisioned",
-    "Refused",
-    "Resource",
 ]

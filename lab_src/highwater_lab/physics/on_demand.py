@@ -53,6 +53,10 @@ class OnDemand:
         self._recent: deque[int] = deque()
         self._peak = 0
 
+    def warm_to(self, units: int) -> None:
+        """Take at least *units* per second at once from now on."""
+        self._warm = max(self._warm, units * QUANTA_PER_UNIT)
+
     @property
     def limit(self) -> int:
         """The throughput that the partitions serve now, in quanta per second."""

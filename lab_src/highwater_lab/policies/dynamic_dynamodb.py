@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from highwater.core import Dimension
-from highwater_lab.physics import Refused
+from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.policy import Poller
 from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
 

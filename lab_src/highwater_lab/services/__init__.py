@@ -1,1 +1,1 @@
-"""The services around a table: target tracking, schedules, how late each is, and what it all costs."""
+"""The services around a table: UpdateTable, auto scaling, schedules, how late each is, and what it all costs."""

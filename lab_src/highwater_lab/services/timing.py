@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from highwater_lab.physics.resource import Pace
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an UpdateTable takes until its capacity is there.
+
+    Attributes:
+        update_seconds: Within the partitions that there are.
+        growth_seconds: Where partitions have to be added.
+    """
+
+    update_seconds: int
+    growth_seconds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,20 @@ class Timing:
             warm_up=0,
             warm_up_again=0,
         )
+
+    def newest_minute(self, at: int) -> int:
+        """The last minute whose datapoint auto scaling has acted on by second *at*, both counted from the same time."""
+        return (at - self.metric_delay - self.alarm_latency) // 60 - 1
+
+    @property
+    def acting_second(self) -> int:
+        """The second of each minute in which auto scaling acts on a new datapoint."""
+        return (self.metric_delay + self.alarm_latency) % 60
+
+    @property
+    def warming_pace(self) -> Pace:
+        """What a call for warm throughput takes."""
+        return Pace(self.warm_up_again, self.warm_up)
 
     def pace(self, *, by_autoscaling: bool) -> Pace:
         """Return the duration of UpdateTable, called by Application Auto Scaling or by a client."""

@@ -1,8 +1,9 @@
 """One table under traffic, minute by minute: physics and services put together."""
 
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.simulation.events import Event, EventKind
 from highwater_lab.simulation.run import Run, TargetRun
-from highwater_lab.simulation.setup import ResourceSetup, ScheduledChange, TableSetup, TargetSetup
+from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.simulator import simulate
 
 __all__ = [

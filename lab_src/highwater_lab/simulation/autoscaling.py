@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 from highwater.core import Bounds, Dimension
-from highwater_lab.physics import Refused
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.target_tracking import Alarm
 from highwater_lab.services.timing import Timing
+from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.events import Event, EventKind
-from highwater_lab.simulation.setup import ScheduledChange
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import TargetState
-
-# How far back to look for an action's last run: most run weekly, few are yearly
-_HORIZONS_DAYS = (8, 40, 400)
 
 
 class AutoScaling:
@@ -26,8 +22,9 @@ class AutoScaling:
         self._timing = timing
         self._pace = timing.pace(by_autoscaling=True)
         self._tracked = [target for target in table.targets if target.tracking is not None]
-        # a datapoint is there so many whole minutes and seconds after its minute began
-        self._minutes_late, self._offset = divmod(60 + timing.metric_delay, 60)
+        # the second of the minute in which a datapoint comes, and how many minutes ago its own began
+        self._offset = timing.metric_delay % 60
+        self._minutes_late = -timing.newest_minute(self._offset + timing.alarm_latency)
         for resource in table.setup.resources:
             if not table.setup.is_on_demand:
                 for target in table.targets:
@@ -74,10 +71,7 @@ class AutoScaling:
         target = next(t for t in self._table.targets if (t.index, t.dimension) == (index, dimension))
         if bounds == Bounds(target.floor, target.ceiling):
             return
-        target.set_bounds(at, bounds.min, bounds.max)
-        text = f"{why}: floor {bounds.min:,}, ceiling {bounds.max:,}"
-        self._table.tell(Event(at, index, dimension, EventKind.BOUNDS, text))
-        self._clamp(at, target, why)
+        self._set_bounds(at, target, bounds.min, bounds.max, why)
 
     def _reaction(self, target: TargetState, newest: int) -> Callable[[int], None]:
         return lambda at: self._react(at, target, newest)
@@ -86,8 +80,7 @@ class AutoScaling:
         tracking, units = target.tracking, target.throughput.units
         if tracking is None:
             return
-        bounds = (target.floor, target.ceiling)
-        decided = tracking.decide(target.consumed, newest, units, bounds, target.cooldowns, at)
+        decided = target.tracked(tracking, target.consumed, newest, units, at)
         if decided is None:
             return
         alarm, wanted = decided
@@ -103,81 +96,43 @@ class AutoScaling:
 
     def _plan(self, target: TargetState, action: ScheduledChange, after: int) -> None:
         """Put the action's next run on the agenda."""
-        moment = datetime.fromtimestamp(after, UTC)
-        if action.start is not None:
-            # a run at its very start counts
-            moment = max(moment, action.start - timedelta(seconds=1))
-        due = action.expression.next_run(moment)
-        if due is None or (action.end is not None and due > action.end):
+        second = action.next_run(after)
+        if second is None:
             return
-        second = int(due.timestamp())
 
         def run(at: int) -> None:
             self._plan(target, action, second)
-            floor = target.floor if action.min is None else action.min
-            ceiling = target.ceiling if action.max is None else action.max
-            if floor > ceiling:
-                self._table.tell(
-                    Event(
-                        at,
-                        target.index,
-                        target.dimension,
-                        EventKind.REFUSED,
-                        f"scheduled action {action.name!r} failed: floor {floor:,} above ceiling {ceiling:,}",
-                    )
-                )
-                return
-            target.set_bounds(at, floor, ceiling)
-            self._table.tell(
-                Event(
-                    at,
-                    target.index,
-                    target.dimension,
-                    EventKind.BOUNDS,
-                    f"scheduled action {action.name!r}: floor {floor:,}, ceiling {ceiling:,}",
-                )
-            )
-            self._clamp(at, target, f"scheduled action {action.name!r}")
+            self._run(at, target, action)
 
         self._table.at(max(0, second - self._table.base + self._timing.scheduled_lateness), run)
 
+    def _run(self, at: int, target: TargetState, action: ScheduledChange) -> None:
+        """Set an action's bounds and clamp, unless they would cross."""
+        why = f"scheduled action {action.name!r}"
+        floor, ceiling = action.bounds(target.floor, target.ceiling)
+        if floor > ceiling:
+            text = f"{why} failed: floor {floor:,} above ceiling {ceiling:,}"
+            self._table.tell(Event(at, target.index, target.dimension, EventKind.REFUSED, text))
+        else:
+            self._set_bounds(at, target, floor, ceiling, why)
+
+    def _set_bounds(self, at: int, target: TargetState, floor: int, ceiling: int, why: str) -> None:
+        target.set_bounds(at, floor, ceiling)
+        text = f"{why}: floor {floor:,}, ceiling {ceiling:,}"
+        self._table.tell(Event(at, target.index, target.dimension, EventKind.BOUNDS, text))
+        self._clamp(at, target, why)
+
     def _clamp(self, at: int, target: TargetState, why: str) -> None:
-        # a change under way counts as done: it will be, and nothing looks again afterwards
-        units = self._table.resources[target.index].granted[target.dimension]
-        wanted = min(max(units, target.floor), target.ceiling)
-        if wanted == units:
+        wanted = target.clamped(self._table.controls[target.index].granted[target.dimension])
+        if wanted is None:
             return
         refusal = self._table.request(at, target.index, {target.dimension: wanted}, self._pace, why)
         if refusal is Refused.IN_USE:
             # the table's other dimension is being changed: after it
-            busy = self._table.resources[target.index].busy_until - self._table.base
+            busy = self._table.controls[target.index].busy_until - self._table.base
             self._table.at(busy, lambda later: self._clamp(later, target, why))
         elif refusal is not None:
             self._tell_refusal(at, target, refusal)
 
     def _tell_refusal(self, at: int, target: TargetState, refusal: Refused) -> None:
         self._table.tell(Event(at, target.index, target.dimension, EventKind.REFUSED, str(refusal)))
-
-
-def bounds_before(actions: tuple[ScheduledChange, ...], start: datetime, floor: int, ceiling: int) -> tuple[int, int]:
-    """The bounds that each scheduled action's last run before *start* leaves, in their order."""
-    runs = [(at, action) for action in actions if (at := _last_run(action, start)) is not None]
-    for _, action in sorted(runs, key=lambda run: run[0]):
-        low = floor if action.min is None else action.min
-        high = ceiling if action.max is None else action.max
-        if low <= high:
-            floor, ceiling = low, high
-    return floor, ceiling
-
-
-def _last_run(action: ScheduledChange, before: datetime) -> datetime | None:
-    """The last run before an instant, within the last 400 days."""
-    for days in _HORIZONS_DAYS:
-        last, at = None, action.expression.next_run(before - timedelta(days=days))
-        while at is not None and at < before:
-            if (action.start is None or at >= action.start) and (action.end is None or at <= action.end):
-                last = at
-            at = action.expression.next_run(at)
-        if last is not None:
-            return last
-    return None

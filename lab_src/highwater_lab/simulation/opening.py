@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from highwater.core import Dimension
-from highwater_lab.simulation.autoscaling import bounds_before
+from highwater_lab.services.autoscaling import bounds_before
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import rates_of
 from highwater_lab.traffic.series import Traffic
@@ -33,7 +33,7 @@ def _open(resource: ResourceSetup, traffic: Traffic) -> ResourceSetup:
 
 def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic) -> TargetSetup:
     target = resource.target(dimension)
-    floor, ceiling = bounds_before(target.actions, traffic.start, target.min, target.max)
+    floor, ceiling = bounds_before(target.actions, int(traffic.start.timestamp()), target.min, target.max)
     if not target.is_scaled:
         return replace(target, min=floor, max=ceiling, units=min(max(target.units, floor), ceiling))
     percent = target.tracking.target_percent if target.tracking else _USUAL_TARGET_PERCENT

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from highwater.core import Bounds, Dimension
-from highwater_lab.physics import Cause, Refused, Resource
+from highwater_lab.physics import Cause
+from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.targets import TargetState
 
 
@@ -87,12 +88,11 @@ class SeenTarget:
 class SeenResource:
     """A table or index as DescribeTable shows it, with its targets."""
 
-    def __init__(self, resource: Resource, read: SeenTarget, write: SeenTarget, base: int) -> None:
-        self._resource = resource
-        self._base = base
+    def __init__(self, index: str | None, control: CapacityControl, read: SeenTarget, write: SeenTarget) -> None:
+        self.index = index
         self.read = read
         self.write = write
-        self.index = resource.index
+        self._control = control
 
     @property
     def targets(self) -> tuple[SeenTarget, SeenTarget]:
@@ -101,21 +101,21 @@ class SeenResource:
 
     def is_busy(self, now: int) -> bool:
         """Whether a change is under way (status UPDATING)."""
-        return now < self._resource.busy_until
+        return self._control.is_changing(now)
 
     def decreases_today(self, now: int) -> int:
         """NumberOfDecreasesToday."""
-        return self._resource.decreases_on_day(now)
+        return self._control.decreases_on_day(now)
 
     @property
     def last_decrease(self) -> int | None:
         """LastDecreaseDateTime."""
-        return self._resource.last_decrease
+        return self._control.last_decrease
 
     @property
     def last_increase(self) -> int | None:
         """LastIncreaseDateTime."""
-        return self._resource.last_increase
+        return self._control.last_increase
 
 
 class Seen:

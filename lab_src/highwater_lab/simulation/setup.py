@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from highwater.core import Dimension
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.physics import KeyDistribution
-from highwater_lab.services.schedules import Expression
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.target_tracking import TargetTracking
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledChange:
-    """A scheduled action: what it sets and when."""
-
-    name: str
-    expression: Expression
-    min: int | None
-    max: int | None
-    start: datetime | None = None
-    end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

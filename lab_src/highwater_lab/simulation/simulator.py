@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from highwater.core import Bounds, Dimension
-from highwater_lab.physics import QUANTA_PER_UNIT, Refused
+from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.services.billing import Bill, bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
+from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.autoscaling import AutoScaling
 from highwater_lab.simulation.opening import opening
 from highwater_lab.simulation.policy import Policy
@@ -77,7 +78,7 @@ def simulate(
             for target in table.targets
         ),
         events=tuple(table.events),
-        decreases=sum(resource.decreases for resource in table.resources.values()),
+        decreases=sum(control.decreases for control in table.controls.values()),
         refused_decreases=table.refused_decreases,
         bill=_bill(table, prices or load_prices(), poller.metrics_requested if poller else 0, policy),
         notes=opened.notes,
@@ -96,8 +97,8 @@ class _Poller:
         self.metrics_requested = 0
         targets = {(t.index, t.dimension): SeenTarget(t) for t in table.targets}
         resources = tuple(
-            SeenResource(resource, targets[index, Dimension.READ], targets[index, Dimension.WRITE], table.base)
-            for index, resource in table.resources.items()
+            SeenResource(index, control, targets[index, Dimension.READ], targets[index, Dimension.WRITE])
+            for index, control in table.controls.items()
         )
         self._seen = Seen(resources, timing.metric_delay, table.base)
         # on the whole period of the clock, as schedules of cron and CloudWatch Events run

@@ -9,8 +9,10 @@ from itertools import count
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
-from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemand, Pace, Partitions, Provisioned, Refused, Resource
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemand, Partitions, Provisioned
 from highwater_lab.physics.partitions import partitions_for
+from highwater_lab.services.timing import Pace
+from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.arrival import follow_share, serve_writes
 from highwater_lab.simulation.events import Event, EventKind
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup
@@ -27,7 +29,7 @@ class SimulatedTable:
     Attributes:
         base: The start of the traffic, seconds since 1970.
         targets: Every target, the table's first.
-        resources: The resources with provisioned capacity; none on demand.
+        controls: The control of each resource with provisioned capacity, by index; none on demand.
         events: What happened so far, in order.
         refused_decreases: Decreases asked for and refused so far.
     """
@@ -36,7 +38,7 @@ class SimulatedTable:
         self.setup = setup
         self.base = int(traffic.start.timestamp())
         self.targets: list[TargetState] = []
-        self.resources: dict[str | None, Resource] = {}
+        self.controls: dict[str | None, CapacityControl] = {}
         self.events: list[Event] = []
         self.refused_decreases = 0
         self._bin_seconds = traffic.bin_seconds
@@ -103,22 +105,21 @@ class SimulatedTable:
         self, at: int, index: str | None, wanted: Mapping[Dimension, int], pace: Pace, why: str
     ) -> Refused | None:
         """UpdateTable at second *at*; `None` where it was accepted, and is then carried out in its time."""
-        resource = self.resources[index]
         if self._is_above_account_quota(index, wanted):
             return Refused.QUOTA
-        answer = resource.update(self.base + at, wanted, pace)
+        answer = self.controls[index].update(self.base + at, wanted, pace)
         if isinstance(answer, Refused):
             if answer is Refused.DECREASES:
                 self.refused_decreases += 1
             return answer
-        self.at(answer - self.base, lambda second: self._apply(second, resource, why))
+        self.at(answer - self.base, lambda second: self._apply(second, index, why))
         return None
 
     def _is_above_account_quota(self, index: str | None, wanted: Mapping[Dimension, int]) -> bool:
         """Whether a raise would bring the sum over table and indexes above what the account may have."""
         for dimension, units in wanted.items():
-            if units > self.resources[index].granted[dimension]:
-                others = sum(r.granted[dimension] for i, r in self.resources.items() if i != index)
+            if units > self.controls[index].granted[dimension]:
+                others = sum(c.granted[dimension] for i, c in self.controls.items() if i != index)
                 if units + others > self.setup.account_quota_units:
                     return True
         return False
@@ -131,17 +132,18 @@ class SimulatedTable:
         if last is None or (last.kind, last.text) != (event.kind, event.text) or event.kind is not EventKind.REFUSED:
             self.events.append(event)
 
-    def _apply(self, at: int, resource: Resource, why: str) -> None:
-        partitions = resource.partitions.count
-        resource.apply()
+    def _apply(self, at: int, index: str | None, why: str) -> None:
+        control = self.controls[index]
+        partitions = control.partitions.count
+        control.settle(self.base + at)
         for target in self.targets:
-            if target.index == resource.index and (before := target.note_capacity(at)) is not None:
+            if target.index == index and (before := target.resize(at, control.units[target.dimension])) is not None:
                 after = target.throughput.units
                 kind = EventKind.SCALE_OUT if after > before else EventKind.SCALE_IN
                 self.events.append(Event(at, target.index, target.dimension, kind, why, before, after))
-        if resource.partitions.count > partitions:
-            text = f"partitions {partitions} -> {resource.partitions.count} for more throughput than ever before"
-            self.events.append(Event(at, resource.index, None, EventKind.SPLIT, text))
+        if control.partitions.count > partitions:
+            text = f"partitions {partitions} -> {control.partitions.count} for more throughput than ever before"
+            self.events.append(Event(at, index, None, EventKind.SPLIT, text))
 
     def _feel_heat(self, minute: int, target: TargetState) -> None:
         """Count the minutes that a target's partitions were over their limit; split them when it has been enough."""
@@ -175,19 +177,15 @@ class SimulatedTable:
                 for d in Dimension
             }
         else:
-            provisioned = Resource(
-                index,
-                resource.read.units,
-                resource.write.units,
-                warm_read_units=resource.warm_read_units,
-                warm_write_units=resource.warm_write_units,
+            control = self.controls[index] = CapacityControl(
+                {dimension: resource.target(dimension).units for dimension in Dimension},
+                {Dimension.READ: resource.warm_read_units, Dimension.WRITE: resource.warm_write_units},
                 keys=resource.keys,
                 size_gb=self.setup.size_gb,
                 quota_units=self.setup.quota_units,
             )
-            self.resources[index] = provisioned
-            partitions = provisioned.partitions
-            throughput = dict(provisioned.throughput)
+            partitions = control.partitions
+            throughput = {d: Provisioned(d, control.units[d], partitions) for d in Dimension}
         self._partitions[index] = partitions
         for dimension in Dimension:
             setup = resource.target(dimension)

@@ -6,10 +6,11 @@ from array import array
 
 from highwater.core import Dimension
 from highwater_lab.physics import Cause, OnDemand, Provisioned
-from highwater_lab.services.target_tracking import Cooldowns, TargetTracking
+from highwater_lab.services.autoscaling import ScalableTarget
+from highwater_lab.services.target_tracking import TargetTracking
 
 
-class TargetState:
+class TargetState(ScalableTarget):
     """One dimension of one resource, with the record of every minute so far.
 
     Attributes:
@@ -27,11 +28,8 @@ class TargetState:
         "band_units",
         "bounds",
         "capacity",
-        "ceiling",
         "consumed",
-        "cooldowns",
         "dimension",
-        "floor",
         "hour_peak",
         "hour_peaks",
         "index",
@@ -52,14 +50,13 @@ class TargetState:
         floor: int,
         ceiling: int,
     ) -> None:
+        super().__init__(floor=floor, ceiling=ceiling)
         self.index = index
         self.dimension = dimension
         self.throughput = throughput
         self.rates = rates
         self._on_demand = throughput if isinstance(throughput, OnDemand) else None
         self.tracking = tracking
-        self.floor = floor
-        self.ceiling = ceiling
         self.served = 0
         self.consumed: array[int] = array("q")
         self.throttled: dict[int, dict[Cause, int]] = {}
@@ -67,7 +64,6 @@ class TargetState:
         self.bounds: list[tuple[int, int, int]] = [(0, floor, ceiling)]
         self.hour_peak = throughput.units
         self.hour_peaks: list[int] = []
-        self.cooldowns = Cooldowns()
         # what neither alarm minds, worked out anew when capacity changes
         self.band_units = -1
         self.band = (0, 0)
@@ -78,11 +74,12 @@ class TargetState:
             self.floor, self.ceiling = floor, ceiling
             self.bounds.append((at, floor, ceiling))
 
-    def note_capacity(self, at: int) -> int | None:
-        """Record the throughput's units if they changed; what they were before, or `None`."""
-        before, units = self.capacity[-1][1], self.throughput.units
-        if units == before:
+    def resize(self, at: int, units: int) -> int | None:
+        """Provision *units* from *at* on; what they were before, or `None` where they are those."""
+        before = self.throughput.units
+        if units == before or not isinstance(self.throughput, Provisioned):
             return None
+        self.throughput.resize(units)
         self.capacity.append((at, units))
         self.hour_peak = max(self.hour_peak, units)
         return before

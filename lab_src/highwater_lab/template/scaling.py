@@ -11,9 +11,9 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
-from highwater_lab.simulation.setup import ScheduledChange
 from highwater_lab.template.document import Template
 from highwater_lab.template.intrinsics import Resolver
 

@@ -83,7 +83,7 @@ def _describe_actions(service: AutoScaling, request: Request) -> Answer:
         _action_view(target.key, action)
         for target in _matching(service, request)
         for action in target.actions.values()
-        if not names or action.name in names
+        if not names or action.change.name in names
     ]
     return _page(found, "ScheduledActions", request)
 
@@ -225,8 +225,8 @@ def _key_view(key: TargetKey) -> Answer:
 
 def _target_view(target: TargetRecord) -> Answer:
     return _key_view(target.key) | {
-        "MinCapacity": target.minimum,
-        "MaxCapacity": target.maximum,
+        "MinCapacity": target.floor,
+        "MaxCapacity": target.ceiling,
         "RoleARN": target.role_arn,
         "CreationTime": target.created.timestamp(),
         "SuspendedState": dict(target.suspended),
@@ -235,9 +235,9 @@ def _target_view(target: TargetRecord) -> Answer:
 
 
 def _action_view(key: TargetKey, action: ScheduledActionRecord) -> Answer:
-    bounds = {"MinCapacity": action.minimum, "MaxCapacity": action.maximum}
+    bounds = {"MinCapacity": action.change.min, "MaxCapacity": action.change.max}
     view = _key_view(key) | {
-        "ScheduledActionName": action.name,
+        "ScheduledActionName": action.change.name,
         "ScheduledActionARN": action.arn,
         "Schedule": action.schedule,
         "ScalableTargetAction": {name: units for name, units in bounds.items() if units is not None},
@@ -245,10 +245,10 @@ def _action_view(key: TargetKey, action: ScheduledActionRecord) -> Answer:
     }
     if action.timezone is not None:
         view["Timezone"] = action.timezone
-    if action.start is not None:
-        view["StartTime"] = action.start.timestamp()
-    if action.end is not None:
-        view["EndTime"] = action.end.timestamp()
+    if action.change.start is not None:
+        view["StartTime"] = action.change.start.timestamp()
+    if action.change.end is not None:
+        view["EndTime"] = action.change.end.timestamp()
     return view
 
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from highwater_lab.services.schedules import Expression
-from highwater_lab.services.target_tracking import Cooldowns
+from highwater.core import Dimension
+from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange
+from highwater_lab.services.target_tracking import TargetTracking
 
 SERVICE_NAMESPACE = "dynamodb"
 _RESOURCE = re.compile(r"table/(?P<table>[a-zA-Z0-9_.-]+)(/index/(?P<index>[a-zA-Z0-9_.-]+))?")
 _DIMENSIONS = {
-    "dynamodb:table:ReadCapacityUnits": ("table", "read"),
-    "dynamodb:table:WriteCapacityUnits": ("table", "write"),
-    "dynamodb:index:ReadCapacityUnits": ("index", "read"),
-    "dynamodb:index:WriteCapacityUnits": ("index", "write"),
+    "dynamodb:table:ReadCapacityUnits": ("table", Dimension.READ),
+    "dynamodb:table:WriteCapacityUnits": ("table", Dimension.WRITE),
+    "dynamodb:index:ReadCapacityUnits": ("index", Dimension.READ),
+    "dynamodb:index:WriteCapacityUnits": ("index", Dimension.WRITE),
 }
 
 
@@ -48,8 +49,8 @@ class TargetKey:
         return None if index is None else str(index)
 
     @property
-    def dimension(self) -> str:
-        """`read` or `write`."""
+    def dimension(self) -> Dimension:
+        """READ or WRITE."""
         return _DIMENSIONS[self.scalable_dimension][1]
 
     @property
@@ -85,30 +86,18 @@ def target_key(namespace: str, resource_id: str, dimension: str) -> TargetKey:
 class ScheduledActionRecord:
     """A scheduled action as put."""
 
-    name: str
     arn: str
     schedule: str
     timezone: str | None
-    expression: Expression
-    minimum: int | None
-    maximum: int | None
-    start: datetime | None
-    end: datetime | None
+    change: ScheduledChange
     created: datetime
-    _found: tuple[datetime, datetime | None] | None = None
+    _found: tuple[int, int | None] | None = None
 
-    def next_run(self, after: datetime) -> datetime | None:
-        """The first run later than *after*: at its start if it has one, then by its schedule, until its end."""
-        if self._found is not None and self._found[0] <= after and (self._found[1] is None or after < self._found[1]):
-            return self._found[1]
-        if self.start is not None and self.start > after:
-            at: datetime | None = self.start
-        else:
-            at = self.expression.next_run(after)
-        if at is not None and self.end is not None and at > self.end:
-            at = None
-        self._found = (after, at)
-        return at
+    def next_run(self, after: int) -> int | None:
+        """The first run later than *after*; looked for once until it has come."""
+        if self._found is None or after < self._found[0] or (self._found[1] is not None and after >= self._found[1]):
+            self._found = (after, self.change.next_run(after))
+        return self._found[1]
 
 
 @dataclass(slots=True)
@@ -122,19 +111,29 @@ class PolicyRecord:
     alarms: list[dict[str, str]]
     created: datetime
 
+    @property
+    def rules(self) -> TargetTracking | None:
+        """The policy as the lab's rules take it; `None` for one on a metric of its own."""
+        settings = self.configuration
+        if settings.get("CustomizedMetricSpecification"):
+            return None
+        return TargetTracking(
+            target_percent=round(float(settings["TargetValue"])),
+            scale_in_cooldown=int(settings.get("ScaleInCooldown") or 0),
+            scale_out_cooldown=int(settings.get("ScaleOutCooldown") or 0),
+            disable_scale_in=bool(settings.get("DisableScaleIn")),
+        )
 
-@dataclass(slots=True)
-class TargetRecord:
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class TargetRecord(ScalableTarget):
     """A registered scalable target with its policies and scheduled actions."""
 
     key: TargetKey
     arn: str
-    minimum: int
-    maximum: int
     role_arn: str
     created: datetime
     suspended: dict[str, bool]
-    cooldowns: Cooldowns = field(default_factory=Cooldowns)
     policies: dict[str, PolicyRecord] = field(default_factory=dict)
     actions: dict[str, ScheduledActionRecord] = field(default_factory=dict)
 

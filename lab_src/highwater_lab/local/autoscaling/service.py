@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections import deque
-from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
+from highwater_lab.local.autoscaling.changes import Changes, Tables
 from highwater_lab.local.autoscaling.records import (
     SERVICE_NAMESPACE,
     ActivityRecord,
@@ -21,34 +21,16 @@ from highwater_lab.local.autoscaling.records import (
     TargetKey,
     TargetRecord,
 )
-from highwater_lab.local.autoscaling.tracking import newest_minute, rules_of
+from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.services.target_tracking import Alarm
+from highwater_lab.services.timing import Timing
 
 # Names of scheduled actions: model of the API, botocore 1.43
 _ACTION_NAME = re.compile(r"(?!((^[ ]+.*)|(.*([\x00-\x1f]|[\x7f-\x9f]|[:/|])+.*)|(.*[ ]+$))).+")
 _MAX_POLICIES = 50
-_KEPT_ACTIVITIES = 5000
-
-
-class Tables(Protocol):
-    """What auto scaling sees of DynamoDB."""
-
-    def capacity(self, key: TargetKey) -> int | None:
-        """Provisioned units per second, `None` where no such provisioned resource is."""
-        ...
-
-    def is_changing(self, key: TargetKey) -> bool:
-        """Whether a change of the capacity of the target's resource is under way."""
-        ...
-
-    def set_capacity(self, key: TargetKey, units: int) -> None:
-        """Change provisioned units; raises `ServiceError` as UpdateTable does."""
-        ...
-
-    def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
-        """Quanta consumed in the *count* minutes up to *newest*, fewer where the table is younger."""
-        ...
+_SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+# How late datapoints and alarms are, whatever changes of tables take
+TIMING: Final = Timing()
 
 
 class AutoScaling:
@@ -58,9 +40,14 @@ class AutoScaling:
         self._account = account
         self._region = region
         self._tables = tables
+        self._changes = Changes(tables, now)
         self._now = now
         self.targets: dict[TargetKey, TargetRecord] = {}
-        self.activities: deque[ActivityRecord] = deque(maxlen=_KEPT_ACTIVITIES)
+
+    @property
+    def activities(self) -> Iterable[ActivityRecord]:
+        """Attempts to change capacity, the newest first."""
+        return self._changes.activities
 
     def register(
         self,
@@ -74,8 +61,8 @@ class AutoScaling:
         target = self.targets.get(key)
         if target is None and (minimum is None or maximum is None):
             raise ServiceError("ValidationException", "Both min capacity and max capacity are required to register.")
-        low = minimum if minimum is not None else target.minimum if target else 0
-        high = maximum if maximum is not None else target.maximum if target else 0
+        low = minimum if minimum is not None else target.floor if target else 0
+        high = maximum if maximum is not None else target.ceiling if target else 0
         _check_range(low, high)
         if self._tables.capacity(key) is None and target is None:
             raise ServiceError("ValidationException", f"DynamoDB table does not exist: {key.resource_id}")
@@ -83,8 +70,8 @@ class AutoScaling:
             target = TargetRecord(
                 key=key,
                 arn=f"arn:aws:application-autoscaling:{self._region}:{self._account}:scalable-target/{uuid.uuid4().hex}",
-                minimum=low,
-                maximum=high,
+                floor=low,
+                ceiling=high,
                 role_arn=role_arn
                 or f"arn:aws:iam::{self._account}:role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/"
                 "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable",
@@ -92,10 +79,10 @@ class AutoScaling:
                 suspended=dict.fromkeys(_SUSPENDABLE, False),
             )
             self.targets[key] = target
-        target.minimum, target.maximum = low, high
+        target.floor, target.ceiling = low, high
         target.role_arn = role_arn or target.role_arn
         target.suspended |= suspended or {}
-        self._clamp(target, lambda bound, units: f"{bound} capacity was set to {units}")
+        self._changes.clamp(target)
         return target
 
     def deregister(self, key: TargetKey) -> None:
@@ -132,7 +119,7 @@ class AutoScaling:
                 f"Maximum number of scheduled actions ({MAX_SCHEDULED_ACTIONS_PER_TARGET}) exceeded for {key.wording}",
             )
         if not has_action and old is not None:
-            minimum, maximum = old.minimum, old.maximum
+            minimum, maximum = old.change.min, old.change.max
         if minimum is None and maximum is None:
             raise ServiceError(
                 "ValidationException", "At least one of minimum capacity and maximum capacity should be provided"
@@ -148,16 +135,20 @@ class AutoScaling:
             raise ServiceError("ValidationException", f"Invalid timezone: {timezone}")
         if start is not None and end is not None and end <= start:
             raise ServiceError("ValidationException", "End time must be after start time")
-        record = ScheduledActionRecord(
+        change = ScheduledChange(
             name=name,
+            expression=self._expression(schedule, zone),
+            min=minimum,
+            max=maximum,
+            start=start,
+            end=end,
+            runs_at_start=True,
+        )
+        record = ScheduledActionRecord(
             arn=old.arn if old else self._arn("scheduledAction", key, f"scheduledActionName/{name}"),
             schedule=schedule,
             timezone=timezone,
-            expression=self._expression(schedule, zone),
-            minimum=minimum,
-            maximum=maximum,
-            start=start,
-            end=end,
+            change=change,
             created=old.created if old else self._now(),
         )
         target.actions[name] = record
@@ -210,7 +201,7 @@ class AutoScaling:
             )
         del target.policies[name]
 
-    def next_run(self, after: datetime) -> datetime | None:
+    def next_run(self, after: int) -> int | None:
         """When the next scheduled action is due later than *after*, whichever it is."""
         return min(
             (
@@ -222,38 +213,20 @@ class AutoScaling:
             default=None,
         )
 
-    def run_due(self, at: datetime) -> None:
-        """Run every scheduled action that is due at just that instant."""
+    def run_due(self, at: int) -> None:
+        """Run every scheduled action that is due at just that second, unless scheduled scaling is suspended."""
         for target in self.targets.values():
-            for action in sorted(target.actions.values(), key=lambda action: action.name):
-                if action.next_run(at - timedelta(seconds=1)) == at:
-                    self.run_action(target, action)
-
-    def run_action(self, target: TargetRecord, action: ScheduledActionRecord) -> None:
-        """Set the action's bounds and clamp, unless scheduled scaling is suspended or the bounds would cross."""
-        if target.suspended["ScheduledScalingSuspended"]:
-            return
-        low = target.minimum if action.minimum is None else action.minimum
-        high = target.maximum if action.maximum is None else action.maximum
-        if low > high:
-            self._record(
-                target.key,
-                f"Setting min capacity to {low} and max capacity to {high}",
-                f"scheduled action name {action.name} was triggered",
-                "Failed",
-                "Maximum capacity cannot be less than minimum capacity",
-            )
-            return
-        target.minimum, target.maximum = low, high
-        self._clamp(target, lambda _bound, _units: f"scheduled action name {action.name} was triggered")
+            for _, action in sorted(target.actions.items()):
+                if action.next_run(at - 1) == at and not target.suspended["ScheduledScalingSuspended"]:
+                    self._changes.run(target, action)
 
     def track(self) -> None:
         """Let target tracking act on the minutes whose datapoints have come; to be called once a minute.
 
         An alarm's action is repeated every minute while it is in ALARM, so what was refused is tried again.
         """
-        now = self._now()
-        newest = newest_minute(now)
+        second = int(self._now().timestamp())
+        newest = TIMING.newest_minute(second)
         for target in self.targets.values():
             if not target.policies:
                 continue
@@ -262,65 +235,15 @@ class AutoScaling:
             if units is None or self._tables.is_changing(target.key):
                 continue
             for policy in target.policies.values():
-                rules = rules_of(policy)
+                rules = policy.rules
                 if rules is None:
                     continue
                 consumed = self._tables.consumed(target.key, newest, rules.low_periods)
                 if not consumed:
                     continue
-                bounds = (target.minimum, target.maximum)
-                found = rules.decide(consumed, len(consumed) - 1, units, bounds, target.cooldowns, int(now.timestamp()))
+                found = target.tracked(rules, consumed, len(consumed) - 1, units, second)
                 if found is not None:
-                    self._follow(target, policy, *found)
-
-    def _follow(self, target: TargetRecord, policy: PolicyRecord, alarm: Alarm, wanted: int) -> None:
-        """Do what an alarm asks for, unless that is suspended."""
-        side = "Out" if alarm is Alarm.HIGH else "In"
-        if target.suspended[f"DynamicScaling{side}Suspended"]:
-            return
-        name = next(told["AlarmName"] for told in policy.alarms if f"-{alarm}-" in told["AlarmName"])
-        if self._change(target.key, wanted, f"monitor alarm {name} in state ALARM triggered policy {policy.name}"):
-            target.cooldowns.note(alarm, int(self._now().timestamp()), wanted)
-
-    def _clamp(self, target: TargetRecord, cause: Callable[[str, int], str]) -> None:
-        units = self._tables.capacity(target.key)
-        if units is None:
-            return
-        if units < target.minimum:
-            self._change(target.key, target.minimum, cause("minimum", target.minimum))
-        elif units > target.maximum:
-            self._change(target.key, target.maximum, cause("maximum", target.maximum))
-
-    def _change(self, key: TargetKey, units: int, cause: str) -> bool:
-        """Change capacity and record the attempt; whether it went through."""
-        description = f"Setting {key.dimension} capacity units to {units}."
-        try:
-            self._tables.set_capacity(key, units)
-        except ServiceError as refused:
-            reason = refused.message
-            if reason.startswith("Subscriber limit exceeded"):
-                reason = f"Failed updating table: {reason}"
-            self._record(
-                key,
-                description,
-                cause,
-                "Failed",
-                f"Failed to set {key.dimension} capacity units to {units}. Reason: {reason}",
-            )
-            return False
-        self._record(
-            key,
-            description,
-            cause,
-            "Successful",
-            f"Successfully set {key.dimension} capacity units to {units}. Change successfully fulfilled by dynamodb.",
-        )
-        return True
-
-    def _record(self, key: TargetKey, description: str, cause: str, status_code: str, status_message: str) -> None:
-        self.activities.appendleft(
-            ActivityRecord(str(uuid.uuid4()), key, description, cause, self._now(), status_code, status_message)
-        )
+                    self._changes.follow(target, policy, *found)
 
     def _registered(self, key: TargetKey) -> TargetRecord:
         if key not in self.targets:
@@ -329,7 +252,7 @@ class AutoScaling:
 
     def _expression(self, schedule: str, zone: ZoneInfo) -> Any:
         try:
-            return parse_expression(schedule, zone, self._now())
+            return parse_expression(schedule, zone, self._now().replace(microsecond=0))
         except ValueError as unreadable:
             message = f"Invalid schedule expression: {schedule}"
             raise ServiceError("ValidationException", message) from unreadable
@@ -347,9 +270,6 @@ class AutoScaling:
             f"arn:aws:autoscaling:{self._region}:{self._account}:{kind}:{uuid.uuid4()}:resource/{SERVICE_NAMESPACE}/"
             f"{key.resource_id}:{name}"
         )
-
-
-_SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
 
 def _check_range(low: int, high: int) -> None:

@@ -80,6 +80,11 @@ class Meter:
             self.throughput.resize(units)
             self._changes.append((self._second, units))
 
+    def warm_to(self, units: int) -> None:
+        """On demand, take at least *units* at once from now on."""
+        if isinstance(self.throughput, OnDemand):
+            self.throughput.warm_to(units)
+
     def units_at(self, second: int) -> int:
         """Units that were provisioned then; 0 on demand and before there was a table."""
         return next((units for at, units in reversed(self._changes) if at <= second), 0)

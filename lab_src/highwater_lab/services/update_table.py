@@ -1,0 +1,225 @@
+"""UpdateTable of DynamoDB: what it refuses, how long it takes, and what it leaves behind.
+
+There is no clock in here. Each call says what time it is, in whole seconds since 1970, UTC, and time never goes back.
+The simulation and the local cloud both keep a `CapacityControl` for each table and index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, StrEnum, auto
+
+from highwater.core import DecreaseBudget, Dimension
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.physics import KeyDistribution, Partitions
+from highwater_lab.physics.partitions import partitions_for
+from highwater_lab.services.timing import Pace
+
+Units = Mapping[Dimension, int]
+
+
+class Refused(StrEnum):
+    """Why an UpdateTable was refused."""
+
+    IN_USE = "the last change is still under way"
+    DECREASES = "no decrease is left for now"
+    QUOTA = "above the account's quota"
+    UNCHANGED = "nothing would change"
+    TOO_SMALL = "less than one unit"
+
+
+class ChangeKind(Enum):
+    """What comes into force: capacity, or a rise of the high-water mark alone, asked for or not."""
+
+    CAPACITY = auto()
+    WARM_UP = auto()
+    MARK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something accepted that comes into force *at* a second; the mark is at least *units* from then on."""
+
+    at: int
+    units: Units
+    kind: ChangeKind
+
+
+class CapacityControl:
+    """The provisioned capacity of one table or index, as UpdateTable changes it.
+
+    Attributes:
+        units: Units by dimension that are in force since the last `settle`.
+        granted: Units by dimension once all that is under way is in force.
+        mark: The high-water mark by dimension since the last `settle`: the most that was ever in force or warmed.
+        partitions: As many as the mark asked for; there are never fewer again.
+        busy_until: When the last change of capacity accepted is in force; the past where none is under way.
+        budget: Decreases accepted, with those whose change is under way.
+        decreases: Decreases accepted since the start.
+        last_increase: When an increase was last accepted, `None` for never.
+    """
+
+    def __init__(
+        self,
+        units: Units,
+        warm: Units | None = None,
+        *,
+        keys: KeyDistribution | None = None,
+        size_gb: int = 0,
+        quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
+    ) -> None:
+        self.units = dict(units)
+        self.granted = dict(units)
+        self.mark = _highest(units, warm or {})
+        count = partitions_for(self.mark[Dimension.READ], self.mark[Dimension.WRITE], size_gb)
+        self.partitions = Partitions(count, keys or KeyDistribution.uniform())
+        self.busy_until = 0
+        self.budget = DecreaseBudget()
+        self.decreases = 0
+        self.last_increase: int | None = None
+        self._quota = quota_units
+        self._coming: list[Change] = []
+        self._budget_before = self.budget
+        self._no_decrease_before = 0
+
+    def refusal(self, at: int, wanted: Units, *, waits: bool = False) -> Refused | None:
+        """Why an UpdateTable at *at* is refused, `None` where it is not.
+
+        Dimensions that *wanted* leaves out stay. A call that lowers either dimension is one decrease. One that *waits*
+        is not refused for a change under way: it is carried out after that.
+        """
+        if self.is_changing(at) and not waits:
+            return Refused.IN_USE
+        before = self._standing(at)
+        units = {**before, **wanted}
+        if max(units.values()) > self._quota:
+            return Refused.QUOTA
+        if min(units.values()) < 1:
+            return Refused.TOO_SMALL
+        if units == before:
+            return Refused.UNCHANGED
+        if _is_lower(units, before):
+            # what was refused is tried again every minute: the answer is the same until then
+            if at < self._no_decrease_before:
+                return Refused.DECREASES
+            self._no_decrease_before = self.next_decrease(at)
+            if at < self._no_decrease_before:
+                return Refused.DECREASES
+        return None
+
+    def accept(self, at: int, wanted: Units, pace: Pace) -> int:
+        """Carry out an UpdateTable that is not refused; when its capacity will be in force."""
+        before = self._standing(at)
+        units = {**before, **wanted}
+        if not self.is_changing(at):
+            self._budget_before = self.budget
+        if _is_lower(units, before):
+            self.budget = self.budget.after(_moment(at))
+            self.decreases += 1
+        due = max(self.busy_until, at + self._takes(units, pace))
+        # a call in the second in which the last change is due, before that is settled, takes its place
+        unsettled = [change for change in self._coming if change.kind is ChangeKind.CAPACITY and change.at <= at]
+        self._coming = [change for change in self._coming if change not in unsettled]
+        self._grant(at, at if unsettled else due, before, units)
+        self.busy_until = due
+        return due
+
+    def update(self, at: int, wanted: Units, pace: Pace) -> int | Refused:
+        """UpdateTable at *at*: when the new capacity will be in force, or why it was refused."""
+        return self.refusal(at, wanted) or self.accept(at, wanted, pace)
+
+    def restart(self, at: int, due: int, units: Units) -> None:
+        """Change the billing mode: *units* are in force from *due* on, and what was under way is dropped."""
+        self._coming = [change for change in self._coming if change.kind is not ChangeKind.CAPACITY]
+        self._budget_before = self.budget
+        self._grant(at, due, self.granted, dict(units))
+
+    def warm_up(self, at: int, wanted: Units, pace: Pace) -> None:
+        """Raise the high-water mark to at least *wanted*, as an UpdateTable with warm throughput does."""
+        units = _highest(self.mark_to_come, wanted)
+        self._raise(at + self._takes(units, pace), units, ChangeKind.WARM_UP)
+
+    def raise_mark(self, due: int, units: Units) -> None:
+        """Have the mark be at least *units* from *due* on, though nobody asked for it."""
+        self._raise(due, _highest(self.mark_to_come, units), ChangeKind.MARK)
+
+    def settle(self, at: int) -> list[Change]:
+        """Have all that is due by *at* come into force; what that was, in the order of time."""
+        if not self._coming:
+            return []
+        due = sorted((change for change in self._coming if change.at <= at), key=lambda change: change.at)
+        self._coming = [change for change in self._coming if change.at > at]
+        for change in due:
+            self.mark = _highest(self.mark, change.units)
+            needed = partitions_for(change.units[Dimension.READ], change.units[Dimension.WRITE])
+            if needed > self.partitions.count:
+                self.partitions.grow(needed)
+            if change.kind is ChangeKind.CAPACITY:
+                self.units = dict(change.units)
+        return due
+
+    def is_changing(self, at: int) -> bool:
+        """Whether a change of capacity is under way."""
+        return at < self.busy_until
+
+    def is_warming(self, at: int) -> bool:
+        """Whether a warm-up that was asked for is under way."""
+        return any(change.kind is ChangeKind.WARM_UP and at < change.at for change in self._coming)
+
+    def mark_at(self, at: int) -> dict[Dimension, int]:
+        """The high-water mark at *at*, not before the last `settle`."""
+        return _highest(self.mark, *(change.units for change in self._coming if change.at <= at))
+
+    @property
+    def mark_to_come(self) -> dict[Dimension, int]:
+        """The high-water mark once all that is under way is in force."""
+        return _highest(self.mark, *(change.units for change in self._coming))
+
+    def budget_shown(self, at: int) -> DecreaseBudget:
+        """The budget as DescribeTable shows it: without decreases whose change is under way."""
+        return self._budget_before if self.is_changing(at) else self.budget
+
+    def decreases_on_day(self, at: int) -> int:
+        """Decreases used on the UTC day of *at*."""
+        return self.budget.used_on(_moment(at))
+
+    def next_decrease(self, at: int) -> int:
+        """From when on a decrease is accepted, not before *at*."""
+        return int(self.budget.next_allowed(_moment(at)).timestamp())
+
+    @property
+    def last_decrease(self) -> int | None:
+        """When a decrease was last accepted, `None` for never."""
+        return None if self.budget.last is None else int(self.budget.last.timestamp())
+
+    def _grant(self, at: int, due: int, before: Units, units: dict[Dimension, int]) -> None:
+        if any(units[dimension] > before[dimension] for dimension in units):
+            self.last_increase = at
+        self.granted = units
+        self.busy_until = due
+        self._coming.append(Change(due, units, ChangeKind.CAPACITY))
+
+    def _raise(self, due: int, units: dict[Dimension, int], kind: ChangeKind) -> None:
+        if units != self.mark_to_come:
+            self._coming.append(Change(due, units, kind))
+
+    def _standing(self, at: int) -> Units:
+        return self.granted if self.is_changing(at) else self.units
+
+    def _takes(self, units: Units, pace: Pace) -> int:
+        has_room = partitions_for(units[Dimension.READ], units[Dimension.WRITE]) <= self.partitions.count
+        return pace.update_seconds if has_room else pace.growth_seconds
+
+
+def _highest(*units: Units) -> dict[Dimension, int]:
+    return {dimension: max(each.get(dimension, 0) for each in units) for dimension in Dimension}
+
+
+def _is_lower(units: Units, before: Units) -> bool:
+    return any(units[dimension] < before[dimension] for dimension in units)
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
