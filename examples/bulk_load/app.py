@@ -1,5 +1,5 @@
-"""Scenario: an orders table takes a bulk load of 18,000 writes a second every weekday at 05:00 in New York, and a
-rush of readers from 09:00. Shows: a table with two windows, whose capacity is there before each surge begins.
+"""Scenario: an orders table receives a bulk load of 18,000 writes per second every weekday at 05:00 in New York, and
+many reads from 09:00. Shows: a table with two windows, which raise its capacity before each surge begins.
 """
 
 import aws_cdk as cdk
@@ -14,11 +14,11 @@ HighWaterTable(
     stack,
     "Orders",
     partition_key=dynamodb.Attribute(name="order_id", type=dynamodb.AttributeType.STRING),
-    # all day, auto scaling follows the traffic between these units per second
+    # outside the windows, auto scaling follows the traffic between these bounds, in units per second
     read=Capacity.autoscaled(min_capacity=200, max_capacity=8_000),
     write=Capacity.autoscaled(min_capacity=100, max_capacity=20_000),
     windows=[
-        # the floor rises five minutes before the start, so that capacity is there when the load begins
+        # the floor rises five minutes before the start, so that the capacity is high enough when the load begins
         Window.weekly(
             "bulk-load",
             days="MON-FRI",

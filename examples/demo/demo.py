@@ -1,8 +1,8 @@
-"""Deploys examples to a local cloud with the real CDK CLI, watches a Monday go by, and sends a surge to twins.
+"""Deploys two examples to a local cloud with the real CDK CLI, shows a Monday with windows, and sends a surge.
 
-Prints what boto3 sees, draws the next seven days, moves the cloud's clock through Monday's windows, and compares
-everything with the plan. Then two tables meet a surge that no window was declared for: one with native scaling, one
-with the scaler beside it. Exit status 1 where what is seen differs from the plan. Run it with `make demo`.
+The demo prints the deployed resources, draws the next seven days, moves the cloud's clock through Monday's windows, and
+compares everything with the plan. Then it sends a surge without a window to two tables: one with native scaling alone,
+one with the scaler in addition. Exits with status 1 if anything differs from the plan. Run it with `make demo`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ BUILD: Final = ROOT / "build" / "demo"
 PICTURE: Final = BUILD / "next-seven-days.png"
 SURGE_PICTURE: Final = BUILD / "surge.png"
 REPORT: Final = BUILD / "surge.html"
-# AWS changes a table in half a minute, and a deploy waits for it
+# a deployment waits for changes of tables, which take half a minute; the clock runs faster meanwhile
 _DEPLOY_SPEED = 20
-# a table takes five to nine minutes for a higher mark, which the deploy does not wait for
+# DynamoDB needs five to nine minutes to raise a high-water mark; the deployment does not wait for that
 _WARM_UP = timedelta(minutes=10)
 
 
 class DemoError(Exception):
-    """The demo cannot go on; one line says why."""
+    """The demo cannot continue; the message is one line with the reason."""
 
 
 class Demo:
-    """One run of the demo against one cloud."""
+    """One run of the demo in one local cloud."""
 
     def __init__(self, cloud: LocalCloud, console: Console) -> None:
         self._cloud = cloud
@@ -52,7 +52,7 @@ class Demo:
         self._monday = Monday(cloud, console)
 
     def run(self) -> int:
-        """Everything in order; the exit status."""
+        """Run all parts of the demo; return the exit status, 1 if anything differs from the plan, else 0."""
         with tempfile.TemporaryDirectory(prefix="highwater-demo-") as folder:
             self._watch_monday(Path(folder))
             self._send_surge(Path(folder))
@@ -60,7 +60,7 @@ class Demo:
             self._console.print(f"[red]differs from the plan:[/] {difference}")
         if self._monday.differences:
             return 1
-        self._console.print("[green]everything seen is as planned[/]")
+        self._console.print("[green]everything is as planned[/]")
         return 0
 
     def _watch_monday(self, folder: Path) -> None:
@@ -79,7 +79,7 @@ class Demo:
         self._console.print(f"\npicture: {SURGE_PICTURE.relative_to(ROOT)}\nreport: {REPORT.relative_to(ROOT)}\n")
 
     def _deploy(self, example: str, stack: str, folder: Path, *, bootstraps: bool = False) -> Path:
-        """Synthesize and deploy an example by the CLI; the folder with its template."""
+        """Synthesize and deploy an example with the CDK CLI; return the folder with its template."""
         out = folder / example
         app = f"{sys.executable} examples/{example}/app.py"
         self._cdk(f"synthesize {stack}", "synth", "--app", app, "--quiet", "--output", str(out))
@@ -96,7 +96,7 @@ class Demo:
             status, output = _run(command, _environment(self._cloud))
         if status:
             self._console.print(output, highlight=False, markup=False)
-            message = f"cdk {arguments[0]} ended with status {status}; its output is above"
+            message = f"cdk {arguments[0]} failed with status {status}; read its output above"
             raise DemoError(message)
         self._console.print(f"[green]✓[/] {title} [dim]({time.monotonic() - began:.0f} s)[/]")
 
@@ -110,7 +110,7 @@ class Demo:
         return Deployed(self._physical("BulkLoad", "Orders"), Plan.from_document(plan))
 
     def _physical(self, stack: str, logical: str) -> str:
-        """The name of the table whose logical id begins so."""
+        """Return the name of the table whose logical id begins with *logical*."""
         resources = self._cloud.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
         return next(
             str(resource["PhysicalResourceId"])
@@ -120,7 +120,11 @@ class Demo:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Run in a group of its own, so that an interrupt is this program's to pass on, and ends all of it quietly."""
+    """Run a command and return its status and output.
+
+    The command has its own process group. Ctrl-C then reaches only this program, which stops the whole group, so that
+    the command prints nothing about the interrupt.
+    """
     with subprocess.Popen(  # noqa: S603
         command,
         cwd=ROOT,
@@ -143,7 +147,7 @@ def _environment(cloud: LocalCloud) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Run the demo; exit status 0 as planned, 1 differing, 2 not able to run."""
+    """Run the demo; return 0 if everything is as planned, 1 if anything differs, 2 if the demo cannot run."""
     if arguments:
         print(f"demo: takes no arguments, got {' '.join(arguments)!r}", file=sys.stderr)
         return 2
@@ -156,12 +160,12 @@ def main(arguments: Sequence[str] = ()) -> int:
         console.print(f"demo: {error}", style="red")
         return 2
     except KeyboardInterrupt:
-        # a new console: one interrupted in the middle of a line says that line again with its next
+        # a new console: the old one would repeat the line in whose middle it was interrupted
         Console().print("demo: interrupted", style="red")
         return 130
 
 
 if __name__ == "__main__":
-    # started in the background, a program inherits interrupts as ignored
+    # a shell starts background programs with Ctrl-C ignored; the demo handles it
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

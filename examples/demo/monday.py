@@ -1,4 +1,4 @@
-"""The Monday of the bulk-load example: everything that boto3 sees, beside the plan, through the day's windows."""
+"""The Monday of the bulk-load example: shows the deployed resources through the day and compares them with the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from highwater_lab.local import LocalCloud
 from highwater_lab.pictures import save_png, terminal_chart
 
 ZONE: Final = ZoneInfo("America/New_York")
-# local times of Monday, each with what it shows
+# local times of Monday, each with its label
 MOMENTS: Final = (
     ("04:50", "before the load"),
     ("04:56", "five minutes ahead"),
@@ -30,14 +30,14 @@ MOMENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What the deploy made, and what it was made from."""
+    """A deployed table: its name, and the plan that it was deployed from."""
 
     table: str
     plan: Plan
 
 
 class Monday:
-    """One table watched; *differences* fills with what is not as planned."""
+    """Shows one table through a Monday; `differences` lists everything that is not as planned."""
 
     def __init__(self, cloud: LocalCloud, console: Console) -> None:
         self._cloud = cloud
@@ -47,7 +47,7 @@ class Monday:
         self.differences: list[str] = []
 
     def watch(self, deployed: Deployed, title: str, picture: Path) -> None:
-        """Show what was deployed, draw the week, move the clock through Monday."""
+        """Show the deployed resources, draw the week to *picture*, and move the clock through Monday."""
         self._show_table(deployed)
         self._show_targets(deployed)
         self._show_actions(deployed)
@@ -56,9 +56,9 @@ class Monday:
         self._show_activities()
 
     def _show_table(self, deployed: Deployed) -> None:
-        seen = self._dynamodb.describe_table(TableName=deployed.table)["Table"]
+        table = self._dynamodb.describe_table(TableName=deployed.table)["Table"]
         view = _view("Tables and indexes", ["resource"], ["read", "write", "mark, read", "mark, write"])
-        resources = [(deployed.table, seen), *((i["IndexName"], i) for i in seen.get("GlobalSecondaryIndexes", []))]
+        resources = [(deployed.table, table), *((i["IndexName"], i) for i in table.get("GlobalSecondaryIndexes", []))]
         for (name, resource), mark in zip(resources, marks_of(deployed.plan), strict=True):
             units, warm = resource["ProvisionedThroughput"], resource["WarmThroughput"]
             view.add_row(
@@ -87,8 +87,8 @@ class Monday:
                 if (policy["ResourceId"], policy["ScalableDimension"]) == _names(deployed.table, target)
             )
             view.add_row(target.label, f"{low:,}", f"{high:,}", value)
-            wanted = bounds_at(target, now)
-            self._compare(f"bounds of {target.label} after the deploy", (wanted.min, wanted.max), (low, high))
+            planned = bounds_at(target, now)
+            self._compare(f"bounds of {target.label} after the deploy", (planned.min, planned.max), (low, high))
         self._console.print(view)
 
     def _show_actions(self, deployed: Deployed) -> None:
@@ -123,25 +123,25 @@ class Monday:
     def _watch_monday(self, deployed: Deployed) -> None:
         view = _view("Monday, New York time", ["time", "", "target"], ["floor", "ceiling", "provisioned"])
         monday = _next_monday(self._cloud.status().now)
-        for clock, what in MOMENTS:
+        for clock, label in MOMENTS:
             hour, minute = map(int, clock.split(":"))
             moment = monday.replace(hour=hour, minute=minute).astimezone(UTC)
-            # half a minute on: what was due at the minute has run
+            # half a minute later, so that the scheduled actions of the minute have run
             self._cloud.advance(moment - self._cloud.status().now + timedelta(seconds=30))
             for position, target in enumerate(deployed.plan.targets()):
-                wanted = bounds_at(target, moment)
+                planned = bounds_at(target, moment)
                 low, high = self._bounds(deployed, target)
                 units = self._provisioned(deployed, target)
-                labels = ("", "") if position else (clock, what)
+                labels = ("", "") if position else (clock, label)
                 view.add_row(*labels, target.label, f"{low:,}", f"{high:,}", f"{units:,}")
-                self._compare(f"bounds of {target.label} at {clock}", (wanted.min, wanted.max), (low, high))
-                # nobody uses the table, so target tracking keeps it at its floor
-                self._compare(f"capacity of {target.label} at {clock}", wanted.min, units)
+                self._compare(f"bounds of {target.label} at {clock}", (planned.min, planned.max), (low, high))
+                # the table has no traffic, so target tracking keeps its capacity at the floor
+                self._compare(f"capacity of {target.label} at {clock}", planned.min, units)
             view.add_section()
         self._console.print(view)
         self._console.print(
-            "[dim]A window's end lowers the floor; auto scaling then lowers capacity, here a minute later, as nobody "
-            "uses the table.[/]\n"
+            "[dim]The end of a window lowers the floor. Auto scaling then lowers the capacity, here after a minute, "
+            "because the table has no traffic.[/]\n"
         )
 
     def _show_activities(self) -> None:
@@ -150,7 +150,7 @@ class Monday:
         for activity in reversed(activities):
             cause = activity["Cause"]
             if cause.startswith("monitor alarm"):
-                cause = "low alarm of target tracking: nobody uses the table"
+                cause = "low alarm of target tracking: the table has no traffic"
             view.add_row(
                 f"{activity['StartTime'].astimezone(ZONE):%a %H:%M:%S}",
                 activity["Description"].removesuffix("."),
@@ -163,12 +163,12 @@ class Monday:
 
     def _bounds(self, deployed: Deployed, target: Target) -> tuple[int, int]:
         resource_id, dimension = _names(deployed.table, target)
-        found = self._autoscaling.describe_scalable_targets(
+        targets = self._autoscaling.describe_scalable_targets(
             ServiceNamespace="dynamodb",
             ResourceIds=[resource_id],
             ScalableDimension=dimension,
         )["ScalableTargets"]
-        return (found[0]["MinCapacity"], found[0]["MaxCapacity"]) if found else (0, 0)
+        return (targets[0]["MinCapacity"], targets[0]["MaxCapacity"]) if targets else (0, 0)
 
     def _provisioned(self, deployed: Deployed, target: Target) -> int:
         table = self._dynamodb.describe_table(TableName=deployed.table)["Table"]
@@ -176,9 +176,9 @@ class Monday:
         throughput = resources[target.index]["ProvisionedThroughput"]
         return int(throughput[f"{target.dimension.title()}CapacityUnits"])
 
-    def _compare(self, subject: str, planned: object, seen: object) -> None:
-        if planned != seen:
-            self.differences.append(f"{subject}: planned {planned}, seen {seen}")
+    def _compare(self, subject: str, planned: object, actual: object) -> None:
+        if planned != actual:
+            self.differences.append(f"{subject}: planned {planned}, actually {actual}")
 
 
 def _view(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
@@ -201,6 +201,6 @@ def _midnight(now: datetime) -> datetime:
 
 
 def _next_monday(now: datetime) -> datetime:
-    """Midnight of the next Monday whose windows are all still to come."""
+    """Return midnight of the next Monday after today, whose windows are all in the future."""
     local = _midnight(now)
     return local + timedelta(days=(0 - local.weekday()) % 7 or 7)

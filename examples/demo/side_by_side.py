@@ -1,7 +1,7 @@
-"""The demo's surge: ten times as much as before, sent to two like tables at once, one of them with the scaler.
+"""The demo's surge: sends ten times the usual load to two equal tables at once, one of them with the scaler.
 
-Every minute of the cloud's clock prints what both granted, provisioned and throttled; in the end all of it is drawn
-beside what the simulator says of the same load, and reported as `highwater rehearse` does.
+For every minute of the cloud's clock the demo prints the throttled, provisioned and consumed units of both tables. Then
+it draws them beside the simulator's result for the same load, and writes a report like that of `highwater rehearse`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from highwater_lab.traffic import Stream, Traffic
 WRITE: Final = Dimension.WRITE
 BASE, SURGE = 28, 280
 MINUTES: Final = (4, 14)
-# what the simulator is given before: its tables need a history, as those of the local cloud have an empty one
+# minutes of the base load before the start in the simulator, because auto scaling's alarms need a history of metrics
 _LEAD = 20
 SPEED: Final = 20
-# both loads together are what a laptop of two cores sends and serves at this speed
+# a laptop with two cores can send and serve both loads together at this speed
 _REQUESTS_PER_SECOND = 100
+# the width of a bar in characters
 _BAR = 13
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class Twins(Generic[T]):
-    """Something of the table with native scaling, and the same of the one with the scaler."""
+    """A pair of values: one for the table with native scaling, one for the table with the scaler."""
 
     native: T
     scaled: T
@@ -51,13 +52,13 @@ class Twins(Generic[T]):
         return iter((self.native, self.scaled))
 
     def each(self, make: Callable[[T], U]) -> Twins[U]:
-        """What *make* makes of each."""
+        """Return the pair of *make*'s results for both values."""
         return Twins(make(self.native), make(self.scaled))
 
 
 @dataclass(slots=True)
 class _Watched:
-    """One table while the load goes on: its capacity at each minute's end, and what its clients saw."""
+    """One table under load: its capacity at the end of each minute, and the latest report of its clients."""
 
     name: str
     provisioned: list[int]
@@ -65,7 +66,7 @@ class _Watched:
 
 
 class Surge:
-    """One surge on both tables; *setups* are the tables as their template declares them."""
+    """One surge on both tables; *names* are the tables' names, *setups* the tables as read from the template."""
 
     def __init__(self, cloud: LocalCloud, console: Console, names: Twins[str], setups: Twins[TableSetup]) -> None:
         self._cloud = cloud
@@ -76,37 +77,37 @@ class Surge:
         self._lock = threading.Lock()
 
     def run(self, picture: Path, report: Path) -> Twins[LoadReport]:
-        """Send it; what the clients saw."""
+        """Send the surge, write *picture* and *report*, and return the reports of the clients."""
         now = self._cloud.status().now
-        # alarms look at minutes of the clock: the load begins with one
+        # alarms evaluate whole minutes of the clock, so the load begins on a whole minute
         self._cloud.advance(timedelta(seconds=60 - now.second))
         start = self._cloud.status().now.replace(second=0, microsecond=0)
         traffic = _traffic(start, 0)
         self._console.print(
-            f"[bold]A surge from {BASE} to {SURGE} writes/s, twice at once[/], the clock {SPEED} times faster"
+            f"[bold]A surge from {BASE} to {SURGE} writes/s on both tables[/], with the clock {SPEED} times faster"
         )
         self._console.print(
             f"[dim]{'':13}{'target tracking at 70 %':>30}{'the same at 90 % with the scaler':>34}\n"
-            f"{'minute':>6}{'asked':>7}" + f"{'throttled':>10}{'has':>6}{'':{_BAR + 1}}" * 2 + "[/]",
+            f"{'minute':>6}{'demand':>7}" + f"{'throttled':>10}{'units':>6}{'':{_BAR + 1}}" * 2 + "[/]",
             highlight=False,
         )
         self._cloud.run_at(SPEED)
         try:
             with ThreadPoolExecutor(2) as pool:
-                sent = self._watched.each(lambda watched: pool.submit(self._load(watched, traffic).run))
-                reports = sent.each(lambda future: future.result())
+                futures = self._watched.each(lambda watched: pool.submit(self._load(watched, traffic).run))
+                reports = futures.each(lambda future: future.result())
         finally:
             self._cloud.run_at(1)
-        before = _traffic(start, _LEAD)
-        runs = self._simulated(before)
-        for title, seen, run in zip(("target tracking alone", "with the scaler"), reports, runs, strict=True):
+        traffic_with_lead = _traffic(start, _LEAD)
+        runs = self._simulate(traffic_with_lead)
+        for title, sent, run in zip(("target tracking alone", "with the scaler"), reports, runs, strict=True):
             self._console.print(
-                f"{title}: throttled {seen.total(WRITE, 'throttled'):,.0f} units of {seen.total(WRITE, 'asked'):,.0f}; "
-                f"the simulator says {run.throttled_units:,.0f}",
+                f"{title}: throttled {sent.total(WRITE, 'throttled'):,.0f} of {sent.total(WRITE, 'asked'):,.0f} units; "
+                f"in the simulator {run.throttled_units:,.0f}",
                 highlight=False,
             )
         self._draw(reports, runs, picture)
-        write_page(Rehearsal(self._setups.native, before, tuple(runs), load_prices()), report)
+        write_page(Rehearsal(self._setups.native, traffic_with_lead, tuple(runs), load_prices()), report)
         return reports
 
     def _load(self, watched: _Watched, traffic: Traffic) -> Load:
@@ -116,41 +117,41 @@ class Surge:
             traffic,
             threads=4,
             requests_per_second=_REQUESTS_PER_SECOND,
-            tell=lambda report, minute: self._tell(watched, report, minute),
+            tell=lambda report, minute: self._record(watched, report, minute),
         )
 
-    def _simulated(self, traffic: Traffic) -> Twins[Run]:
-        """The same load in the simulator, on tables that begin as these did."""
-        begun = Twins(
+    def _simulate(self, traffic: Traffic) -> Twins[Run]:
+        """Simulate the same load on tables with the same capacity at the start."""
+        setups = Twins(
             *(
                 replace(setup, starts_settled=False, resources=(_with_write_units(setup, watched.provisioned[0]),))
                 for setup, watched in zip(self._setups, self._watched, strict=True)
             )
         )
         return Twins(
-            run_policy("native:70", begun.native, traffic), run_policy("highwater-floor", begun.scaled, traffic)
+            run_policy("native:70", setups.native, traffic), run_policy("highwater-floor", setups.scaled, traffic)
         )
 
-    def _tell(self, watched: _Watched, report: LoadReport, minute: int) -> None:
-        """Note the minute that has just passed, and print it when both tables have had it."""
-        described = self._dynamodb.describe_table(TableName=watched.name)["Table"]
+    def _record(self, watched: _Watched, report: LoadReport, minute: int) -> None:
+        """Record a table's minute that has just ended, and print the minute once both tables have recorded it."""
+        table = self._dynamodb.describe_table(TableName=watched.name)["Table"]
         with self._lock:
             watched.report = report
-            watched.provisioned.append(int(described["ProvisionedThroughput"]["WriteCapacityUnits"]))
+            watched.provisioned.append(int(table["ProvisionedThroughput"]["WriteCapacityUnits"]))
             if minute and all(len(each.provisioned) > minute for each in self._watched):
                 self._print(minute)
 
     def _print(self, minute: int) -> None:
-        sides = ""
-        asked = 0.0
+        columns = ""
+        demand = 0.0
         for watched in self._watched:
-            assert watched.report is not None  # noqa: S101 - told this minute
-            seen = watched.report.minutes[WRITE][minute - 1]
-            asked = seen.asked / 60
-            granted, lost = (round(_BAR * units / 60 / SURGE) for units in (seen.granted, seen.throttled))
-            bar = f"[blue]{'█' * granted}[/][red]{'█' * lost}[/]" + " " * (_BAR - granted - lost)
-            sides += f"{seen.throttled / 60:>10,.0f}{watched.provisioned[minute]:>6,} {bar}"
-        self._console.print(f"{minute - 1:>6}{asked:>7,.0f}{sides}", highlight=False)
+            assert watched.report is not None  # noqa: S101 - both tables have recorded this minute
+            units = watched.report.minutes[WRITE][minute - 1]
+            demand = units.asked / 60
+            granted, throttled = (round(_BAR * part / 60 / SURGE) for part in (units.granted, units.throttled))
+            bar = f"[blue]{'█' * granted}[/][red]{'█' * throttled}[/]" + " " * (_BAR - granted - throttled)
+            columns += f"{units.throttled / 60:>10,.0f}{watched.provisioned[minute]:>6,} {bar}"
+        self._console.print(f"{minute - 1:>6}{demand:>7,.0f}{columns}", highlight=False)
 
     def _draw(self, reports: Twins[LoadReport], runs: Twins[Run], picture: Path) -> None:
         import matplotlib as mpl
@@ -159,7 +160,7 @@ class Surge:
         from matplotlib import pyplot as plt
 
         figure, panels = plt.subplots(2, 1, figsize=(10, 8), sharex=True, sharey=True, layout="constrained")
-        titles = ("target tracking at 70 % alone", "target tracking at 90 %, and the scaler")
+        titles = ("target tracking at 70 % alone", "target tracking at 90 % with the scaler")
         for axes, title, report, run, watched in zip(panels, titles, reports, runs, self._watched, strict=True):
             axes.set_title(title, loc="left", fontsize=10)
             _draw_one(axes, report, run, watched.provisioned)
@@ -172,7 +173,7 @@ class Surge:
 
 
 def _traffic(start: datetime, lead_minutes: int) -> Traffic:
-    """The surge that begins at *start*, with so many minutes before."""
+    """Return the traffic of the surge from *start*, after *lead_minutes* more of the base load."""
     counts = [BASE * 60.0] * (lead_minutes + MINUTES[0]) + [SURGE * 60.0] * MINUTES[1]
     begin = start - timedelta(minutes=lead_minutes)
     return Traffic.from_counts("surge", {Stream(None, WRITE): counts}, bin_seconds=60, start=begin)
@@ -197,9 +198,9 @@ def _draw_one(axes: Any, report: LoadReport, run: Run, provisioned: list[int]) -
     throttled = [minute.throttled / 60 for minute in minutes]
     axes.bar(range(count), throttled, width=1, bottom=granted, align="edge", color="#e67e22", label="throttled")
     line([minute.asked / 60 for minute in minutes], color="#8a8f98", label="demand")
-    # seen at the end of each minute, as the simulated ones are; the first was before it all
-    seen = [float(units) for units in provisioned[1:]]
-    line([*seen, *[seen[-1]] * count][:count], color="#c0392b", label="provisioned")
+    # the capacity at the end of each minute, as in the simulation; the first value is from before the start
+    by_minute = [float(units) for units in provisioned[1:]]
+    line([*by_minute, *[by_minute[-1]] * count][:count], color="#c0392b", label="provisioned")
     simulated = [float(units) for units in run.target(WRITE).capacity_by_minute()][_LEAD:]
     line(simulated, color="#c0392b", linestyle="--", label="provisioned, simulated")
     consumed = [quanta / 3600 for quanta in run.target(WRITE).consumed[_LEAD:]]

@@ -1,5 +1,5 @@
-"""Scenario: an events table was made elsewhere, by another team's stack or by hand, and has an index. Shows: its
-capacity managed from this app, without owning the table: floors and ceilings, and a one-off window for a sale.
+"""Scenario: an events table with an index was created by another team's stack or by hand. Shows: this app manages the
+table's capacity without owning the table: floors and ceilings, and a one-off window for a sale.
 """
 
 import aws_cdk as cdk
@@ -10,7 +10,7 @@ from cdk_highwater import Capacity, IndexCapacity, Window, manage_capacity
 app = cdk.App()
 stack = cdk.Stack(app, "ExistingTable")
 
-# the table keeps its own stack; here it is only looked up by its name
+# the table stays in its own stack; this app only refers to it by name
 events = dynamodb.Table.from_table_name(stack, "Events", "events")
 
 manage_capacity(
@@ -27,8 +27,8 @@ manage_capacity(
             write_min=1_800,
         ),
     ],
-    # an imported table cannot tell which indexes it has, so the ones to be scaled are listed; this one follows the
-    # table's writes and has reads of its own
+    # the CDK does not know the indexes of an imported table, so list the indexes to scale here; the write capacity of
+    # this index follows the table's, and its read capacity is declared separately
     indexes=[IndexCapacity(index_name="by-visitor", read=Capacity.autoscaled(min_capacity=20, max_capacity=1_500))],
 )
 

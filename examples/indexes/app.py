@@ -1,5 +1,5 @@
-"""Scenario: an order book with three indexes that are used differently. Shows: an index that follows its table, one
-with reads and windows of its own, and a sparse one with fewer writes.
+"""Scenario: an order book with three indexes that have different traffic. Shows: an index that follows its table, an
+index with its own read capacity and windows, and a sparse index with less write capacity.
 """
 
 import aws_cdk as cdk
@@ -12,7 +12,7 @@ stack = cdk.Stack(app, "Indexes")
 
 
 def text(name: str) -> dynamodb.Attribute:
-    """A key attribute that holds text."""
+    """Return a key attribute of type string."""
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
 
@@ -29,16 +29,18 @@ HighWaterTable(
     write=Capacity.autoscaled(min_capacity=80, max_capacity=6_000),
     windows=[nightly_import],
     indexes=[
-        # every order is in it, so it must keep up with the table: it follows the table's writes and windows
+        # this index contains every order and needs the same write capacity as the table, so it follows the table's
+        # write capacity and windows
         GlobalSecondaryIndex(index_name="by-customer", partition_key=text("customer_id"), sort_key=text("placed_at")),
-        # reports read it at weekends; the nightly import writes to it too
+        # reports read this index at weekends, and the nightly import writes to it
         GlobalSecondaryIndex(
             index_name="by-region",
             partition_key=text("region"),
             read=Capacity.autoscaled(min_capacity=30, max_capacity=3_000),
             windows=[nightly_import, weekend_reports],
         ),
-        # only open complaints are in it, few of the orders: writes of its own, which synth warns of
+        # this index contains only the few orders with open complaints, so its write capacity is lower than the table's;
+        # synth warns of that
         GlobalSecondaryIndex(
             index_name="open-complaints",
             partition_key=text("complaint_id"),

@@ -1,5 +1,5 @@
-"""Scenario: a table that is quiet until a crawler finds it and asks for ten times as much, without notice.
-Shows: the same table twice, once with target tracking alone and once with the throttle-aware scaler beside it.
+"""Scenario: a table has little traffic until a crawler finds it and multiplies the traffic by ten, without notice.
+Shows: the same table twice, once with target tracking alone and once with the throttle-aware scaler in addition.
 """
 
 import aws_cdk as cdk
@@ -12,7 +12,7 @@ stack = cdk.Stack(app, "SideBySide")
 
 
 def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
-    """A table of pages; both have the same floor and the same ceiling."""
+    """Create a table of pages; both tables have the same floor and the same ceiling."""
     return HighWaterTable(
         stack,
         id,
@@ -29,6 +29,6 @@ def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
 
 
 pages("Native", 70)
-# with the scaler, target tracking may run at 90 %: headroom is what the scaler finds necessary
+# with the scaler, target tracking can run at 90 %, because the scaler adds headroom when it is needed
 ThrottleAwareScaler(stack, "Scaler").add_table(pages("Scaled", 90))
 app.synth()

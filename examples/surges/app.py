@@ -1,5 +1,5 @@
-"""Scenario: a click log that a crawler or a sale may surge at any time, beside a nightly load that is known.
-Shows: the throttle-aware scaler over two tables, an index of its own, alarms that go to a topic, and a dashboard.
+"""Scenario: a click log can have a surge at any time, from a crawler or a sale; a table of visitors has a nightly load.
+Shows: the throttle-aware scaler for two tables, one of them with an index, alarms to an SNS topic, and a dashboard.
 """
 
 import aws_cdk as cdk
@@ -23,11 +23,11 @@ stack = cdk.Stack(app, "Surges")
 
 
 def text(name: str) -> dynamodb.Attribute:
-    """A key attribute that holds text."""
+    """Return a key attribute of type string."""
     return dynamodb.Attribute(name=name, type=dynamodb.AttributeType.STRING)
 
 
-# with the scaler, target tracking may run at 90 %: headroom is what the scaler finds necessary
+# with the scaler, target tracking can run at 90 %, because the scaler adds headroom when it is needed
 clicks = HighWaterTable(
     stack,
     "Clicks",

@@ -48,8 +48,8 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
         "table write: floor over the next seven days (units/s, log scale)",
         "Monday, New York time",
         "Scaling activities",
-        "A surge from 28 to 280 writes/s, twice at once, the clock 20 times faster",
-        "everything seen is as planned",
+        "A surge from 28 to 280 writes/s on both tables, with the clock 20 times faster",
+        "everything is as planned",
     ):
         assert title in text
     assert demo.PICTURE.exists()
@@ -58,7 +58,7 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
     assert "<option value='0'>native:70</option><option value='1'>highwater-floor</option>" in report
     throttled = {}
     for title in ("target tracking alone", "with the scaler"):
-        told = re.search(title + r": throttled ([\d,]+) units of ([\d,]+); the simulator says ([\d,]+)", text)
+        told = re.search(title + r": throttled ([\d,]+) of ([\d,]+) units; in the simulator ([\d,]+)", text)
         assert told is not None
         throttled[title], asked, simulated = (int(figure.replace(",", "")) for figure in told.groups())
         assert asked == pytest.approx(4 * 28 * 60 + 14 * 280 * 60, rel=0.02)
@@ -89,10 +89,10 @@ def test_demo_ends_with_one_where_a_hand_edit_made_a_difference(demo: ModuleType
     assert status == 1
     differences = [line for line in output.getvalue().splitlines() if line.startswith("differs from the plan:")]
     assert (
-        "differs from the plan: bounds of table write at 05:30: planned (18000, 20000), seen (100, 20000)"
+        "differs from the plan: bounds of table write at 05:30: planned (18000, 20000), actually (100, 20000)"
         in differences
     )
-    assert "differs from the plan: capacity of table write at 05:30: planned 18000, seen 100" in differences
+    assert "differs from the plan: capacity of table write at 05:30: planned 18000, actually 100" in differences
     assert not any("table read" in line for line in differences)
 
 

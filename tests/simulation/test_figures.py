@@ -1,4 +1,4 @@
-"""The article's figures, as FACTS says that a simulator has to show them."""
+"""The article's figures: what a simulator of auto scaling has to show of each (docs/figures.md)."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Resolver:
         return int(number)
 
     def number(self, value: Any, label: str) -> float:
-        """Return *value* as a number; raises `TemplateError`, naming *label*, if it is none."""
+        """Return *value* as a number; raises `TemplateError`, naming *label*, if it is not a number."""
         resolved = self.resolve(value)
         if isinstance(resolved, str) and (missing := _OPEN.search(resolved)):
             raise self.error(f"{label} is {resolved!r}, {self._advice(missing[1])}")

@@ -45,7 +45,7 @@ def read_traffic(
     Args:
         path: The file.
         units_are: The dimension of a column `units`.
-        start: The begin of the first bin; by default as in the file, or Monday 2026-11-02 for a file without times.
+        start: The time at which the first bin begins; by default the file's, or Monday 2026-11-02 if it has no times.
         scale: All units are multiplied by this.
 
     Raises:

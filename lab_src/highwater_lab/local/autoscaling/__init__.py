@@ -1,1 +1,1 @@
-"""Application Auto Scaling for DynamoDB, as FACTS measured and documented it, on the cloud's clock."""
+"""Application Auto Scaling for DynamoDB, as it is documented and was measured, by the cloud's clock."""
