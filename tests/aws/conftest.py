@@ -21,5 +21,4 @@ def bench(shared_bench: tuple[Bench, dict[str, str]], monkeypatch: pytest.Monkey
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     found.wire.reset()
-    monkeypatch.setattr(tables, "client", lambda: found.wire.client)
     return found

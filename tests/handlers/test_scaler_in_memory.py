@@ -1,0 +1,140 @@
+"""A run of the scaler against a region in memory: whom a failure touches, and what is called."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units
+from highwater.core.names import TargetName
+from highwater.core.scaler import Mode, alarm_threshold
+from highwater.handlers.scaler.handler import Scaler, TablesFailedError
+from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.run import Options
+from tests.handlers.fake_region import FakeRegion, as_region
+
+NOW = datetime(2027, 3, 4, 10, 20, 40, tzinfo=UTC)
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+)
+HERE = Units(7, 12)
+ORDERS, JOBS = TargetName("orders", None, Dimension.WRITE), TargetName("jobs", None, Dimension.WRITE)
+
+
+@pytest.fixture
+def region() -> FakeRegion:
+    made = FakeRegion(NOW)
+    made.add_table("orders", PLAN, HERE)
+    made.add_table("jobs", PLAN, HERE)
+    for name in (ORDERS, JOBS):
+        made.bounds[name] = Bounds(2, 400)
+    return made
+
+
+def _serve(region: FakeRegion, *tables: str, seconds: float = 300.0, **more: Any) -> tuple[Outcome, list[Any]]:
+    """Serve an event of now for these tables; what was done, and the events that were handed on."""
+    handed_on: list[Any] = []
+    options = more.pop("options", Options())
+    scaler = Scaler(options, region_of=lambda _: as_region(region), hand_on=handed_on.append, report=lambda _: None)
+    event = {"highwater": "tables", "tables": list(tables), "time": NOW.isoformat()} | more
+    return scaler.serve(event, lambda: seconds), handed_on
+
+
+def test_floors_are_set_to_demand_and_to_the_plan_and_alarms_follow(region: FakeRegion) -> None:
+    region.units[ORDERS] = 190
+    outcome, _ = _serve(region, "orders", "jobs")
+    assert (region.bounds[ORDERS], region.bounds[JOBS]) == (Bounds(190, 400), Bounds(12, 400))
+    assert region.alarms[ORDERS].threshold == alarm_threshold(190)
+    assert outcome.counts["FloorsSet"] == 2
+    assert [document["table"] for document in outcome.decisions] == ["orders", "jobs"]
+
+
+def test_run_again_changes_nothing(region: FakeRegion) -> None:
+    _serve(region, "orders")
+    region.calls.clear()
+    _serve(region, "orders")
+    assert not [call for call in region.calls if call.startswith(("set_", "move_"))]
+
+
+def test_dry_run_changes_nothing_and_logs_what_it_would(region: FakeRegion) -> None:
+    outcome, _ = _serve(region, "orders", options=Options(dry_run=True))
+    assert region.bounds[ORDERS] == Bounds(2, 400)
+    assert [(document["granted"], document["dry_run"]) for document in outcome.decisions] == [(12, True)]
+    assert not [call for call in region.calls if call.startswith(("set_", "move_"))]
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_table_that_fails_touches_no_other_and_is_handed_to_a_run_of_its_own(region: FakeRegion, attempt: int) -> None:
+    del region.tables["jobs"]
+    outcome, handed_on = _serve(region, "orders", "jobs", attempt=attempt)
+    assert outcome.failed == {"jobs": "TableNotFoundError: no jobs"}
+    assert region.bounds[ORDERS] == Bounds(12, 400)
+    assert handed_on == [{"highwater": "tables", "tables": ["jobs"], "attempt": attempt + 1, "time": NOW.isoformat()}]
+
+
+def test_table_that_fails_for_the_third_time_ends_in_the_dead_letter_queue(region: FakeRegion) -> None:
+    del region.tables["jobs"]
+    with pytest.raises(TablesFailedError, match=r"^jobs: TableNotFoundError: no jobs$"):
+        _serve(region, "jobs", attempt=2)
+
+
+def test_tables_without_time_are_handed_on_and_left_as_they_are(region: FakeRegion) -> None:
+    outcome, handed_on = _serve(region, "orders", seconds=15.0)
+    assert (outcome.left, [event["tables"] for event in handed_on]) == (["orders"], [["orders"]])
+    assert region.bounds[ORDERS] == Bounds(2, 400)
+
+
+@pytest.mark.parametrize(
+    ("method", "note"),
+    [
+        ("read_alarms", "no alarms could be read: RuntimeError: refused"),
+        ("read_consumption", "no metrics could be read: RuntimeError: refused"),
+    ],
+)
+def test_floors_reach_their_plan_without_alarms_and_without_metrics(region: FakeRegion, method: str, note: str) -> None:
+    def refuse(called: str) -> None:
+        if called == method:
+            raise RuntimeError("refused")
+
+    region.before = refuse
+    outcome, _ = _serve(region, "orders")
+    assert region.bounds[ORDERS] == Bounds(12, 400)
+    assert outcome.notes == [note]
+
+
+def test_floor_that_another_run_has_raised_meanwhile_stays(region: FakeRegion) -> None:
+    def raise_meanwhile(called: str) -> None:
+        if called == "describe_table orders":
+            region.bounds[ORDERS] = Bounds(250, 400)
+
+    region.before = raise_meanwhile
+    outcome, _ = _serve(region, "orders")
+    assert region.bounds[ORDERS] == Bounds(250, 400)
+    assert outcome.notes == ["table/orders write: the floor stays at 250, which another run has just set"]
+
+
+def test_direct_mode_sets_both_dimensions_in_one_call(region: FakeRegion) -> None:
+    region.add_table("clicks", PLAN, Units(7, 3), Mode.DIRECT)
+    region.units |= {TargetName("clicks", None, Dimension.READ): 38, TargetName("clicks", None, Dimension.WRITE): 95}
+    outcome, _ = _serve(region, "clicks")
+    assert region.tables["clicks"] == {None: Units(40, 100)}
+    assert region.calls.count("set_capacity clicks") == 1
+    assert outcome.counts["CapacitiesSet"] == 1
+
+
+def test_old_event_is_decided_for_the_time_of_aws(region: FakeRegion) -> None:
+    outcome, _ = _serve(region, "orders", time=(NOW - timedelta(days=7)).isoformat())
+    assert outcome.notes == [
+        "the event is of 2027-02-25 10:20:40 UTC, AWS's time is 2027-03-04 10:20:40: the scaler decides for AWS's time"
+    ]
+
+
+def test_tick_reads_nothing_of_tables_that_are_not_due(region: FakeRegion) -> None:
+    calm = NOW + timedelta(minutes=1)
+    region.plans = region.plans[:1]
+    outcome, _ = _serve(region, highwater="tick", time=calm.isoformat())
+    assert outcome.counts["TargetsDue"] == 0
+    assert region.calls == ["read_plans", "read_alarms"]
