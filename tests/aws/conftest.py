@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from highwater.aws import tables
 from tests.handlers.bench import Bench, running_bench
 
 

@@ -31,8 +31,6 @@ LATE = NOW.replace(minute=52)
 FLOOR = ScalerSettings(
     target_percent=95,
     cautious_target_percent=75,
-    cautious_hold=timedelta(minutes=15),
-    jump_history=timedelta(hours=12),
 )
 DIRECT = replace(FLOOR, mode=Mode.DIRECT, forecast_target_percent=120)
 law = settings(max_examples=300, deadline=None, derandomize=True)
@@ -87,7 +85,7 @@ def test_peak_counts_for_half_an_hour_and_no_longer() -> None:
 def test_peak_counts_through_an_hour_that_is_paid_for(minute: int, minutes: int) -> None:
     now = NOW.replace(minute=minute)
     just, no_more = (steady(19, 90, [95 * 60, *[19 * 60] * after], now=now) for after in (minutes - 1, minutes))
-    calm = replace(FLOOR, most_jumps=0)
+    calm = replace(FLOOR, jump_percent=10_000)
     decision = decide(calm, state(400), just, now=now)
     assert (decision.granted, decision.reason) == (100, f"peak of 95 units/s in the last {minutes} minutes at 95 %")
     assert decide(calm, state(400), no_more, now=now).granted == 20
@@ -100,8 +98,7 @@ def test_caution_raises_nothing_late_in_an_hour() -> None:
     decision = decide(FLOOR, state(120), late, now=LATE)
     assert decision.granted == 120
     assert decision.reason == (
-        "peak of 100 units/s in the last 15 minutes at 75 %, cautious after 1 jump, "
-        "though not above 120 so late in an hour"
+        "peak of 100 units/s in the last minute at 75 %, cautious after 1 jump, though not above 120 so late in an hour"
     )
     assert decide(FLOOR, state(156, boosts=50), late, now=LATE).granted == 156
     assert decide(FLOOR, state(400), late, now=LATE).granted == 134
@@ -113,18 +110,57 @@ def test_throttled_units_are_demand() -> None:
     assert decision.granted == 200
 
 
-def test_retries_are_taken_out_of_throttles() -> None:
-    throttled = [0] * 59 + [270 * 60]
-    three_attempts = replace(FLOOR, retry_percent=300)
-    assert decide(three_attempts, state(100), seen([100 * 60] * 60, throttled), now=NOW).granted == 200
+def test_capacity_is_asked_for_at_most_a_hundred_times_what_was_consumed() -> None:
+    # throttles of so many are taken for retries of few requests
+    decision = decide(FLOOR, state(100, ceiling=90_000), seen([19 * 60] * 60, [0] * 59 + [18_981 * 60]), now=NOW)
+    assert decision.wanted == 20_000
+    assert decision.granted == 2_000
+    assert [(limit.code, limit.before, limit.after) for limit in decision.limits] == [(LimitCode.STEP, 20_000, 2_000)]
+    assert decision.limits[0].sentence == "at most 100 times what was consumed"
 
 
-def test_throttles_beyond_eight_times_of_what_was_consumed_are_taken_for_retries() -> None:
-    decision = decide(FLOOR, state(100), seen([95 * 60] * 60, [0] * 59 + [9_405 * 60]), now=NOW)
-    assert decision.wanted == 10_000
-    assert decision.granted == 800
-    assert [(limit.code, limit.before, limit.after) for limit in decision.limits] == [(LimitCode.STEP, 10_000, 800)]
-    assert decision.limits[0].sentence == "at most 800 % of what was consumed"
+def climbing(to: int, step: int, minutes: int = 8) -> list[int | None]:
+    """Minutes that rise by *step* units per second each, up to *to*."""
+    return [(to - step * back) * 60 for back in reversed(range(minutes))]
+
+
+def test_climb_is_extrapolated_until_the_next_raise_is_there() -> None:
+    consumed: list[int | None] = [*[100 * 60] * 60, *climbing(190, 10)]
+    decision = decide(FLOOR, state(120), seen(consumed), now=NOW)
+    assert decision.reason == "climbing to 270 units/s at 95 %", "eight minutes of ten units per second more"
+    assert decision.granted == 285
+    direct = decide(DIRECT, state(120), seen([*[100 * 60] * 1400, *consumed]), now=NOW)
+    assert direct.reason == "climbing to 240 units/s at 95 %", "five minutes"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param([*climbing(170, 10, 6), 190 * 60, 180 * 60], id="the newest minute is lower than the one before"),
+        pytest.param([*[110 * 60] * 6, 190 * 60, 200 * 60], id="one step is no climb"),
+        pytest.param([*climbing(150, 10, 4), None, *climbing(190, 10, 3)], id="one of the minutes is not known"),
+        pytest.param(list(reversed(climbing(190, 10))), id="it falls"),
+    ],
+)
+def test_what_does_not_climb_for_eight_minutes_is_not_extrapolated(last: list[int | None]) -> None:
+    decision = decide(FLOOR, state(120), seen([*[105 * 60] * 60, *last]), now=NOW)
+    assert "climbing" not in decision.reason
+
+
+def test_climb_below_the_peak_of_the_last_half_hour_is_not_extrapolated() -> None:
+    earlier: list[int | None] = [*[250 * 60] * 20, *[105 * 60] * 8]
+    assert "climbing" not in decide(FLOOR, state(120), seen([*earlier, *climbing(190, 10)]), now=NOW).reason
+
+
+def test_peaks_of_a_table_that_jumps_once_an_hour_are_held_for_the_hour() -> None:
+    hour: list[int | None] = [*[100 * 60] * 56, *[300 * 60] * 4]
+    now = NOW.replace(minute=50)
+    quiet: list[int | None] = [100 * 60] * 45
+    decision = decide(FLOOR, state(400), seen([*hour * 7, *quiet], now=now), now=now)
+    assert decision.granted == 316
+    assert decision.reason == "peak of 300 units/s in the last 60 minutes at 95 %, after 7 jumps"
+    few = decide(FLOOR, state(400), seen([*hour * 4, *quiet], now=now), now=now)
+    assert few.granted == 134, "caution alone, of the newest minute"
 
 
 def test_first_jump_leaves_headroom_for_the_next_and_many_are_held_as_peaks() -> None:
@@ -132,7 +168,7 @@ def test_first_jump_leaves_headroom_for_the_next_and_many_are_held_as_peaks() ->
     jump = [200 * 60] * 4
     decision = decide(FLOOR, state(900), seen([*quiet * 60, *jump, *quiet * 30]), now=NOW)
     assert decision.wanted == 134  # 100 at 75 %, rounded up
-    assert decision.reason == "peak of 100 units/s in the last 15 minutes at 75 %, cautious after 1 jump"
+    assert decision.reason == "peak of 100 units/s in the last 13 minutes at 75 %, cautious after 1 jump"
     # five of them
     assert decide(FLOOR, state(900), seen([*[*quiet * 60, *jump] * 5, *quiet * 29]), now=NOW).wanted == 211
 
@@ -265,11 +301,10 @@ def test_newest_datapoints_may_be_late() -> None:
     assert granted(400, seen([*[95 * 60] * 57, None, None, None])) == 100
 
 
-def test_caution_is_about_the_last_minutes_that_are_known() -> None:
-    short = replace(FLOOR, cautious_hold=timedelta(minutes=3))
+def test_caution_is_about_the_newest_minute_that_is_known() -> None:
     after_a_jump = seen([*[100 * 60] * 60, *[300 * 60] * 2, None, None, None], now=LATE)
-    assert decide(short, state(400), after_a_jump, now=LATE).reason == (
-        "peak of 300 units/s in the last 3 minutes at 75 %, cautious after 1 jump"
+    assert decide(FLOOR, state(400), after_a_jump, now=LATE).reason == (
+        "peak of 300 units/s in the last minute at 75 %, cautious after 1 jump"
     )
 
 
@@ -296,7 +331,7 @@ def test_observation_refuses_what_is_none() -> None:
         ("target_percent", 19, "target_percent must be from 20 to 200, got 19"),
         ("lower_from_minute", 60, "lower_from_minute must be from 0 to 59, got 60"),
         ("hold", timedelta(0), "hold must be from a minute to a day, got 0:00:00"),
-        ("retry_percent", 99, "retry_percent must be from 100 to 2000, got 99"),
+        ("jump_percent", 100, "jump_percent must be from 101 to 10000, got 100"),
     ],
 )
 def test_settings_out_of_range_are_refused(name: str, value: object, message: str) -> None:
@@ -328,7 +363,7 @@ states = st.builds(
     st.integers(0, 6),
     st.integers(0, 40_000),
 )
-modes = st.sampled_from([FLOOR, DIRECT, replace(FLOOR, retry_percent=250), replace(DIRECT, lower_from_minute=10)])
+modes = st.sampled_from([FLOOR, DIRECT, replace(FLOOR, target_percent=70), replace(DIRECT, lower_from_minute=10)])
 nows = st.integers(0, 3_600).map(lambda second: NOW + timedelta(seconds=second))
 
 
@@ -443,11 +478,11 @@ def test_direct_never_uses_more_decreases_than_the_day_has(
 @given(series)
 def test_demand_without_throttles_is_what_was_consumed(minutes: list[tuple[int | None, int]]) -> None:
     consumed = [units for units, _ in minutes]
-    assert demand_by_minute(seen(consumed), 250) == consumed
+    assert demand_by_minute(seen(consumed)) == consumed
 
 
 def test_jumps_from_nothing_to_little_are_none() -> None:
     busy: list[int | None] = [6_000] * 100
-    assert count_jumps([*busy, *[10] * 20, *[90] * 20], 140, 160, 50) == 0
-    assert count_jumps([*busy, *[10] * 20, *[6_000] * 20], 140, 160, 50) == 1
-    assert count_jumps([600] * 18, 720, 160, 50) == 0
+    assert count_jumps([*busy, *[10] * 20, *[90] * 20], 140, 160) == 0
+    assert count_jumps([*busy, *[10] * 20, *[6_000] * 20], 140, 160) == 1
+    assert count_jumps([600] * 18, 720, 160) == 0

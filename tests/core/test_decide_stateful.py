@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from highwater.core import DecreaseBudget, Dimension
 from highwater.core.scaler import Decision, Observation, ScalerSettings, TargetState, decide, in_one_call, wanted_units
+from highwater.core.scaler.decide import MISSING_AFTER
 
 _START = datetime(2027, 3, 4, 21, 40, 20, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
@@ -134,7 +135,7 @@ class _Scaled(RuleBasedStateMachine):
         most = min(self.world.ceiling, _QUOTA)
         least = min(self.world.baseline, most)
         assert decision.granted >= least, "never below the plan"
-        is_blind = seen.is_empty or seen.age(self.now) > self.settings_of_mode.missing_after
+        is_blind = seen.is_empty or seen.age(self.now) > MISSING_AFTER
         if is_blind and self.before - self.world.boost > self.world.baseline:
             assert decision.granted >= min(self.before - self.world.boost, most), "missing data lower nothing"
 

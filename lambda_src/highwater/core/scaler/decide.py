@@ -9,14 +9,26 @@ from datetime import UTC, datetime, timedelta
 from highwater.core.budget import DecreaseBudget
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler.decisions import Decision, Limit, LimitCode
-from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, yesterday
+from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, rise_of_climb, yesterday
 from highwater.core.scaler.observations import Observation
-from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.scaler.settings import JUMP_HISTORY, Mode, ScalerSettings
 from highwater.core.units import Dimension
 
 _MINUTE = timedelta(minutes=1)
 # How far ahead yesterday is looked at: until help comes, and, where capacity may go down, through the next hour.
 _SOON_MINUTES, _NEXT_HOUR_MINUTES = 18, 70
+# How far a climb is extrapolated: from the newest datapoint until the next raise is there, which takes longer by auto
+# scaling.
+_CLIMB_MINUTES = {Mode.FLOOR: 8, Mode.DIRECT: 5}
+# Caution is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer.
+_MOST_JUMPS = 4
+_HOLD_OF_FREQUENT_JUMPS = timedelta(hours=1)
+# Throttles may be retries of few requests, so capacity is asked for at most a hundred times what was consumed.
+_STEP_PERCENT = 10_000
+# A value that would fall by less stays: each change is a call, and in DIRECT mode one of the day's decreases.
+_TOLERANCE_PERCENT = 3
+# Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
+MISSING_AFTER = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +88,9 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
 
     Each stage may change what the one before answered, and then says so in the decision's limits:
 
-    1. demand: the units asked for in each minute, throttled requests included and their retries taken out;
-    2. proposal: the highest of capacity for the peak that is held, for the next jump of a table that jumps (caution),
-       and for yesterday's next minutes (forecast);
+    1. demand: the units asked for in each minute, throttled requests included;
+    2. proposal: the highest of capacity for the peak that is held, for a climb that goes on, for the next jump of a
+       table that jumps, and for yesterday's next minutes (forecast);
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
     4. tolerance: a value only a little lower than the current one leaves it;
     5. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
@@ -90,14 +102,15 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     Deciding again on the answer changes nothing. More throttles never give a lower answer.
     """
     now = now.astimezone(UTC)
-    demand = demand_by_minute(seen, settings.retry_percent)
+    demand = demand_by_minute(seen)
     proposal = _hold_peak(settings, demand, seen, now)
-    proposal = proposal.or_higher(_be_cautious(settings, demand, seen, state, now))
+    proposal = proposal.or_higher(_follow_climb(settings, demand, seen))
+    proposal = proposal.or_higher(_expect_jump(settings, demand, seen, state, now))
     proposal = proposal.or_higher(_forecast(settings, demand, seen, now))
     answer = _Answer(proposal.units)
     if proposal.units > proposal.most:
-        answer.become(proposal.most, LimitCode.STEP, f"at most {settings.step_percent} % of what was consumed")
-    _tolerate(answer, settings, state)
+        answer.become(proposal.most, LimitCode.STEP, f"at most {_STEP_PERCENT // 100} times what was consumed")
+    _tolerate(answer, state)
     if state.current_without_boosts > state.baseline:
         _mind_missing_data(answer, settings, state, seen, now)
     _add_plan(answer, state)
@@ -131,22 +144,47 @@ class _Answer:
 
 def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime) -> Proposal:
     """Capacity for the highest demand of the last minutes."""
-    minutes = _minutes_that_count(settings, settings.hold, now)
-    return _capacity_for_peak(demand, seen, minutes, settings.target_percent, settings.step_percent)
+    return _capacity_for_peak(demand, seen, _minutes_that_count(settings, settings.hold, now), settings.target_percent)
+
+
+def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation) -> Proposal | None:
+    """Capacity for a climb that goes on until the next raise is there; `None` where nothing climbs.
+
+    Without it every raise is for the demand of some minutes ago, and a climb of minutes empties the burst bucket.
+    """
+    rise = rise_of_climb(seen.known_units, _CLIMB_MINUTES[settings.mode], settings.hold // _MINUTE)
+    if not rise:
+        return None
+    climbed = (demand[-1 - seen.pending_minutes] or 0) + rise
+    units = _per_second(climbed, settings.target_percent)
+    return Proposal(units, units, f"climbing to {-(-climbed // 60):,} units/s at {settings.target_percent} %")
+
+
+def _expect_jump(
+    settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, state: TargetState, now: datetime
+) -> Proposal | None:
+    """Capacity for the next jump of a table that jumped lately; `None` for any other table."""
+    jumps = count_jumps(seen.known_units, JUMP_HISTORY // _MINUTE, settings.jump_percent)
+    if not jumps:
+        return None
+    if jumps > _MOST_JUMPS:
+        minutes = _minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
+        proposal = _capacity_for_peak(demand, seen, minutes, settings.target_percent)
+        return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
+    return _be_cautious(settings, demand, seen, state, now, jumps)
 
 
 def _be_cautious(
-    settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, state: TargetState, now: datetime
-) -> Proposal | None:
-    """Headroom for the next jump of a table that jumped lately, though not often; `None` for any other table."""
-    jumps = count_jumps(
-        seen.known_units, settings.jump_history // _MINUTE, settings.jump_percent, settings.jump_level_percent
-    )
-    if not 1 <= jumps <= settings.most_jumps:
-        return None
-    minutes = _minutes_that_count(settings, settings.cautious_hold, now)
-    percent = settings.cautious_target_percent
-    proposal = _capacity_for_peak(demand, seen, minutes, percent, settings.step_percent)
+    settings: ScalerSettings,
+    demand: Sequence[int | None],
+    seen: Observation,
+    state: TargetState,
+    now: datetime,
+    jumps: int,
+) -> Proposal:
+    """Headroom over the demand of now, so that the burst bucket outlasts the next jump until help comes."""
+    minutes = _minutes_that_count(settings, _MINUTE, now)
+    proposal = _capacity_for_peak(demand, seen, minutes, settings.cautious_target_percent)
     reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
     current = state.current_without_boosts
     if now.minute >= settings.lower_from_minute and proposal.units > current:
@@ -182,16 +220,15 @@ def _minutes_that_count(settings: ScalerSettings, hold: timedelta, now: datetime
     return max(minutes, now.minute + 60 - settings.lower_from_minute)
 
 
-def _capacity_for_peak(
-    demand: Sequence[int | None], seen: Observation, minutes: int, percent: int, step_percent: int
-) -> Proposal:
+def _capacity_for_peak(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int) -> Proposal:
     """Capacity of which the highest demand of the last known *minutes* is *percent*."""
     # throttles of a minute may be known before its consumption is
     window = minutes + seen.pending_minutes
     highest = peak(demand, window)
     # capacity is at least one unit per second, so a step from nothing starts there
-    most = max(peak(seen.consumed_units, window), 60) * step_percent // 100
-    reason = f"peak of {-(-highest // 60):,} units/s in the last {minutes} minutes at {percent} %"
+    most = max(peak(seen.consumed_units, window), 60) * _STEP_PERCENT // 100
+    time = "minute" if minutes == 1 else f"{minutes} minutes"
+    reason = f"peak of {-(-highest // 60):,} units/s in the last {time} at {percent} %"
     return Proposal(_per_second(highest, percent), _per_second(most, percent), reason)
 
 
@@ -199,12 +236,12 @@ def _per_second(units_per_minute: int, percent: int) -> int:
     return -(-units_per_minute * 100 // (60 * percent))
 
 
-def _tolerate(answer: _Answer, settings: ScalerSettings, state: TargetState) -> None:
+def _tolerate(answer: _Answer, state: TargetState) -> None:
     current = state.current_without_boosts
-    lowest_kept = -(-current * (100 - settings.tolerance_percent) // 100)
+    lowest_kept = -(-current * (100 - _TOLERANCE_PERCENT) // 100)
     # a value that falls to the plan's own floor falls all the way
     if max(lowest_kept, state.baseline + 1) <= answer.units < current:
-        answer.become(current, LimitCode.TOLERANCE, f"within {settings.tolerance_percent} % of the current value")
+        answer.become(current, LimitCode.TOLERANCE, f"within {_TOLERANCE_PERCENT} % of the current value")
 
 
 def _mind_missing_data(
@@ -216,8 +253,8 @@ def _mind_missing_data(
     hold = settings.hold // _MINUTE
     window = seen.known_units[-hold:]
     # the newest minutes may still be coming
-    settled = window[: -(settings.missing_after // _MINUTE) or None]
-    if seen.age(now) > settings.missing_after:
+    settled = window[: -(MISSING_AFTER // _MINUTE) or None]
+    if seen.age(now) > MISSING_AFTER:
         answer.become(current, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
     elif seen.lacks_throttles:
         answer.become(current, LimitCode.MISSING_DATA, "throttles are likely, and CloudWatch did not report them")
