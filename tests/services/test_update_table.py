@@ -86,6 +86,15 @@ def test_call_that_waits_is_carried_out_after_the_change_under_way() -> None:
     assert resource.units == {READ: 100, WRITE: 90}
 
 
+def test_call_in_the_second_in_which_a_change_is_due_takes_its_place_where_that_is_not_settled() -> None:
+    # as a poller that comes every five minutes meets a change that took five
+    resource = _resource()
+    assert resource.update(NOON, {WRITE: 1_400}, PACE) == NOON + 311
+    assert resource.update(NOON + 311, {WRITE: 300}, PACE) == NOON + 318
+    resource.settle(NOON + 311)
+    assert resource.units == {READ: 100, WRITE: 300}
+
+
 def test_budget_is_shown_without_what_is_under_way_and_judged_with_it() -> None:
     resource = _resource()
     resource.update(NOON, {WRITE: 150}, PACE)

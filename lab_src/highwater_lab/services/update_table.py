@@ -119,11 +119,11 @@ class CapacityControl:
             self.budget = self.budget.after(_moment(at))
             self.decreases += 1
         due = max(self.busy_until, at + self._takes(units, pace))
-        # a call in the second in which the last change is due, before that is settled, takes its place
-        unsettled = [change for change in self._coming if change.kind is ChangeKind.CAPACITY and change.at <= at]
-        self._coming = [change for change in self._coming if change not in unsettled]
-        self._grant(at, at if unsettled else due, before, units)
-        self.busy_until = due
+        # a call in the second in which the last change is due, before that is settled, takes its place there and then
+        kept = [change for change in self._coming if change.kind is not ChangeKind.CAPACITY or at < change.at]
+        if len(kept) < len(self._coming):
+            self._coming = [*kept, Change(at, units, ChangeKind.CAPACITY)]
+        self._grant(at, due, before, units)
         return due
 
     def update(self, at: int, wanted: Units, pace: Pace) -> int | Refused:
