@@ -46,6 +46,10 @@ coverage: setup ## What tests/core reaches of the core, by branch; fails below 9
 	@$(BIN)/python -m coverage run -m pytest -q --numprocesses 0 tests/core $(ARGS)
 	@$(BIN)/python -m coverage report
 
+.PHONY: mutants
+mutants: setup ## Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; hours). ARGS="checks/windows.py tests/core/test_checks.py"
+	@$(BIN)/python tests/mutants.py $(ARGS)
+
 .PHONY: format
 format: setup ## Put the style right
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .

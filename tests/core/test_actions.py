@@ -165,3 +165,25 @@ def test_action_that_ends_with_its_section_does_not_run_at_the_very_end() -> Non
     windows = (weekly("MON", timezone="UTC"), once("2027-02-01T06:30", "2027-02-02T00:00"))
     ends = {action.end for action in compile_actions(target(*windows)) if action.schedule == "cron(30 6 ? * MON *)"}
     assert ends == {datetime(2027, 2, 1, 6, 29, 30, tzinfo=UTC), None}
+
+
+def test_bounds_that_never_change_are_set_daily_up_to_the_next_one_off_window() -> None:
+    windows = (weekly("MON-SUN", start="05:00", end="05:00"), once("2027-02-01T00:00", "2027-02-15T12:00"))
+    assert [(action.name, action.end) for action in compile_actions(target(*windows))] == [
+        ("daily 0000 UTC min 33 max 220 until 2027-01-31 2359 UTC", datetime(2027, 1, 31, 23, 59, 30, tzinfo=UTC)),
+        ("once 2027-02-01 0000 UTC min 44 max 220", None),
+        ("once 2027-02-15 1200 UTC min 33 max 220", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "first"),
+    [
+        pytest.param("2027-02-15T06:29", "2027-02-15T06:30", id="a minute later on the same day"),
+        pytest.param("2027-02-15T06:30", "2027-02-22T06:30", id="not at its very end, which has an action of its own"),
+    ],
+)
+def test_first_run_after_a_one_off_window_is_later_than_its_end(end: str, first: str) -> None:
+    windows = (weekly("MON", timezone="UTC"), once("2027-02-01T00:00", end))
+    falls = [action for action in compile_actions(target(*windows)) if action.schedule == "cron(30 6 ? * MON *)"]
+    assert [f"{action.start:%Y-%m-%dT%H:%M}" for action in falls if action.start] == [first]

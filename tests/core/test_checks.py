@@ -127,6 +127,11 @@ FINDINGS = [
         id="start with seconds",
     ),
     pytest.param(
+        with_windows(once(start="2027-10-31T02:30:00 (the second coming)")),
+        f"window 'sale' start: got '2027-10-31T02:30:00 (the second coming)', {LOCAL}",
+        id="start on the second coming of an hour",
+    ),
+    pytest.param(
         with_windows(once(start="1999-01-01T00:00")),
         f"window 'sale' start: got '1999-01-01T00:00', {LOCAL}",
         id="start long ago",
@@ -411,6 +416,17 @@ WARNINGS = [
         f"refuses at first: {DECREASES}",
         id="five decreases of an index in an hour",
     ),
+    pytest.param(
+        with_windows(
+            *(
+                once(f"sale {n}", start="2027-06-01T00:00", end=f"2027-07-10T10:0{n}", timezone="UTC", write_min=59 - n)
+                for n in range(6)
+            )
+        ),
+        "windows of the table: got 6 planned decreases on Saturday 2027-07-10 (UTC), 2 of which DynamoDB refuses at "
+        f"first, {DECREASES}",
+        id="six decreases at the end of long one-off windows",
+    ),
 ]
 
 
@@ -446,6 +462,9 @@ def test_check_of_what_will_hurt_tells_the_warning(declared: Plan, expected: str
         pytest.param(plan(read=Capacity.autoscaled(min_capacity=1, max_capacity=40_000)), id="max equal to the quota"),
         pytest.param(plan(mark=HighWaterMark.units(read=11, write=22)), id="mark equal to the base floors"),
         pytest.param(plan(mark=HighWaterMark.units(write=40_000)), id="mark equal to the quota"),
+        pytest.param(
+            plan(read=Capacity.fixed(1), write=Capacity.fixed(1), table_quota_units=1), id="quota of a single unit"
+        ),
         pytest.param(plan(mark=HighWaterMark.none()), id="no mark"),
         pytest.param(
             plan(write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=DEPLOY_TIME)),
@@ -458,6 +477,7 @@ def test_check_of_what_will_hurt_tells_the_warning(declared: Plan, expected: str
         pytest.param(with_windows(window(write_min=220)), id="window equal to the ceiling"),
         pytest.param(with_windows(window(write_min=221, write_max=221)), id="window that brings its ceiling"),
         pytest.param(with_windows(window(write_min=333), write=Capacity.fixed(22)), id="window over fixed capacity"),
+        pytest.param(with_windows(window(write_min=None, write_max=221)), id="window that lifts the ceiling alone"),
         pytest.param(with_windows(window(lead=timedelta(0))), id="no lead"),
         pytest.param(with_windows(window(lead=timedelta(hours=24))), id="lead of a day"),
         pytest.param(with_windows(window(start="00:00", end="24:00")), id="whole day"),
@@ -599,6 +619,66 @@ def test_check_tells_all_conflicts_of_a_plan_together() -> None:
         "duplicateIndex",
         "unitsNotPositive",
     ]
+
+
+def test_window_without_a_name_hides_no_later_conflict() -> None:
+    declared = with_windows(window(name=""), window("load"), window("load", days="TUE"))
+    assert [finding.id for finding in check(declared)] == ["highwater:nameMissing", "highwater:duplicateWindow"]
+
+
+def test_index_without_a_name_hides_no_later_conflict() -> None:
+    declared = plan(indexes=(IndexPlan(name=""), IndexPlan(name="by_day"), IndexPlan(name="by_day")))
+    assert [finding.id for finding in check(declared)] == ["highwater:nameMissing", "highwater:duplicateIndex"]
+
+
+def test_capacity_that_is_none_hides_no_later_conflict() -> None:
+    ids = [finding.id for finding in check(plan(read=None, write=Capacity.fixed(0)))]
+    assert ids == ["highwater:capacityMissing", "highwater:unitsNotPositive"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "id"),
+    [
+        pytest.param({"timezone": "Mars/Base"}, "unknownTimezone", id="zone"),
+        pytest.param({"lead": 5}, "leadOutOfRange", id="lead"),
+        pytest.param({"start": "26 November"}, "unparsableTime", id="start"),
+        pytest.param({"end": "27 November"}, "unparsableTime", id="end"),
+    ],
+)
+def test_one_off_window_that_cannot_be_read_is_not_compared_with_itself(changes: dict[str, Any], id: str) -> None:
+    assert [finding.id for finding in check(with_windows(once(**changes)))] == [f"highwater:{id}"]
+
+
+def test_one_off_window_in_an_unknown_zone_that_also_ends_too_early_is_told_its_zone_first() -> None:
+    backwards = once(timezone="Mars/Base", start="2027-11-27T00:00", end="2027-11-26T00:00")
+    assert [finding.id for finding in check(with_windows(backwards))] == ["highwater:unknownTimezone"]
+
+
+def test_recurring_window_that_ends_before_it_starts_is_not_empty() -> None:
+    assert check(with_windows(window(start="22:00", end="04:00"))) == ()
+
+
+def test_dimension_known_only_at_deploy_time_hides_no_later_conflict() -> None:
+    declared = with_windows(
+        window(write_min=221), read=Capacity.fixed(DEPLOY_TIME), indexes=(IndexPlan(name="by_day", windows=()),)
+    )
+    assert [finding.subject for finding in check(declared)] == ["window 'load' write_min of table write"]
+
+
+def test_window_that_lifts_the_ceiling_alone_hides_no_later_conflict() -> None:
+    declared = with_windows(window("ceiling", write_min=None, write_max=230), window("rush", write_min=221))
+    assert [finding.subject for finding in check(declared)] == ["window 'rush' write_min of table write"]
+
+
+def test_index_compared_with_its_table_is_told_where_it_is_farthest_below() -> None:
+    """22 below 33 for an hour and a half, 22 below 55 for another hour, 22 below 44 for a last one."""
+    windows = (
+        window("low", write_min=33),
+        window("high", start="08:00", end="09:00", write_min=55),
+        window("middle", start="11:00", end="12:00", write_min=44),
+    )
+    (finding,) = check(with_windows(*windows, indexes=(IndexPlan(name="by_day", windows=()),)))
+    assert (finding.got, finding.allowed) == ("22", "55 (the table's write floor at that time) or more")
 
 
 def test_check_tells_errors_before_warnings() -> None:

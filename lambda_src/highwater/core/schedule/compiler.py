@@ -127,10 +127,8 @@ def _section_actions(
 
 
 def _steady_actions(target: Target, section: _Section, weeks: tuple[Week, ...]) -> tuple[ScheduledAction, ...]:
-    """A daily action for bounds that never change and yet are not the base: else nothing would ever set them."""
+    """A daily action for bounds that never change: windows lift them over the base, and nothing else would set them."""
     bounds = bounds_with(target, (*section.open_windows, *(w for week in weeks for w in week.open_at(0))))
-    if bounds == bounds_with(target, ()):
-        return ()
     end = None if section.end is None else section.end - _BEFORE_SECTION_END
     return (recurring_action(tuple(range(7)), 0, "UTC", bounds, None, end),)
 
@@ -157,8 +155,9 @@ _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def _first_run(days: list[int], minute_of_day: int, zone: ZoneInfo, after: datetime) -> datetime:
-    """The first time later than *after* at which a schedule on those days really runs."""
-    day = after.astimezone(zone).date() - timedelta(days=1)
+    """The first time later than *after*, told in UTC, at which a schedule on those days really runs."""
+    # no zone is behind UTC by more than a day
+    day = after.date() - timedelta(days=1)
     while True:
         wall = datetime.combine(day, time()) + timedelta(minutes=minute_of_day)
         at = instant(wall, zone)
