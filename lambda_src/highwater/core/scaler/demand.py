@@ -1,4 +1,4 @@
-"""What an application asked for, from what CloudWatch counted; and what that demand does: peaks, jumps, yesterday."""
+"""Demand of an application by minute, from CloudWatch metrics, and its peaks, jumps and values of a day ago."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from itertools import islice
 from highwater.core.scaler.observations import Observation
 
 MINUTES_PER_DAY = 1440
-# minutes of a jump, and of the peak before that it rises above
+# minutes over which a jump is averaged, and minutes before it whose peak it must exceed
 _JUMP_MINUTES, _BEFORE_MINUTES = 4, 15
 
 
 def demand_by_minute(seen: Observation, retry_percent: int) -> list[int | None]:
-    """Units asked for in each minute, oldest first: consumed, and what was throttled, once however often it was sent.
+    """Return the units demanded in each minute, oldest first: consumed units plus throttled units.
 
-    `None` where there is no datapoint, unless throttles tell of a demand.
+    *retry_percent* is how often a throttled request is sent, in percent (300: three times). Throttled units are divided
+    by it, so that a request counts once however often a client repeats it. `None` is a minute without a datapoint and
+    without throttles.
     """
     return [
         None if units is None and not throttled else (units or 0) + -(-throttled * 100 // retry_percent)
@@ -24,26 +26,27 @@ def demand_by_minute(seen: Observation, retry_percent: int) -> list[int | None]:
 
 
 def peak(demand: Sequence[int | None], minutes: int) -> int:
-    """The highest of the last minutes that are known, 0 where none is."""
+    """Return the highest known demand of the last *minutes*, 0 if none is known."""
     return max((units for units in islice(reversed(demand), minutes) if units is not None), default=0)
 
 
 def count_jumps(consumed: Sequence[int | None], minutes: int, jump_percent: int, level_percent: int) -> int:
-    """How often in the last minutes consumption jumped: four on average above so much of the peak just before.
+    """Return how often consumption jumped in the last *minutes*.
 
-    Only what was consumed counts, so that throttles never make the answer smaller; jumps to less than *level_percent*
-    of the average are none, and the quarter of an hour after a jump belongs to it.
+    At a jump, the average of four minutes exceeds *jump_percent* of the peak of the 15 minutes before, and
+    *level_percent* of the average of all *minutes*. The 15 minutes after the start of a jump belong to that jump. Only
+    consumed units count, because throttles would raise the peak before a jump and so hide jumps.
     """
     known = [units or 0 for units in consumed[-minutes:]]
     if len(known) < _BEFORE_MINUTES + _JUMP_MINUTES:
         return 0
-    # sums of four minutes are compared, hence four times a minute
-    least = _JUMP_MINUTES * sum(known) * level_percent // (100 * len(known))
+    # sums of four minutes are compared, so the values of single minutes are multiplied by four
+    lowest_jump = _JUMP_MINUTES * sum(known) * level_percent // (100 * len(known))
     jumps, at = 0, _BEFORE_MINUTES
     while at <= len(known) - _JUMP_MINUTES:
         after = sum(known[at : at + _JUMP_MINUTES])
         if (
-            after > least
+            after > lowest_jump
             and after * 100 > _JUMP_MINUTES * jump_percent * known[at - 1]
             and after * 100 > _JUMP_MINUTES * jump_percent * max(known[at - _BEFORE_MINUTES : at])
         ):
@@ -55,7 +58,7 @@ def count_jumps(consumed: Sequence[int | None], minutes: int, jump_percent: int,
 
 
 def yesterday(demand: Sequence[int | None], minutes: int) -> int:
-    """The peak of the coming *minutes* a day ago, 0 where that is not known."""
+    """Return the peak demand, a day ago, of the *minutes* from now on; 0 if it is not known."""
     if len(demand) < MINUTES_PER_DAY:
         return 0
     start = len(demand) - MINUTES_PER_DAY
