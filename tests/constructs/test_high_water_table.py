@@ -316,8 +316,8 @@ def test_window_that_is_over_is_warned_of_and_buys_no_mark() -> None:
     over = Window.once("sale", start="2026-11-27T00:00", end="2026-11-28T00:00", timezone="UTC", write_min=9_000)
     _table(stack, windows=[over])
     assert messages(stack, "warning") == [
-        "Shop/Orders: window 'sale' end: got '2026-11-28T00:00', allowed: later than 2027-02-03 04:05 UTC; take the "
-        "window out: it is over and does nothing any more [highwater:pastWindow] [ack: highwater:pastWindow]"
+        "Shop/Orders: window 'sale' end: got '2026-11-28T00:00', allowed: later than 2027-02-03 04:05 UTC; remove the "
+        "window: it has ended and has no effect any more [highwater:pastWindow] [ack: highwater:pastWindow]"
     ]
     view = TemplateView(stack)
     assert view.targets["table write"].actions == {}

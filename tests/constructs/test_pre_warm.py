@@ -64,8 +64,8 @@ def test_units_that_are_none_are_refused() -> None:
     table = dynamodb.Table.from_table_name(stack, "Far", "far-orders")
     PreWarm(stack, "Warm", table=table, warm_throughput=warm(0, 900))
     assert messages(stack, "error") == [
-        "Shop/Warm: high-water mark read of table: got 0, allowed: whole units per second, 1 or more; give 1 for as "
-        "little as possible [highwater:unitsNotPositive]"
+        "Shop/Warm: high-water mark read of table: got 0, allowed: whole units per second, 1 or more; give 1 for the "
+        "lowest capacity [highwater:unitsNotPositive]"
     ]
 
 

@@ -16,7 +16,7 @@ LOW = Window.daily("low", start="12:00", end="13:00", timezone="UTC", write_min=
 
 
 def target(*windows: Window, min: float = 22) -> Target:
-    write = Capacity.autoscaled(min=min, max=220)
+    write = Capacity.autoscaled(min_capacity=min, max_capacity=220)
     return Plan(read=Capacity.fixed(1), write=write, windows=windows).targets()[1]
 
 

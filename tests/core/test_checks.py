@@ -72,13 +72,13 @@ def one_off_days(count: int) -> tuple[Window, ...]:
 
 
 WHOLE = "allowed: whole units per second, 1 or more; write a whole number [highwater:unitsNotPositive]"
-UNITS = "allowed: whole units per second, 1 or more; give 1 for as little as possible [highwater:unitsNotPositive]"
+UNITS = "allowed: whole units per second, 1 or more; give 1 for the lowest capacity [highwater:unitsNotPositive]"
 TARGET = "allowed: a whole percentage from 20 to 90; give a percentage, e.g. 70 [highwater:targetOutOfRange]"
 DAYS = (
-    "allowed: MON to SUN, alone, as a range or as a list; write them as in 'MON-FRI' or 'SAT,SUN' "
+    "allowed: MON to SUN, alone, as a range or as a list; write the days as in 'MON-FRI' or 'SAT,SUN' "
     "[highwater:unparsableDays]"
 )
-ZONES = "allowed: an IANA time zone name, no abbreviation and no offset; use a name such as"
+ZONES = "allowed: an IANA time zone name, not an abbreviation or offset; use a name such as"
 NAME = "allowed: a text of at least one character; give it a name in quotes [highwater:nameMissing]"
 STARTS = "allowed: HH:MM from 00:00 to 23:59; write it as in '05:00' [highwater:unparsableTime]"
 TIMES = "allowed: HH:MM from 00:00 to 24:00; write it as in '05:00' [highwater:unparsableTime]"
@@ -87,23 +87,24 @@ LOCAL = (
     "[highwater:unparsableTime]"
 )
 LEAD = (
-    "allowed: whole minutes from 0 to 24 hours; give a timedelta, e.g. timedelta(minutes=5), or a second window for a "
-    "longer rise [highwater:leadOutOfRange]"
+    "allowed: whole minutes from 0 to 24 hours; give a timedelta, e.g. timedelta(minutes=5), or declare a second "
+    "window that opens earlier [highwater:leadOutOfRange]"
 )
 QUOTA = (
-    "the account's quota for a table or index; lower it, or have the quota raised and give table_quota_units "
+    "the account's quota for a table or index; lower the value, or request a higher quota from AWS and give it as "
+    "table_quota_units "
     "[highwater:aboveQuota]"
 )
 MARK = (
-    "(the base floor, which DynamoDB takes at once anyway) or more; raise the mark, or leave it out: it follows the "
-    "windows [highwater:markBelowMinimum]"
+    "(the base floor, which the table supports at once anyway) or more; raise the mark, or omit high_water_mark to "
+    "derive it from the windows [highwater:markBelowMinimum]"
 )
 FOLLOW = (
-    "(the table's write floor at that time) or more; let the index follow the table, unless it holds few of its "
-    "items: an index that runs out throttles the table's writes [highwater:indexBelowTable]"
+    "(the table's write floor at that time) or more; let the index follow the table, unless it contains few of the "
+    "table's items: an index without enough write capacity throttles the table's writes [highwater:indexBelowTable]"
 )
 DECREASES = (
-    "it allows 4 decreases at any time of a UTC day, then one an hour, reads and writes together; let windows end "
+    "it allows 4 at any time of a UTC day, then one an hour, reads and writes together; let windows end "
     "together or merge them; capacity stays high until a decrease is allowed [highwater:decreasesOverBudget]"
 )
 
@@ -154,8 +155,8 @@ FINDINGS = [
     ),
     pytest.param(
         plan(read=Capacity.autoscaled(min_capacity=2, max_capacity=9, target_utilization_percent=DEPLOY_TIME)),  # type: ignore[arg-type]
-        "table read target_utilization_percent: the number is known only at deploy time, and synth has to know "
-        "it; write the number, or read it from context instead [highwater:deployTimeUnits]",
+        "table read target_utilization_percent: the number is known only at deploy time, but synth needs it; write "
+        "the number, or read it from context instead [highwater:deployTimeUnits]",
         id="target known only at deploy time",
     ),
     pytest.param(
@@ -328,13 +329,13 @@ FINDINGS = [
     ),
     pytest.param(
         with_windows(window(), write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=220)),
-        "table write min_capacity and max_capacity: the number is known only at deploy time, and synth has to "
-        "know it; write the numbers, or leave this dimension without windows [highwater:deployTimeUnits]",
+        "table write min_capacity and max_capacity: the number is known only at deploy time, but synth needs it; "
+        "write the numbers, or leave this dimension without windows [highwater:deployTimeUnits]",
         id="window beside a floor known only at deploy time",
     ),
     pytest.param(
         with_windows(window(write_min=DEPLOY_TIME)),
-        "window 'load' write_min: the number is known only at deploy time, and synth has to know it; "
+        "window 'load' write_min: the number is known only at deploy time, but synth needs it; "
         "write the number, or read it from context instead [highwater:deployTimeUnits]",
         id="window with units known only at deploy time",
     ),
@@ -371,16 +372,17 @@ FINDINGS = [
             window("office", days="MON-FRI", start="09:00", end="17:00", timezone="America/New_York"),
             window("evening", days="MON-FRI", start="18:00", end="23:00", write_min=44),
         ),
-        "windows 'office' and 'evening' of table write: they overlap or touch, but the clocks of America/New_York "
-        "and Europe/Berlin do not change alike, and a scheduled action knows one clock; give both the same timezone, "
-        "or keep them apart; with windows_held_by= a ThrottleAwareScaler holds any mix [highwater:windowsAcrossZones]",
+        "windows 'office' and 'evening' of table write: the windows overlap or touch, but the clock changes of "
+        "America/New_York and Europe/Berlin differ, and a scheduled action has a single time zone; give both windows "
+        "the same timezone, leave time between them, or let a ThrottleAwareScaler open and close them with "
+        "windows_held_by= [highwater:windowsAcrossZones]",
         id="windows of different zones that meet",
     ),
     pytest.param(
         with_windows(*one_off_days(101)),
         "windows of table write: got 202 scheduled actions, allowed: at most 200 on a scalable target, a fixed quota; "
-        "merge windows, let them start and end at the same times, or take out one-off windows that are over; "
-        "with windows_held_by= a ThrottleAwareScaler holds more [highwater:tooManyActions]",
+        "merge windows, let them start and end at the same times, remove one-off windows that have ended, or let a "
+        "ThrottleAwareScaler open and close the windows with windows_held_by= [highwater:tooManyActions]",
         id="more than 200 actions",
     ),
 ]
@@ -388,8 +390,8 @@ FINDINGS = [
 WARNINGS = [
     pytest.param(
         with_windows(once(start="2027-05-01T00:00", end="2027-05-02T00:00")),
-        "window 'sale' end: got '2027-05-02T00:00', allowed: later than 2027-05-06 07:08 UTC; take the window out: it "
-        "is over and does nothing any more [highwater:pastWindow]",
+        "window 'sale' end: got '2027-05-02T00:00', allowed: later than 2027-05-06 07:08 UTC; remove the window: it "
+        "has ended and has no effect any more [highwater:pastWindow]",
         id="window that is over",
     ),
     pytest.param(
@@ -406,14 +408,14 @@ WARNINGS = [
     ),
     pytest.param(
         with_windows(*drops_a_day(6)),
-        "windows of the table: they lower capacity 6 times on Monday 2027-01-11 (UTC), 2 of which DynamoDB refuses "
-        f"at first: {DECREASES}",
+        "windows of the table: the windows lower capacity 6 times on Monday 2027-01-11 (UTC), and DynamoDB at first "
+        f"refuses 2 of these decreases: {DECREASES}",
         id="six decreases in an hour",
     ),
     pytest.param(
         plan(indexes=(IndexCapacity(index_name="by_day", windows=drops_a_day(5)),)),
-        "windows of index 'by_day': they lower capacity 5 times on Monday 2027-01-11 (UTC), 1 of which DynamoDB "
-        f"refuses at first: {DECREASES}",
+        "windows of index 'by_day': the windows lower capacity 5 times on Monday 2027-01-11 (UTC), and DynamoDB at "
+        f"first refuses 1 of these decreases: {DECREASES}",
         id="five decreases of an index in an hour",
     ),
     pytest.param(
@@ -527,7 +529,7 @@ def test_check_of_what_works_finds_nothing(declared: Plan) -> None:
 def test_mark_known_only_at_deploy_time_is_refused() -> None:
     findings = check(plan(mark=HighWaterMark.units(write=DEPLOY_TIME)))  # type: ignore[arg-type]
     assert texts(findings) == [
-        "Shop/Orders: high-water mark write: the number is known only at deploy time, and synth has to know it; "
+        "Shop/Orders: high-water mark write: the number is known only at deploy time, but synth needs it; "
         "write the number, or read it from context instead [highwater:deployTimeUnits]"
     ]
 
@@ -539,7 +541,7 @@ def test_index_is_not_compared_with_a_floor_known_only_at_deploy_time() -> None:
 
 def test_bounds_known_only_at_deploy_time_are_not_made_up() -> None:
     target = plan(write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=220)).targets()[1]
-    message = "table write has bounds known only at deploy time; read the plan from a deployed stack"
+    message = "table write: the bounds are known only at deploy time; read the plan from a deployed stack"
     with pytest.raises(ValueError, match=f"^{message}$"):
         baseline(target, NOW)
 
@@ -547,8 +549,8 @@ def test_bounds_known_only_at_deploy_time_are_not_made_up() -> None:
 def test_window_that_lifts_nothing_is_warned_of() -> None:
     findings = check(with_windows(window(write_min=21), window("rush", write_min=55)))
     assert texts(findings) == [
-        "Shop/Orders: window 'load': it raises no floor and no ceiling above the base and the other windows at "
-        "any time; raise what the window asks for, or take it out [highwater:windowWithoutEffect]"
+        "Shop/Orders: window 'load': the window never raises a floor or ceiling above the base and the other windows; "
+        "raise the window's units, or remove the window [highwater:windowWithoutEffect]"
     ]
 
 
@@ -561,7 +563,7 @@ def test_window_under_another_is_warned_of() -> None:
 def test_one_off_window_that_the_clocks_skip_whole_is_refused() -> None:
     sale = once(start="2027-03-28T02:10", end="2027-03-28T02:50", lead=timedelta(0))
     assert texts(check(with_windows(sale))) == [
-        "Shop/Orders: window 'sale' end: the clocks of Europe/Berlin skip the whole window, up to its end "
+        "Shop/Orders: window 'sale' end: a clock change of Europe/Berlin skips the whole window, up to its end "
         "'2027-03-28T02:50'; move the end to after the clock change, or move the window [highwater:emptyWindow]"
     ]
 
@@ -627,7 +629,9 @@ def test_window_without_a_name_hides_no_later_conflict() -> None:
 
 
 def test_index_without_a_name_hides_no_later_conflict() -> None:
-    declared = plan(indexes=(IndexPlan(name=""), IndexPlan(name="by_day"), IndexPlan(name="by_day")))
+    declared = plan(
+        indexes=(IndexCapacity(index_name=""), IndexCapacity(index_name="by_day"), IndexCapacity(index_name="by_day"))
+    )
     assert [finding.id for finding in check(declared)] == ["highwater:nameMissing", "highwater:duplicateIndex"]
 
 
@@ -660,7 +664,9 @@ def test_recurring_window_that_ends_before_it_starts_is_not_empty() -> None:
 
 def test_dimension_known_only_at_deploy_time_hides_no_later_conflict() -> None:
     declared = with_windows(
-        window(write_min=221), read=Capacity.fixed(DEPLOY_TIME), indexes=(IndexPlan(name="by_day", windows=()),)
+        window(write_min=221),
+        read=Capacity.fixed(DEPLOY_TIME),
+        indexes=(IndexCapacity(index_name="by_day", windows=()),),
     )
     assert [finding.subject for finding in check(declared)] == ["window 'load' write_min of table write"]
 
@@ -677,8 +683,8 @@ def test_index_compared_with_its_table_is_told_where_it_is_farthest_below() -> N
         window("high", start="08:00", end="09:00", write_min=55),
         window("middle", start="11:00", end="12:00", write_min=44),
     )
-    (finding,) = check(with_windows(*windows, indexes=(IndexPlan(name="by_day", windows=()),)))
-    assert (finding.got, finding.allowed) == ("22", "55 (the table's write floor at that time) or more")
+    (finding,) = check(with_windows(*windows, indexes=(IndexCapacity(index_name="by_day", windows=()),)))
+    assert finding.problem == "got 22, allowed: 55 (the table's write floor at that time) or more"
 
 
 def test_check_tells_errors_before_warnings() -> None:

@@ -262,7 +262,7 @@ def test_increase_and_decrease_never_go_in_one_call() -> None:
     together = in_one_call([lowered, raised])
     assert wanted_units(together) == {Dimension.WRITE: 200}
     assert together[0].limits[-1].sentence == (
-        "the other dimension is raised first: an increase and a decrease never go in one call"
+        "the other dimension is raised first: the scaler never combines an increase and a decrease in one call"
     )
     assert wanted_units(in_one_call([lowered, replace(raised, granted=90)])) == {
         Dimension.READ: 100,

@@ -1,7 +1,7 @@
-"""The pure part: what a plan is, what it asks for at an instant, and what that compiles to.
+"""The pure core: plans, their validation, the bounds that they ask for, and their compilation to scheduled actions.
 
-Nothing in here reads a clock, an environment variable or a network; nothing logs. What the scaler decides with is in
-`highwater.core.scaler`.
+Nothing in this package reads a clock, an environment variable or a network, and nothing logs. The scaler's decisions
+are in `highwater.core.scaler`.
 """
 
 from highwater.core.budget import DecreaseBudget, refused_decreases

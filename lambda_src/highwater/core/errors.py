@@ -1,7 +1,7 @@
 """The errors of the core.
 
 HighwaterError
-└── PlanError (also a ValueError): a plan that cannot work; carries its findings
+└── PlanError (also a ValueError): a plan cannot work; has the findings as an attribute
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class PlanError(HighwaterError, ValueError):
     """A plan cannot work as declared.
 
     Attributes:
-        findings: Every conflict found, in the order of the plan; all of severity ERROR.
+        findings: The conflicts of severity ERROR, in the order of the plan.
     """
 
     def __init__(self, findings: tuple[Finding, ...], where: str = "plan") -> None:

@@ -1,11 +1,12 @@
-"""Limits of the services, each with its source. Read November 2026."""
+"""Limits of AWS services, each with its source, read in November 2026."""
 
 from datetime import timedelta
 from typing import Final
 
-# Amazon DynamoDB Developer Guide, "Quotas": per table and, counted apart, per index; adjustable.
+# Amazon DynamoDB Developer Guide, "Quotas": units per second of each table and of each index; adjustable.
 DEFAULT_TABLE_QUOTA_UNITS: Final = 40_000
-# The same page: of all tables and indexes of an account in a region, reads and writes apart, provisioned only
+# The same page: units per second of all provisioned tables and indexes of an account in a region, for reads and for
+# writes separately
 DEFAULT_ACCOUNT_QUOTA_UNITS: Final = 80_000
 
 # Application Auto Scaling User Guide, "Quotas": scheduled actions per scalable target; fixed.
@@ -15,19 +16,19 @@ MAX_SCHEDULED_ACTIONS_PER_TARGET: Final = 200
 MIN_TARGET_UTILIZATION_PERCENT: Final = 20
 MAX_TARGET_UTILIZATION_PERCENT: Final = 90
 
-# Text of the LimitExceededException of UpdateTable: the first four of a UTC day at any time, each later one at
-# least 3,600 s after the last accepted one; the count starts anew at 00:00:00 UTC.
+# Text of the LimitExceededException of UpdateTable: the first four decreases of a UTC day are accepted at any time,
+# each later one at least 3,600 s after the last accepted one; the count restarts at 00:00:00 UTC.
 FREE_DECREASES_PER_DAY: Final = 4
 DECREASE_SPACING: Final = timedelta(seconds=3600)
 
-# Amazon DynamoDB Developer Guide, "Warm throughput": what a new on-demand table takes at once, and the least that
-# can be asked of one.
+# Amazon DynamoDB Developer Guide, "Warm throughput": the warm throughput of a new on-demand table, which is also the
+# lowest value that can be requested for one.
 ON_DEMAND_WARM_READ_UNITS: Final = 12_000
 ON_DEMAND_WARM_WRITE_UNITS: Final = 4_000
 
-# A lead of more than a day would be a window of its own.
+# A limit of this library: a longer lead is better declared as a window.
 MAX_LEAD: Final = timedelta(hours=24)
 
-# Years over which a zone's clock changes are looked at: zone rules are data, and farther ahead they are guesses.
+# Years whose clock changes are compared. Zone rules are political decisions, so later years would be guesses.
 FIRST_ZONE_YEAR: Final = 2025
 LAST_ZONE_YEAR: Final = 2040

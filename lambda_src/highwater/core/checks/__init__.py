@@ -1,1 +1,1 @@
-"""What is wrong or doubtful about a plan."""
+"""Validation of plans."""

@@ -1,4 +1,4 @@
-"""What is wrong with a plan's capacities, marks and indexes, and where windows and ceilings or quotas collide."""
+"""Validation of a plan's capacities, marks and index names, and of windows against ceilings and quotas."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _capacities(plan: Plan) -> Iterator[tuple[str, object]]:
 
 
 def capacity_findings(plan: Plan) -> Iterator[Finding]:
-    """Bounds that are no numbers or the wrong way round, targets out of range."""
+    """Find bounds that are not positive whole numbers, ceilings below floors, and settings out of their range."""
     if not is_whole(plan.table_quota_units) or plan.table_quota_units < 1:
         yield units_not_positive("table_quota_units", plan.table_quota_units)
     for label, capacity in _capacities(plan):
@@ -50,14 +50,14 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
         bounds = {"units": capacity.min_capacity}
         if capacity.is_autoscaled:
             bounds = {"min_capacity": capacity.min_capacity, "max_capacity": capacity.max_capacity}
-        sound = True
+        are_comparable = True
         for name, units in bounds.items():
             if is_deploy_time(units):
-                sound = False
+                are_comparable = False
             elif not is_whole(units) or units < 1:
-                sound = False
+                are_comparable = False
                 yield units_not_positive(f"{label} {name}", units)
-        if sound and capacity.max_capacity < capacity.min_capacity:
+        if are_comparable and capacity.max_capacity < capacity.min_capacity:
             yield error(
                 "maxBelowMin",
                 f"{label} max_capacity",
@@ -96,21 +96,21 @@ def _cooldown_findings(label: str, capacity: Capacity) -> Iterator[Finding]:
 
 
 def index_name_findings(plan: Plan) -> Iterator[Finding]:
-    """Indexes listed twice."""
-    seen: set[str] = set()
+    """Find indexes without a name or listed twice."""
+    names: set[str] = set()
     for index in plan.indexes:
         if not isinstance(index.index_name, str) or not index.index_name:
             yield name_missing("index name", index.index_name)
             continue
-        if index.index_name in seen:
+        if index.index_name in names:
             yield conflict(
                 "duplicateIndex", f"index {index.index_name!r}", "the index is listed twice", "merge the two entries"
             )
-        seen.add(index.index_name)
+        names.add(index.index_name)
 
 
 def mark_findings(plan: Plan) -> Iterator[Finding]:
-    """Marks that are no numbers."""
+    """Find marks that are not positive whole numbers."""
     for name, units in (("read", plan.mark.read), ("write", plan.mark.write)):
         if is_deploy_time(units):
             yield deploy_time_units(f"high-water mark {name}")
@@ -119,7 +119,7 @@ def mark_findings(plan: Plan) -> Iterator[Finding]:
 
 
 def bounds_findings(plan: Plan) -> Iterator[Finding]:
-    """Windows above ceilings, anything above the quota, marks below what a table has anyway."""
+    """Find windows above ceilings, capacity and marks above the quota, and marks below base floors."""
     for target in plan.targets():
         if target.capacity.is_deploy_time:
             if target.windows:
@@ -141,8 +141,8 @@ def bounds_findings(plan: Plan) -> Iterator[Finding]:
                     "markBelowMinimum",
                     f"high-water mark {dimension} of {subject}",
                     f"{units}",
-                    f"{base} (the base floor, which DynamoDB takes at once anyway) or more",
-                    "raise the mark, or leave it out: it follows the windows",
+                    f"{base} (the base floor, which the table supports at once anyway) or more",
+                    "raise the mark, or omit high_water_mark to derive it from the windows",
                 )
             elif plan.mark.is_units and units > plan.table_quota_units:
                 yield _above_quota(plan, f"high-water mark {dimension} of {subject}", units)
@@ -152,18 +152,18 @@ def _ceiling_findings(plan: Plan, target: Target) -> Iterator[Finding]:
     ceiling = int(target.capacity.max_capacity)
     for target_window in target.windows:
         name = target_window.window.name
-        own = target_window.max
+        window_ceiling = target_window.max
         if target_window.min is None:
             continue
-        if own is not None and own < target_window.min:
+        if window_ceiling is not None and window_ceiling < target_window.min:
             yield error(
                 "maxBelowMin",
                 f"window {name!r} {target.dimension}_max of {target.label}",
-                f"{own}",
+                f"{window_ceiling}",
                 f"{target_window.min} ({target.dimension}_min) or more",
                 f"raise {target.dimension}_max or lower {target.dimension}_min",
             )
-        elif own is None and target.capacity.is_autoscaled and target_window.min > ceiling:
+        elif window_ceiling is None and target.capacity.is_autoscaled and target_window.min > ceiling:
             yield error(
                 "windowAboveCeiling",
                 f"window {name!r} {target.dimension}_min of {target.label}",
@@ -191,5 +191,5 @@ def _above_quota(plan: Plan, subject: str, units: float) -> Finding:
         subject,
         f"{units}",
         f"up to {plan.table_quota_units}, the account's quota for a table or index",
-        "lower it, or have the quota raised and give table_quota_units",
+        "lower the value, or request a higher quota from AWS and give it as table_quota_units",
     )

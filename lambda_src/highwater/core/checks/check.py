@@ -1,4 +1,4 @@
-"""What is wrong or doubtful about a plan: every conflict of a table, told together."""
+"""Validation of a whole plan: all conflicts of a table and its indexes are reported together."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from highwater.core.plan.zones import aware
 
 
 def check(plan: Plan, as_of: datetime | None = None, *, has_actions: bool = True) -> tuple[Finding, ...]:
-    """Every finding about *plan*, errors first, otherwise in the plan's order.
+    """Return every finding about *plan*: errors first, then warnings, each in the plan's order.
 
-    Later checks run only on what earlier ones found readable: a window in an unknown zone is told once.
+    Later checks run only if the earlier ones found no error, so that one mistake is reported once.
 
     Args:
-        plan: The plan to judge.
-        as_of: Tell of one-off windows that were over by this instant. By default none are looked for.
-        has_actions: Whether scheduled actions hold the windows, which cannot say every mix. By default they do; the
-            scaler and a loop of one's own can hold any.
+        plan: The plan to validate.
+        as_of: Warn about one-off windows that ended by this instant. By default, no such warning.
+        has_actions: Whether scheduled actions open and close the windows. Scheduled actions cannot express every
+            combination of windows, and the scaler can. By default true.
     """
     as_of = None if as_of is None else aware(as_of)
     findings = [*capacity_findings(plan), *window_findings(plan), *index_name_findings(plan), *mark_findings(plan)]
@@ -34,18 +34,18 @@ def check(plan: Plan, as_of: datetime | None = None, *, has_actions: bool = True
         findings += schedule_findings(plan, as_of)
         findings += index_findings(plan)
         findings += decrease_findings(plan)
-    # once each: a window that several indexes share would be told for each
+    # without duplicates: a window that several indexes share has the same finding for each of them
     unique = dict.fromkeys(findings)
     return tuple(sorted(unique, key=lambda finding: list(Severity).index(finding.severity)))
 
 
 def errors_of(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The findings that synth refuses."""
+    """Return the findings of severity ERROR, which make synth fail."""
     return tuple(finding for finding in findings if finding.severity is Severity.ERROR)
 
 
 def checked(plan: Plan, where: str = "plan") -> Plan:
-    """*plan* itself, once it is known to have no errors; raises `PlanError` with all of them otherwise."""
+    """Return *plan* if `check` finds no error; raise `PlanError` with all errors otherwise."""
     if errors := errors_of(check(plan)):
         raise PlanError(errors, where)
     return plan

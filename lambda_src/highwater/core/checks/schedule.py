@@ -1,4 +1,4 @@
-"""What a plan's schedule runs into: what AAS cannot say, indexes that hold their table back, too many decreases."""
+"""Validation of a plan's schedule: limits of AAS, indexes that throttle their table, and too many decreases a day."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from highwater.core.schedule.compiler import compile_actions
 from highwater.core.schedule.effective import effective
 from highwater.core.units import Dimension
 
-# Weeks in which planned decreases are counted: one on either side of the year, and each one-off window's own days
+# Weeks in which floors are compared and decreases counted: one in winter, one in summer. `_sample_spans` adds the days
+# of each one-off window.
 _SAMPLE_WEEKS = (datetime(2027, 1, 11, tzinfo=UTC), datetime(2027, 7, 12, tzinfo=UTC))
 
 
 def action_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
-    """What scheduled actions cannot say."""
-    # what indexes share with their table is told once, for the table
-    told: dict[Target, Target] = {}
+    """Find windows that scheduled actions cannot express."""
+    # an index with the windows and capacity of its table has the same findings, so they are reported for the table only
+    unique: dict[Target, Target] = {}
     for target in plan.targets():
-        told.setdefault(replace(target, index=None), target)
-    for target in told.values():
+        unique.setdefault(replace(target, index=None), target)
+    for target in unique.values():
         try:
             compile_actions(target, as_of)
         except PlanError as refused:
@@ -36,7 +37,7 @@ def action_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
 
 
 def schedule_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
-    """Windows that lift nothing, and one-off windows that are over."""
+    """Find windows without effect and one-off windows that have ended."""
     yield from _idle_window_findings(plan)
     for window in plan.all_windows():
         if as_of is not None and not window.is_recurring and once_span(window)[1] <= as_of:
@@ -45,62 +46,62 @@ def schedule_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
                 f"window {window.name!r} end",
                 f"{window.end!r}",
                 f"later than {as_of.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
-                "take the window out: it is over and does nothing any more",
+                "remove the window: it has ended and has no effect any more",
             )
 
 
 def _idle_window_findings(plan: Plan) -> Iterator[Finding]:
-    """Windows that lift nothing anywhere."""
-    lifting = {w.window for target in plan.targets() for w in effective(target).windows}
+    """Find windows that raise no bound of any target."""
+    with_effect = {w.window for target in plan.targets() for w in effective(target).windows}
     for window in dict.fromkeys(plan.all_windows()):
-        if window not in lifting:
+        if window not in with_effect:
             yield caution(
                 "windowWithoutEffect",
                 f"window {window.name!r}",
-                "it raises no floor and no ceiling above the base and the other windows at any time",
-                "raise what the window asks for, or take it out",
+                "the window never raises a floor or ceiling above the base and the other windows",
+                "raise the window's units, or remove the window",
             )
 
 
 def index_findings(plan: Plan) -> Iterator[Finding]:
-    """Indexes whose write floor lies below their table's at some time: back-pressure then throttles the table."""
+    """Find indexes whose write floor is below the table's at some time: the index may throttle table writes."""
     targets = {(target.index, target.dimension): target for target in plan.targets()}
     table = targets[None, Dimension.WRITE]
     for index in plan.indexes:
-        own = targets[index.index_name, Dimension.WRITE]
-        if own.capacity.is_deploy_time or table.capacity.is_deploy_time:
+        index_target = targets[index.index_name, Dimension.WRITE]
+        if index_target.capacity.is_deploy_time or table.capacity.is_deploy_time:
             continue
         for start, end in _sample_spans(plan):
-            below = _lowest_margin(own, table, start, end)
-            if below is None:
+            floors = _floors_of_largest_gap(index_target, table, start, end)
+            if floors is None:
                 continue
-            index_units, table_units = below
+            index_units, table_units = floors
             yield warning(
                 "indexBelowTable",
                 f"index {index.index_name!r} write floor",
                 f"{index_units}",
                 f"{table_units} (the table's write floor at that time) or more",
-                "let the index follow the table, unless it holds few of its items: an index that runs out throttles "
-                "the table's writes",
+                "let the index follow the table, unless it contains few of the table's items: an index without enough "
+                "write capacity throttles the table's writes",
             )
             break
 
 
-def _lowest_margin(own: Target, table: Target, start: datetime, end: datetime) -> tuple[int, int] | None:
-    """The floors of index and table where the index is farthest below, `None` where it never is."""
-    own_line, table_line = dict(timeline(own, start, end)), dict(timeline(table, start, end))
-    own_floor = table_floor = 0
+def _floors_of_largest_gap(index: Target, table: Target, start: datetime, end: datetime) -> tuple[int, int] | None:
+    """The floors of index and table when the index is farthest below the table, `None` if it never is below."""
+    index_line, table_line = dict(timeline(index, start, end)), dict(timeline(table, start, end))
+    index_floor = table_floor = 0
     worst: tuple[int, int] | None = None
-    for at in sorted({*own_line, *table_line}):
-        own_floor = own_line[at].min if at in own_line else own_floor
+    for at in sorted({*index_line, *table_line}):
+        index_floor = index_line[at].min if at in index_line else index_floor
         table_floor = table_line[at].min if at in table_line else table_floor
-        if own_floor < table_floor and (worst is None or table_floor - own_floor > worst[1] - worst[0]):
-            worst = (own_floor, table_floor)
+        if index_floor < table_floor and (worst is None or table_floor - index_floor > worst[1] - worst[0]):
+            worst = (index_floor, table_floor)
     return worst
 
 
 def decrease_findings(plan: Plan) -> Iterator[Finding]:
-    """Days on which the plan lets floors down more often than DynamoDB lets capacity go down."""
+    """Find days on which the plan lowers floors more often than DynamoDB accepts decreases of capacity."""
     for index in (None, *plan.indexes):
         name = index.index_name if index else None
         targets = [t for t in plan.targets() if t.index == name and not t.capacity.is_deploy_time]
@@ -109,13 +110,13 @@ def decrease_findings(plan: Plan) -> Iterator[Finding]:
             drops = [at for line in lines for (_, before), (at, after) in pairwise(line) if after.min < before.min]
             refused = refused_decreases(tuple(drops))
             if refused:
-                day, (planned, late) = max(refused.items(), key=lambda item: item[1][1])
+                day, (planned_count, refused_count) = max(refused.items(), key=lambda item: item[1][1])
                 yield caution(
                     "decreasesOverBudget",
                     f"windows of {'the table' if name is None else f'index {name!r}'}",
-                    f"they lower capacity {planned} times on {day:%A} {day} (UTC), {late} of which DynamoDB refuses at "
-                    f"first: it allows {FREE_DECREASES_PER_DAY} decreases at any time of a UTC day, then one an hour, "
-                    "reads and writes together",
+                    f"the windows lower capacity {planned_count} times on {day:%A} {day} (UTC), and DynamoDB at "
+                    f"first refuses {refused_count} of these decreases: it allows {FREE_DECREASES_PER_DAY} at any time "
+                    "of a UTC day, then one an hour, reads and writes together",
                     "let windows end together or merge them; capacity stays high until a decrease is allowed",
                 )
                 break
@@ -127,7 +128,7 @@ def _sample_spans(plan: Plan) -> Iterator[tuple[datetime, datetime]]:
     for window in plan.all_windows():
         if not window.is_recurring:
             opens, closes = once_span(window)
-            # weeks in the middle of a long one are like the sample weeks
+            # the weeks in the middle of a long window are like the sample weeks
             last = min(closes, opens + timedelta(days=8))
             yield opens - timedelta(days=1), last + timedelta(days=1)
             if last < closes:

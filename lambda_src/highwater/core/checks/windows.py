@@ -1,4 +1,4 @@
-"""What is wrong with a plan's windows, each by itself."""
+"""Validation of a plan's windows, each by itself."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _UNITS = ("read_min", "write_min", "read_max", "write_max")
 
 
 def window_findings(plan: Plan) -> Iterator[Finding]:
-    """Names told twice, times and zones that cannot be read, bounds that are no numbers."""
+    """Find duplicate names, unreadable times and zones, and bounds that are not positive whole numbers."""
     for windows in (plan.windows, *(index.windows or () for index in plan.indexes)):
-        seen: set[str] = set()
+        names: set[str] = set()
         for window in windows:
             if not isinstance(window.name, str) or not window.name:
                 yield name_missing("window name", window.name)
                 continue
-            if window.name in seen:
+            if window.name in names:
                 yield conflict(
                     "duplicateWindow",
                     f"window {window.name!r}",
                     "two windows have this name",
                     "rename one of them, or merge the two",
                 )
-            seen.add(window.name)
+            names.add(window.name)
     for window in plan.all_windows():
         yield from _window_time_findings(window)
         yield from _window_unit_findings(window)
@@ -54,7 +54,7 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
             "unknownTimezone",
             f"{subject} timezone",
             f"{window.timezone!r}",
-            "an IANA time zone name, no abbreviation and no offset",
+            "an IANA time zone name, not an abbreviation or offset",
             f"use a name such as {similar_zone(str(window.timezone))!r}",
         )
     if window.days is not None:
@@ -66,7 +66,7 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
                 f"{subject} days",
                 f"{window.days!r}",
                 "MON to SUN, alone, as a range or as a list",
-                "write them as in 'MON-FRI' or 'SAT,SUN'",
+                "write the days as in 'MON-FRI' or 'SAT,SUN'",
             )
     times = list(_unreadable_times(window))
     yield from times
@@ -82,7 +82,7 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
             f"{subject} lead",
             f"{window.lead}" if isinstance(window.lead, timedelta | int | str) else f"a {type(window.lead).__name__}",
             "whole minutes from 0 to 24 hours",
-            "give a timedelta, e.g. timedelta(minutes=5), or a second window for a longer rise",
+            "give a timedelta, e.g. timedelta(minutes=5), or declare a second window that opens earlier",
         )
     if readable and not window.is_recurring and parse_local(window.end) <= parse_local(window.start):
         yield error(
@@ -96,7 +96,7 @@ def _window_time_findings(window: Window) -> Iterator[Finding]:
         yield conflict(
             "emptyWindow",
             f"{subject} end",
-            f"the clocks of {window.timezone} skip the whole window, up to its end {window.end!r}",
+            f"a clock change of {window.timezone} skips the whole window, up to its end {window.end!r}",
             "move the end to after the clock change, or move the window",
         )
 
@@ -113,21 +113,25 @@ def _unreadable_times(window: Window) -> Iterator[Finding]:
             if window.is_recurring:
                 allowed, example = f"HH:MM from 00:00 to {'24:00' if name == 'end' else '23:59'}", "'05:00'"
             yield error(
-                "unparsableTime", f"window {window.name!r} {name}", f"{text!r}", allowed, f"write it as in {example}"
+                "unparsableTime",
+                f"window {window.name!r} {name}",
+                f"{text!r}",
+                allowed,
+                f"write it as in {example}",
             )
 
 
 def _window_unit_findings(window: Window) -> Iterator[Finding]:
     subject = f"window {window.name!r}"
-    given = {name: units for name in _UNITS if (units := getattr(window, name)) is not None}
-    if not given:
+    declared = {name: units for name in _UNITS if (units := getattr(window, name)) is not None}
+    if not declared:
         yield conflict(
             "windowWithoutUnits",
             subject,
             "the window raises no floor and no ceiling",
             "give at least one of read_min, write_min, read_max and write_max",
         )
-    for name, units in given.items():
+    for name, units in declared.items():
         if is_deploy_time(units):
             yield deploy_time_units(f"{subject} {name}")
         elif not is_whole(units) or units < 1:

@@ -1,1 +1,1 @@
-"""What is declared for a table: capacity, windows, the high-water mark, and the plan that holds them."""
+"""The declaration for one table: capacity, windows, the high-water mark, and the plan that combines them."""

@@ -10,7 +10,7 @@ from highwater.core.units import Duration, as_timedelta
 
 
 def is_deploy_time(value: object) -> bool:
-    """Whether *value* is a number that only CloudFormation knows, such as a parameter's.
+    """Whether *value* is a number that only CloudFormation knows, such as the value of a parameter.
 
     The CDK encodes such numbers as doubles whose two highest bytes are 0xFBFF (aws-cdk-lib,
     `core/lib/private/encoding`, read 2026-11).
@@ -20,20 +20,19 @@ def is_deploy_time(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """How one dimension is sized: made with `autoscaled` or `fixed`, as `dynamodb.Capacity` is.
+    """How one dimension is sized. Create it with `autoscaled` or `fixed`, like `dynamodb.Capacity`.
 
-    Holds what was declared, right or wrong. `check` judges a whole table at once, so that all its conflicts are
-    reported together.
+    The constructor does not validate. `check` validates a whole plan, so that all its conflicts are reported together.
 
     Attributes:
         min_capacity: The base floor in units per second (AAS MinCapacity), at least 1.
         max_capacity: The base ceiling in units per second (AAS MaxCapacity), at least *min_capacity*.
-        is_autoscaled: Whether a target tracking policy moves the capacity; it stays as it is otherwise.
-        target_utilization_percent: Consumed over provisioned that target tracking steers to, 20 to 90; `None` for
-            fixed capacity.
-        scale_in_cooldown: Rest after a scale-in before the next one. By default none, as DynamoDB's own.
-        scale_out_cooldown: Rest after a scale-out before an equal or smaller one. By default none.
-        disable_scale_in: Never lower capacity by policy. By default it is lowered.
+        is_autoscaled: Whether a target tracking policy changes the capacity. If not, the capacity is fixed.
+        target_utilization_percent: Consumed capacity in percent of provisioned capacity that target tracking keeps,
+            20 to 90; `None` for fixed capacity.
+        scale_in_cooldown: Time after a scale-in before the next one. By default 0, which is DynamoDB's default.
+        scale_out_cooldown: Time after a scale-out before an equal or smaller one. By default 0.
+        disable_scale_in: Whether the policy never lowers capacity. By default the policy lowers capacity.
     """
 
     min_capacity: int | float
@@ -55,7 +54,7 @@ class Capacity:
         scale_out_cooldown: timedelta | Duration = timedelta(0),
         disable_scale_in: bool = False,
     ) -> Capacity:
-        """Follow consumption between the two capacities by AAS target tracking. See the class for the ranges."""
+        """Follow consumption between the two capacities by AAS target tracking. The class documents the ranges."""
         return cls(
             min_capacity=min_capacity,
             max_capacity=max_capacity,
@@ -68,10 +67,10 @@ class Capacity:
 
     @classmethod
     def fixed(cls, units: int | float) -> Capacity:
-        """Keep *units* per second, at least 1; windows lift floor and ceiling together, and let both down again."""
+        """Keep *units* per second, at least 1. An open window raises floor and ceiling together to its floor."""
         return cls(min_capacity=units, max_capacity=units, is_autoscaled=False)
 
     @property
     def is_deploy_time(self) -> bool:
-        """Whether a bound is known only to CloudFormation."""
+        """Whether the floor or the ceiling is known only to CloudFormation."""
         return is_deploy_time(self.min_capacity) or is_deploy_time(self.max_capacity)

@@ -1,4 +1,4 @@
-"""How high a table's high-water mark shall be: what DynamoDB calls warm throughput."""
+"""The high-water mark (DynamoDB: warm throughput) that a table should have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class MarkRule(StrEnum):
-    """What the mark is derived from."""
+    """The rule that determines the mark."""
 
     WINDOWS = "windows"
     CEILING = "ceiling"
@@ -18,9 +18,9 @@ class MarkRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HighWaterMark:
-    """The most a table shall be able to take at once, in units per second; it only ever rises.
+    """The throughput that a table should support at once, in units per second. A mark never falls.
 
-    Made with `to_windows` (the default), `to_ceiling`, `units` or `none`.
+    Create it with `to_windows` (the default), `to_ceiling`, `units` or `none`.
     """
 
     rule: MarkRule
@@ -29,36 +29,39 @@ class HighWaterMark:
 
     @classmethod
     def to_windows(cls) -> HighWaterMark:
-        """Up to the highest floor declared: base floor or window, of each resource and dimension."""
+        """Raise each mark to the highest floor declared for that resource and dimension, base floor or window."""
         return cls(MarkRule.WINDOWS)
 
     @classmethod
     def to_ceiling(cls) -> HighWaterMark:
-        """Up to the highest ceiling declared, so that auto scaling never waits for partitions."""
+        """Raise each mark to the highest ceiling declared, so that auto scaling never waits for partitions."""
         return cls(MarkRule.CEILING)
 
     @classmethod
     def units(cls, *, read: int | None = None, write: int | None = None) -> HighWaterMark:
-        """Up to these units per second, at least the base floors, for the table and every index; `None` leaves one."""
+        """Raise the marks of the table and every index to these units per second, at least their base floors.
+
+        `None` leaves the marks of that dimension at the base floors.
+        """
         return cls(MarkRule.UNITS, read, write)
 
     @classmethod
     def none(cls) -> HighWaterMark:
-        """Leave the mark to DynamoDB: the first rise to a window may take minutes."""
+        """Do not raise the mark. The first rise to a window's floor may then take minutes."""
         return cls(MarkRule.NONE)
 
     @property
     def is_units(self) -> bool:
-        """Whether the mark was given in units."""
+        """Whether the mark was declared in units."""
         return self.rule is MarkRule.UNITS
 
     def to_document(self) -> dict[str, Any]:
-        """The mark as JSON-ready values."""
+        """Return the mark as JSON-ready values."""
         return {"rule": str(self.rule)} | {
             name: units for name, units in (("read", self.read), ("write", self.write)) if units is not None
         }
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> HighWaterMark:
-        """The mark that `to_document` wrote."""
+        """Return the mark that `to_document` wrote."""
         return cls(MarkRule(document["rule"]), document.get("read"), document.get("write"))

@@ -1,4 +1,4 @@
-"""High-water marks: what DynamoDB calls warm throughput, and what raising it costs once."""
+"""High-water marks (DynamoDB: warm throughput) of a plan's resources, and the one-time charge for raising them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from highwater.core.plan.high_water_mark import HighWaterMark, MarkRule
 from highwater.core.plan.plan import Plan, Target
 from highwater.core.units import Dimension
 
-# Prices of one provisioned unit for an hour, us-east-1, DynamoDB Standard, November 2026. A warm-up is charged once
-# at provisioned rates (Amazon DynamoDB Developer Guide, "Warm throughput"); the rate taken, an hour of each unit
-# added, is how the pricing page's examples read and is not confirmed elsewhere: hence "about" wherever it is shown.
+# Prices of one provisioned unit for an hour, us-east-1, DynamoDB Standard, November 2026. Raising warm throughput is
+# charged once at provisioned rates (Amazon DynamoDB Developer Guide, "Warm throughput"). The examples on the pricing
+# page suggest one hour of each added unit; no other source confirms this, so every message says "about".
 READ_UNIT_HOUR_USD: Final = Decimal("0.00013")
 WRITE_UNIT_HOUR_USD: Final = Decimal("0.00065")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The mark of one resource, beside the base floors, which auto scaling lifts it to by itself.
+    """The mark of one resource, together with its base floors. Auto scaling reaches the base floors by itself.
 
     Attributes:
         index: Name of the index, `None` for the table.
-        read: Wanted read units per second.
-        write: Wanted write units per second.
-        base_read: The base floor of reads.
-        base_write: Likewise for writes.
+        read: Wanted mark for reads, in units per second.
+        write: Wanted mark for writes, in units per second.
+        base_read: The base floor of reads, in units per second.
+        base_write: The base floor of writes, in units per second.
     """
 
     index: str | None
@@ -37,12 +37,12 @@ class Mark:
 
     @property
     def is_above_base(self) -> bool:
-        """Whether the mark asks for more than reaching the base floors gives by itself."""
+        """Whether the mark is higher than a base floor, so that reaching the base floors does not reach the mark."""
         return self.read > self.base_read or self.write > self.base_write
 
 
 def marks_of(plan: Plan) -> tuple[Mark, ...]:
-    """The mark of the table and of each index; none where the plan leaves marks alone."""
+    """Return the marks of the table and of each index, or none if the plan does not raise marks."""
     if plan.mark.rule is MarkRule.NONE:
         return ()
     return tuple(
@@ -54,18 +54,18 @@ def marks_of(plan: Plan) -> tuple[Mark, ...]:
 def _wanted(mark: HighWaterMark, target: Target) -> int:
     floors = [w.min for w in target.windows if w.min is not None]
     if mark.rule is MarkRule.UNITS:
-        given = mark.read if target.dimension is Dimension.READ else mark.write
-        return _base(target) if given is None else given
+        declared_units = mark.read if target.dimension is Dimension.READ else mark.write
+        return _base(target) if declared_units is None else declared_units
     if target.capacity.is_deploy_time:
         return _base(target)
     if mark.rule is MarkRule.WINDOWS:
         return max([_base(target), *floors])
-    # fixed capacity has no ceiling apart from its floors
+    # the ceiling of fixed capacity is always equal to its floor, so the floors count as ceilings
     return max([int(target.capacity.max_capacity), *(w.max for w in target.windows if w.max is not None), *floors])
 
 
 def _base(target: Target) -> int:
-    """The base floor; 1, the least there is, where only CloudFormation knows it."""
+    """The base floor. If only CloudFormation knows it, 1, which is the lowest capacity."""
     return 1 if target.capacity.is_deploy_time else int(target.capacity.min_capacity)
 
 
@@ -74,8 +74,8 @@ class WarmUpCharge:
     """The one-time charge of raising marks from the base floors.
 
     Attributes:
-        read_units: Read units added, over all resources.
-        write_units: Write units added, over all resources.
+        read_units: Read units added, summed over all resources.
+        write_units: Write units added, summed over all resources.
     """
 
     read_units: int
@@ -83,13 +83,13 @@ class WarmUpCharge:
 
     @property
     def usd(self) -> Decimal:
-        """About what it costs, in US dollars, to the cent."""
+        """The approximate charge in US dollars, rounded to the cent."""
         exact = self.read_units * READ_UNIT_HOUR_USD + self.write_units * WRITE_UNIT_HOUR_USD
         return exact.quantize(Decimal("0.01"), ROUND_HALF_UP)
 
     @property
     def arithmetic(self) -> str:
-        """How `usd` comes about."""
+        """The calculation of `usd` as text, such as `500 WCU x $0.00065 = $0.33`."""
         parts = []
         if self.write_units:
             parts.append(f"{self.write_units:,} WCU x ${WRITE_UNIT_HOUR_USD}")
@@ -99,7 +99,7 @@ class WarmUpCharge:
 
 
 def warm_up_charge(marks: tuple[Mark, ...]) -> WarmUpCharge | None:
-    """The charge for reaching the marks from the base floors, `None` where there is none."""
+    """Return the charge for raising the marks from the base floors, `None` if no mark is above its base floor."""
     read = sum(max(0, mark.read - mark.base_read) for mark in marks)
     write = sum(max(0, mark.write - mark.base_write) for mark in marks)
     return WarmUpCharge(read, write) if read or write else None

@@ -20,12 +20,13 @@ PLAN_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexCapacity:
-    """What a global secondary index has of its own; whatever is `None` follows the table.
+    """Settings of a global secondary index that differ from the table's. `None` means the same as the table.
 
     Attributes:
-        index_name: The index's name.
+        index_name: The name of the index.
         read: Read capacity. By default the table's.
-        write: Write capacity. By default the table's: an index with less holds the table's writes back.
+        write: Write capacity. By default the table's. An index with less write capacity than its table throttles the
+            table's writes.
         windows: The windows that apply to the index, an empty tuple for none. By default the table's.
     """
 
@@ -37,14 +38,14 @@ class IndexCapacity:
 
 @dataclass(frozen=True, slots=True)
 class TargetWindow:
-    """What one window means for one target: a floor, a ceiling, or both."""
+    """A window as it applies to one target: its floor, its ceiling, or both, in units per second."""
 
     window: Window
     min: int | None
     max: int | None
 
 
-# A target within its table: its index, `None` for the table itself, and its dimension
+# Identifies a target within its table: the name of the index (`None` for the table itself) and the dimension
 TargetKey: TypeAlias = tuple[str | None, Dimension]
 
 
@@ -55,8 +56,8 @@ class Target:
     Attributes:
         index: Name of the index, `None` for the table itself.
         dimension: READ or WRITE.
-        capacity: Its base floor, ceiling and policy.
-        windows: The windows that touch this dimension.
+        capacity: The target's base floor, base ceiling and policy.
+        windows: The windows that have a floor or ceiling for this dimension.
     """
 
     index: str | None
@@ -66,17 +67,17 @@ class Target:
 
     @property
     def key(self) -> TargetKey:
-        """What tells it from the other targets of its table."""
+        """The index and dimension, which identify the target within its table."""
         return self.index, self.dimension
 
     @property
     def label(self) -> str:
-        """How findings name the target: `table write`, `index 'by_status' read`."""
+        """The target's name in findings: `table write`, `index 'by_status' read`."""
         return target_label(self.index, self.dimension)
 
     @property
     def is_managed(self) -> bool:
-        """Whether anything ever moves it: a policy, or windows over fixed capacity."""
+        """Whether anything changes the target's capacity: a policy, or windows of fixed capacity."""
         return self.capacity.is_autoscaled or bool(self.windows)
 
 
@@ -87,8 +88,8 @@ class Plan:
     Attributes:
         read: The table's read capacity.
         write: The table's write capacity.
-        windows: Windows of higher capacity, in any order.
-        indexes: The indexes that are managed; each follows the table but for what it states.
+        windows: Windows with a higher floor or ceiling, in any order.
+        indexes: The indexes that are managed. Each has the table's capacity and windows except where it sets its own.
         mark: The high-water mark. By default the highest floor declared.
         table_quota_units: The account's quota per table and index, in units per second of each dimension.
     """
@@ -101,7 +102,7 @@ class Plan:
     table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
 
     def resources(self) -> Iterator[tuple[str | None, Target, Target]]:
-        """The table, then each index in the order declared: its name (`None` for the table), read and write target."""
+        """Yield the table, then each index in the order declared: name (`None` for the table) and both targets."""
         yield None, *_pair(None, self.read, self.write, self.windows)
         for index in self.indexes:
             windows = self.windows if index.windows is None else index.windows
@@ -111,15 +112,15 @@ class Plan:
             )
 
     def targets(self) -> tuple[Target, ...]:
-        """Every target: the table's read and write, then each index's, in the order declared."""
+        """Return every target: the table's read and write, then those of each index, in the order declared."""
         return tuple(target for _, read, write in self.resources() for target in (read, write))
 
     def all_windows(self) -> tuple[Window, ...]:
-        """The table's windows, then those that indexes have of their own."""
+        """Return the table's windows, then the windows that indexes set themselves."""
         return (*self.windows, *(window for index in self.indexes for window in index.windows or ()))
 
     def without_past(self, as_of: datetime) -> Plan:
-        """The plan without one-off windows that were over by *as_of*; its windows must have passed `check`."""
+        """Return the plan without one-off windows that ended by *as_of*. The windows must have passed `check`."""
 
         def to_come(windows: tuple[Window, ...]) -> tuple[Window, ...]:
             return tuple(w for w in windows if w.is_recurring or once_span(w)[1] > as_of)
@@ -130,12 +131,12 @@ class Plan:
         return replace(self, windows=to_come(self.windows), indexes=tuple(indexes))
 
     def without_windows(self) -> Plan:
-        """The plan with its base floors and ceilings alone."""
+        """Return the plan with only its base floors and ceilings."""
         indexes = (replace(index, windows=None) for index in self.indexes)
         return replace(self, windows=(), indexes=tuple(indexes))
 
     def to_document(self) -> dict[str, Any]:
-        """The plan as JSON-ready values, with a version; `from_document` reads it back."""
+        """Return the plan as JSON-ready values, with a version. `from_document` is the inverse."""
         return {
             "version": PLAN_VERSION,
             "read": _capacity_document(self.read),
@@ -148,7 +149,7 @@ class Plan:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Plan:
-        """The plan that `to_document` wrote; raises `ValueError` for a version that this code does not know."""
+        """Return the plan that `to_document` wrote; raises `ValueError` for a version that this code does not know."""
         if document.get("version") != PLAN_VERSION:
             message = f"plan has version {document.get('version')!r}, this code reads {PLAN_VERSION}; deploy both again"
             raise ValueError(message)
@@ -170,19 +171,19 @@ class Plan:
         )
 
     def to_json(self) -> str:
-        """`to_document` as text, the same for the same plan."""
+        """Return `to_document` as JSON text. Equal plans give equal text."""
         return json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """The plan that `to_json` wrote; raises what `from_document` raises."""
+        """Return the plan that `to_json` wrote; raises the same errors as `from_document`."""
         return cls.from_document(json.loads(text))
 
     def with_indexes(self, names: Iterable[str]) -> Plan:
-        """The plan with every index of those names; one that it does not list yet follows the table."""
+        """Return the plan with an entry for each of *names*. An index without an entry so far follows the table."""
         listed = {index.index_name for index in self.indexes}
-        more = (IndexCapacity(index_name=name) for name in names if name not in listed)
-        return replace(self, indexes=(*self.indexes, *more))
+        added = (IndexCapacity(index_name=name) for name in names if name not in listed)
+        return replace(self, indexes=(*self.indexes, *added))
 
 
 def _pair(index: str | None, read: Capacity, write: Capacity, windows: tuple[Window, ...]) -> tuple[Target, Target]:
@@ -190,15 +191,15 @@ def _pair(index: str | None, read: Capacity, write: Capacity, windows: tuple[Win
 
 
 def _target(index: str | None, dimension: Dimension, capacity: Capacity, windows: tuple[Window, ...]) -> Target:
-    touching = []
+    target_windows = []
     for window in windows:
         if dimension is Dimension.READ:
             floor, ceiling = window.read_min, window.read_max
         else:
             floor, ceiling = window.write_min, window.write_max
         if floor is not None or ceiling is not None:
-            touching.append(TargetWindow(window, floor, ceiling))
-    return Target(index, dimension, capacity, tuple(touching))
+            target_windows.append(TargetWindow(window, floor, ceiling))
+    return Target(index, dimension, capacity, tuple(target_windows))
 
 
 def _capacity_document(capacity: Capacity) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Windows: named stretches of time in which a floor or ceiling is higher."""
+"""Windows: named time intervals in which a floor or ceiling is higher."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ _FIRST_YEAR, _LAST_YEAR = 2000, 2199
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A stretch of time, recurring or one-off, with a higher floor or ceiling; made with `weekly`, `daily` or `once`.
+    """A recurring or one-off time interval with a higher floor or ceiling; created by `weekly`, `daily` or `once`.
 
-    Open from *start* less *lead* up to, not including, *end*. Where windows overlap, each bound is the highest of the
-    open windows and the base; the order in which they are declared means nothing. A window whose *end* is not later
-    than its *start* closes on the next day; the same time twice is a whole day. *lead* is counted on the wall clock.
-    A local time that a clock change skips means the moment of the change, one that comes twice its first coming.
+    A window is open from *lead* before *start* until *end*, excluding *end*. Where windows overlap, each bound is the
+    highest of the open windows and the base, so the order of declaration has no effect. A recurring window whose *end*
+    is not later than its *start* closes on the next day; if both are equal, the window is open for 24 hours. *lead* is
+    subtracted from the local time. A local time that a clock change skips means the moment of the change; a local time
+    that occurs twice means its first occurrence.
 
-    Holds what was declared, right or wrong; `check` judges it.
+    The constructor does not validate; `check` does.
 
     Attributes:
-        name: Unique within a resource; the findings and reports speak of the window by it.
+        name: The window's name in findings and reports, unique within a resource.
         days: Days of the week on which the window starts, `None` for a one-off window.
-        start: `HH:MM` of a recurring window, `YYYY-MM-DDTHH:MM` of a one-off one, both local.
-        end: Likewise; here `24:00` is the end of the day.
-        timezone: IANA name of the zone that the times are local to.
-        read_min: Floor while open, in read units per second; `None` leaves the floor alone. Likewise the others.
-        write_min: Floor in write units per second.
-        read_max: Ceiling in read units per second.
-        write_max: Ceiling in write units per second.
-        lead: How long before *start* the rise comes, whole minutes up to a day.
+        start: Local time: `HH:MM` for a recurring window, `YYYY-MM-DDTHH:MM` for a one-off window.
+        end: Local time, in the same formats. `24:00` is the end of the day.
+        timezone: IANA name of the time zone of *start* and *end*.
+        read_min: Floor while the window is open, in read units per second. `None` does not change the floor.
+        write_min: Floor while the window is open, in write units per second, or `None`.
+        read_max: Ceiling while the window is open, in read units per second, or `None`.
+        write_max: Ceiling while the window is open, in write units per second, or `None`.
+        lead: How long before *start* the window opens, in whole minutes from 0 to 24 hours.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Window:
     lead: timedelta = DEFAULT_LEAD
 
     def __post_init__(self) -> None:
-        # a list would do for a person, but not for a value that is compared and looked up
+        # a tuple, because windows are dictionary keys and a list has no hash
         if self.days is not None and not isinstance(self.days, str):
             days = self.days if isinstance(self.days, Iterable) else (self.days,)
             object.__setattr__(self, "days", tuple(days))
@@ -84,10 +85,10 @@ class Window:
         write_max: int | None = None,
         lead: timedelta | Duration = DEFAULT_LEAD,
     ) -> Window:
-        """A window on given days of the week: `days="MON-FRI"`, `"SAT,SUN"` or `["MON", "THU"]`."""
+        """Create a window on given days of the week: `days="MON-FRI"`, `"SAT,SUN"` or `["MON", "THU"]`."""
         return cls(
             name=name,
-            days=days,  # type: ignore[arg-type] # made a tuple above
+            days=days,  # type: ignore[arg-type] # __post_init__ makes it a tuple
             start=_as_text(start),
             end=_as_text(end),
             timezone=timezone,
@@ -112,7 +113,7 @@ class Window:
         write_max: int | None = None,
         lead: timedelta | Duration = DEFAULT_LEAD,
     ) -> Window:
-        """A window on every day of the week."""
+        """Create a window on every day of the week."""
         return cls.weekly(
             name,
             days=DAYS,
@@ -140,7 +141,7 @@ class Window:
         write_max: int | None = None,
         lead: timedelta | Duration = DEFAULT_LEAD,
     ) -> Window:
-        """A window that opens a single time: `start="2026-11-27T00:00"`, local to *timezone*."""
+        """Create a window that opens once: `start="2026-11-27T00:00"`, local to *timezone*."""
         return cls(
             name=name,
             days=None,
@@ -156,12 +157,12 @@ class Window:
 
     @property
     def is_recurring(self) -> bool:
-        """Whether the window comes again every week."""
+        """Whether the window opens every week."""
         return self.days is not None
 
     @property
     def zone(self) -> ZoneInfo:
-        """The zone; raises `ValueError` for an unknown name."""
+        """The window's time zone; raises `ValueError` if its name is unknown."""
         zone = find_zone(self.timezone)
         if zone is None:
             raise ValueError(f"unknown timezone {self.timezone!r}")
@@ -169,8 +170,12 @@ class Window:
 
 
 def parse_days(days: str | tuple[str, ...]) -> tuple[int, ...]:
-    """Days as numbers from Monday 0, sorted; raises `ValueError` for what is no day. Ranges may pass the weekend."""
-    found: set[int] = set()
+    """Return weekday numbers, Monday 0 to Sunday 6, sorted. A range may cross the weekend, such as `SAT-MON`.
+
+    Raises:
+        ValueError: A part is not a day or range of days, or there is none.
+    """
+    numbers: set[int] = set()
     for part in days.split(",") if isinstance(days, str) else days:
         if not isinstance(part, str):
             raise ValueError(part)
@@ -178,14 +183,18 @@ def parse_days(days: str | tuple[str, ...]) -> tuple[int, ...]:
         if first not in DAYS or (is_range and last not in DAYS):
             raise ValueError(part)
         low, high = DAYS.index(first), DAYS.index(last or first)
-        found.update((low + step) % 7 for step in range((high - low) % 7 + 1))
-    if not found:
+        numbers.update((low + step) % 7 for step in range((high - low) % 7 + 1))
+    if not numbers:
         raise ValueError("")
-    return tuple(sorted(found))
+    return tuple(sorted(numbers))
 
 
 def parse_time_of_day(text: str, *, is_end: bool = True) -> int:
-    """Minutes from midnight of `HH:MM`; raises `ValueError`. Only an end may be `24:00`, the end of the day."""
+    """Return the minutes from midnight to `HH:MM`. Only an end may be `24:00`, the end of the day.
+
+    Raises:
+        ValueError: *text* is not such a time.
+    """
     match = _TIME.fullmatch(text)
     minutes = int(match[1]) * 60 + int(match[2]) if match else -1
     if not 0 <= minutes < MINUTES_PER_DAY + is_end:
@@ -194,7 +203,11 @@ def parse_time_of_day(text: str, *, is_end: bool = True) -> int:
 
 
 def parse_local(text: str) -> datetime:
-    """A naive local time in whole minutes; raises `ValueError`, also for one that brings an offset of its own."""
+    """Return a naive local time in whole minutes, in the years 2000 to 2199.
+
+    Raises:
+        ValueError: *text* is not `YYYY-MM-DDTHH:MM`, or has a UTC offset.
+    """
     match = _LOCAL.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -206,9 +219,9 @@ def parse_local(text: str) -> datetime:
 
 @lru_cache(maxsize=4096)
 def weekly_spans(window: Window) -> tuple[tuple[int, int], ...]:
-    """A recurring window's openings: minute of the week at which it opens, lead taken off, and its length in minutes.
+    """Return a recurring window's openings: the minute of the week at which each begins, and its length in minutes.
 
-    The minute may be negative or the span pass the week's end: both wrap.
+    The lead is included. The minute may be negative and the interval may pass the end of the week: both wrap around.
     """
     assert window.days is not None  # noqa: S101 - callers pass recurring windows only
     start, end = parse_time_of_day(window.start, is_end=False), parse_time_of_day(window.end)
@@ -219,7 +232,7 @@ def weekly_spans(window: Window) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=4096)
 def once_span(window: Window) -> tuple[datetime, datetime]:
-    """A one-off window's opening and closing instants."""
+    """Return the instants at which a one-off window opens and closes."""
     return (
         instant(parse_local(window.start) - window.lead, window.zone),
         instant(parse_local(window.end), window.zone),
@@ -227,16 +240,16 @@ def once_span(window: Window) -> tuple[datetime, datetime]:
 
 
 def openings(window: Window, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Each opening of the window that touches [*start*, *end*): opening and closing instants in UTC, in order."""
+    """Yield each opening of the window that overlaps [*start*, *end*): begin and end in UTC, in order."""
     if not window.is_recurring:
         opens, closes = once_span(window)
         if opens < end and closes > start and opens < closes:
             yield opens, closes
         return
     zone = window.zone
-    # no wall clock is a whole day away from UTC: what is farther away is left out before it costs a conversion
-    low, high = (aware(edge).replace(tzinfo=None) + away for edge, away in ((start, -_DAY), (end, _DAY)))
-    # an opening may reach two days into the next week, and with its lead begin in the week before its own
+    # local time differs from UTC by less than a day: openings outside these limits need no costly conversion to UTC
+    low, high = (aware(edge).replace(tzinfo=None) + margin for edge, margin in ((start, -_DAY), (end, _DAY)))
+    # an opening may last up to two days into the next week, and its lead may begin in the week before
     midnight, last = _monday(low - 2 * _DAY), high + _DAY
     while midnight < last:
         for minute, length in weekly_spans(window):
@@ -250,7 +263,7 @@ def openings(window: Window, start: datetime, end: datetime) -> Iterator[tuple[d
 
 
 def is_open(window: Window, at: datetime) -> bool:
-    """Whether the window is open at the aware instant *at*; openings are half-open."""
+    """Whether the window is open at the aware instant *at*: open at its opening instant, closed at its closing one."""
     if not window.is_recurring:
         opens, closes = once_span(window)
         return opens <= at < closes
@@ -258,7 +271,10 @@ def is_open(window: Window, at: datetime) -> bool:
 
 
 def covers_minute(window: Window, minute: int, shift_minutes: int = 0) -> bool:
-    """Whether a recurring window is open at that minute of an ordinary week, told in a zone *shift_minutes* behind."""
+    """Whether a recurring window is open at *minute* of a week without clock change.
+
+    *minute* counts from Monday 00:00 in a zone that is *shift_minutes* behind the window's own.
+    """
     return any((minute - (opens - shift_minutes)) % MINUTES_PER_WEEK < length for opens, length in weekly_spans(window))
 
 
@@ -267,10 +283,10 @@ def _monday(at: datetime) -> datetime:
 
 
 def _as_text(value: str | time | datetime) -> str:
-    """Times as text; what cannot be kept, seconds or an offset, stays to be seen and refused."""
+    """Return a time as text. Seconds and offsets stay in the text, so that `check` reports them."""
     if not isinstance(value, time | datetime):
         return value
     if value.fold:
-        return f"{value.isoformat()} (the second coming)"
+        return f"{value.isoformat()} (fold=1)"
     is_plain = value.tzinfo is None and not value.second and not value.microsecond
     return value.isoformat(timespec="minutes") if is_plain else value.isoformat()

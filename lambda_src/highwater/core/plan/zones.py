@@ -1,9 +1,10 @@
-"""Local time and instants: the one place that knows how clock changes are read.
+"""Conversion between local time and instants, and the rule for local times around clock changes.
 
-The rule: a local time that the clocks skip means the moment they change; a local time that comes twice means its
-first coming. Application Auto Scaling documents only that its schedules adjust for daylight saving time; the nearest
-documented rule, of EventBridge Scheduler ("Schedule types", read 2026-11), skips a skipped time and runs a repeated
-one once. The compiler therefore adds an action at the end of a skipped hour that an edge may fall into.
+The rule: a local time that a clock change skips means the moment of the change; a local time that occurs twice means
+its first occurrence. Application Auto Scaling documents only that its schedules adjust for daylight saving time. The
+nearest documented rule is that of EventBridge Scheduler ("Schedule types", read 2026-11): it does not run a schedule
+at a skipped time, and runs a schedule at a repeated time once. If a window may open or close in a skipped hour, the
+compiler therefore adds an action at the end of that hour.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MINUTES_PER_DAY = 24 * 60
 MINUTES_PER_WEEK = 7 * MINUTES_PER_DAY
 
 
-# Names of the zone database that name no place, and that AAS would refuse
+# Entries of the zone database that are not time zones of a place; AAS refuses them
 _LONGEST_ABBREVIATION = 5
 _NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
 
@@ -33,12 +34,16 @@ def _zone_names() -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def find_zone(name: str) -> ZoneInfo | None:
-    """The zone of that IANA name, or `None` where there is none."""
+    """Return the zone with the IANA name *name*, or `None` if there is none."""
     return ZoneInfo(name) if name in _zone_names() else None
 
 
 def aware(at: datetime) -> datetime:
-    """The instant in UTC; raises `ValueError` for a time without a zone, which would mean this machine's."""
+    """Return the instant in UTC.
+
+    Raises:
+        ValueError: *at* has no time zone. Python would take it for local time of this machine.
+    """
     if at.tzinfo is None:
         message = f"an aware datetime is needed, got {at.isoformat()} without a zone; add tzinfo=UTC or a ZoneInfo"
         raise ValueError(message)
@@ -46,31 +51,32 @@ def aware(at: datetime) -> datetime:
 
 
 def similar_zone(name: str) -> str:
-    """The best guess at what *name* was meant to be; UTC where there is none."""
+    """Return the zone name that is most similar to *name*, or `UTC` if none is similar."""
     wanted = name.strip().replace(" ", "_").lower()
     by_name = {zone.lower(): zone for zone in sorted(_zone_names(), reverse=True)}
     by_place = {zone.lower().rsplit("/", 1)[-1]: zone for zone in sorted(_zone_names(), reverse=True) if "/" in zone}
     for names in (by_name, by_place):
         if wanted in names:
             return names[wanted]
-    # abbreviations and offsets are near to many names and meant by none
-    near = difflib.get_close_matches(wanted, by_name, n=1, cutoff=0.75) if len(wanted) > _LONGEST_ABBREVIATION else []
-    return by_name[near[0]] if near else "UTC"
+    # abbreviations such as CET and offsets resemble many names by chance
+    is_long = len(wanted) > _LONGEST_ABBREVIATION
+    similar = difflib.get_close_matches(wanted, by_name, n=1, cutoff=0.75) if is_long else []
+    return by_name[similar[0]] if similar else "UTC"
 
 
 def instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The UTC instant of the local time *wall* (naive), by the rule at the top of this module."""
+    """Return the UTC instant of the naive local time *wall*, by the rule at the top of this module."""
     before, after = _offsets(wall, zone)
     as_utc = wall.replace(tzinfo=UTC)
-    # a time that is skipped or comes twice has two offsets; the first of the two is the one before the change
+    # a skipped or repeated local time has two offsets, before and after the change
     return as_utc - before if before >= after else _change_between(as_utc - after, as_utc - before, zone)
 
 
 def latest_shown(at: datetime, zone: ZoneInfo) -> datetime:
-    """The latest local time (naive, whole minutes) that the zone's clocks have shown by the aware instant *at*.
+    """Return the latest local time (naive, whole minutes) that the zone's clocks have shown by the aware instant *at*.
 
-    What they show at *at*, except in a stretch that comes for the second time: there it is the stretch's last minute.
-    So a local time has come by *at* if, and only if, it is not later than this.
+    This is the local time at *at*, except during the second run of a repeated hour: there it is the last minute of that
+    hour. A local time has been reached by *at* if, and only if, it is not later than the result.
     """
     local = at.astimezone(zone).replace(second=0, microsecond=0)
     wall = local.replace(tzinfo=None, fold=0)
@@ -83,15 +89,15 @@ def latest_shown(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _offsets(wall: datetime, zone: ZoneInfo) -> tuple[timedelta, timedelta]:
-    """The offsets of a local time: the same twice, or those before and after the change that skips or repeats it."""
+    """Return the offsets before and after the clock change that skips or repeats *wall*; equal if there is none."""
     before, after = zone.utcoffset(wall.replace(fold=0)), zone.utcoffset(wall.replace(fold=1))
-    assert before is not None  # noqa: S101 - a zone always has an offset; tells the type checker
+    assert before is not None  # noqa: S101 - a zone always has an offset; narrows the type
     assert after is not None  # noqa: S101
     return before, after
 
 
 def _change_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
-    """The minute after *early*, up to *late*, from which on the zone's offset is no longer that of *early*."""
+    """Return the first minute after *early*, at most *late*, at which the zone's offset is not that of *early*."""
     early = early.replace(second=0, microsecond=0)
     offset = _offset(early, zone)
     low, high = 0, -((early - late) // _MINUTE)
@@ -103,7 +109,7 @@ def _change_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch of local time that the clocks skip, as minutes of the week from Monday 00:00; *end* is not in it."""
+    """Local time that a clock change skips, in minutes of the week from Monday 00:00; `end_minute` is excluded."""
 
     start_minute: int
     end_minute: int
@@ -111,34 +117,34 @@ class Gap:
 
 @lru_cache(maxsize=256)
 def changes(zone: ZoneInfo) -> tuple[tuple[datetime, timedelta, timedelta], ...]:
-    """Each clock change of the zone in the years looked at: instant, offset before, offset after."""
-    found = []
+    """Return the clock changes from `FIRST_ZONE_YEAR` to `LAST_ZONE_YEAR`: instant, offset before, offset after."""
+    clock_changes = []
     at, last = datetime(FIRST_ZONE_YEAR, 1, 1, tzinfo=UTC), datetime(LAST_ZONE_YEAR, 12, 31, tzinfo=UTC)
     offset = _offset(at, zone)
     while at < last:
         following = at + timedelta(days=1)
         new_offset = _offset(following, zone)
         if new_offset != offset:
-            found.append((_change_between(at, following, zone), offset, new_offset))
+            clock_changes.append((_change_between(at, following, zone), offset, new_offset))
             offset = new_offset
         at = following
-    return tuple(found)
+    return tuple(clock_changes)
 
 
 @lru_cache(maxsize=256)
 def gaps(zone: ZoneInfo) -> tuple[Gap, ...]:
-    """The stretches of the week that the zone's clocks skip in some year, without repeats."""
-    found = set()
+    """Return the parts of the week that the zone's clocks skip in at least one year, without duplicates."""
+    skipped = set()
     for at, before, after in changes(zone):
         if after > before:
             start = minute_of_week((at + before).replace(tzinfo=None))
-            found.add(Gap(start, start + int((after - before) / _MINUTE)))
-    return tuple(sorted(found, key=lambda gap: (gap.start_minute, gap.end_minute)))
+            skipped.add(Gap(start, start + int((after - before) / _MINUTE)))
+    return tuple(sorted(skipped, key=lambda gap: (gap.start_minute, gap.end_minute)))
 
 
 @lru_cache(maxsize=256)
 def constant_shift(zone: ZoneInfo, reference: ZoneInfo) -> timedelta | None:
-    """How far *zone* is ahead of *reference*, where that never changes; `None` where it does."""
+    """Return how far *zone* is ahead of *reference*, or `None` if the difference changes during the year."""
     start = datetime(FIRST_ZONE_YEAR, 1, 1, tzinfo=UTC)
     shift = _offset(start, zone) - _offset(start, reference)
     for at, _, _ in changes(zone) + changes(reference):
@@ -148,11 +154,11 @@ def constant_shift(zone: ZoneInfo, reference: ZoneInfo) -> timedelta | None:
 
 
 def minute_of_week(wall: datetime) -> int:
-    """Minutes from Monday 00:00 to the local time *wall*."""
+    """Return the minutes from Monday 00:00 to the local time *wall*."""
     return wall.weekday() * MINUTES_PER_DAY + wall.hour * 60 + wall.minute
 
 
 def _offset(at: datetime, zone: ZoneInfo) -> timedelta:
     offset = at.astimezone(zone).utcoffset()
-    assert offset is not None  # noqa: S101 - tells the type checker
+    assert offset is not None  # noqa: S101 - a zone always has an offset; narrows the type
     return offset

@@ -1,4 +1,4 @@
-"""What the core answers for one target, and every limit that changed the answer."""
+"""Decisions: the capacity or floor for one target, with every limit that changed the wanted value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from highwater.core.units import Dimension
 
 
 class LimitCode(StrEnum):
-    """The stages that may change an answer, in the order in which they do."""
+    """The stages that may change the wanted value, in the order in which they are applied."""
 
     STEP = "step"
     TOLERANCE = "tolerance"
@@ -28,7 +28,7 @@ class LimitCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One stage that changed the answer, from what to what, and a sentence that says why."""
+    """A stage that changed the value from *before* to *after*, in units per second, and a sentence that says why."""
 
     code: LimitCode
     before: int
@@ -38,17 +38,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer for one target, in units per second.
+    """The decision for one target. All values are floors, or provisioned capacity in DIRECT mode, in units per second.
 
     Attributes:
         index: Name of the index, `None` for the table.
         dimension: READ or WRITE.
-        current: What it is: the floor, or the provisioned capacity in DIRECT mode.
-        wanted: What demand alone asks for.
-        granted: What it should be now.
-        limits: What changed `wanted` to `granted`, in order.
-        reason: What `wanted` comes from, in a sentence.
-        has_hot_key: Whether requests were throttled by a key's partition: no capacity helps.
+        current: The present value.
+        wanted: The value that demand alone asks for.
+        granted: The value to set.
+        limits: The stages that changed `wanted` to `granted`, in order.
+        reason: The origin of `wanted`, in a sentence.
+        has_hot_key: Whether a single key's partition throttled requests. More capacity does not help then.
     """
 
     index: str | None
@@ -62,26 +62,26 @@ class Decision:
 
     @property
     def key(self) -> TargetKey:
-        """What tells its target from the others of the table."""
+        """The index and dimension, which identify the target within its table."""
         return self.index, self.dimension
 
     @property
     def changes(self) -> bool:
-        """Whether anything is to be done."""
+        """Whether the granted value differs from the current one."""
         return self.granted != self.current
 
     @property
     def label(self) -> str:
-        """`table write`, `index 'by_status' read`."""
+        """The target's name in messages: `table write`, `index 'by_status' read`."""
         return target_label(self.index, self.dimension)
 
     def limited_by(self, code: LimitCode) -> bool:
-        """Whether that stage changed the answer."""
+        """Whether the stage *code* changed the value."""
         return any(limit.code is code for limit in self.limits)
 
 
 def decision_document(decision: Decision) -> dict[str, Any]:
-    """The decision as JSON-ready values, for the scaler's log and for `highwater explain --json`."""
+    """Return the decision as JSON-ready values, for the scaler's log and for `highwater explain --json`."""
     return {
         "current": decision.current,
         "wanted": decision.wanted,

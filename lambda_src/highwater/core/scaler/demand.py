@@ -1,4 +1,4 @@
-"""What an application asked for, from what CloudWatch counted; and what that demand does: peaks, jumps, yesterday."""
+"""Demand of an application by minute, from CloudWatch metrics, and its peaks, jumps and values of a day ago."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import islice, pairwise
 from highwater.core.scaler.observations import Observation
 
 MINUTES_PER_DAY = 1440
-# Minutes of a jump, and of the peak before it.
+# minutes over which a jump is averaged, and minutes before it whose peak it must exceed
 _JUMP_MINUTES, _BEFORE_MINUTES = 4, 15
 # A climb is so many pairs of minutes, each above the pair before.
 _CLIMB_PAIRS, _PAIR_MINUTES = 4, 2
 
 
 def demand_by_minute(seen: Observation) -> list[int | None]:
-    """Units asked for in each minute, oldest first: those consumed and those throttled.
+    """Return the units demanded in each minute, oldest first: consumed units plus throttled units.
 
-    `None` where there is no datapoint, unless throttles tell of a demand.
+    `None` is a minute without a datapoint and without throttles.
     """
     return [
         None if units is None and not throttled else (units or 0) + throttled
@@ -26,7 +26,7 @@ def demand_by_minute(seen: Observation) -> list[int | None]:
 
 
 def peak(demand: Sequence[int | None], minutes: int) -> int:
-    """The highest of the last minutes that are known, 0 where none is."""
+    """Return the highest known demand of the last *minutes*, 0 if none is known."""
     return max((units for units in islice(reversed(demand), minutes) if units is not None), default=0)
 
 
@@ -76,7 +76,7 @@ def rise_of_climb(consumed: Sequence[int | None], minutes: int, hold_minutes: in
 
 
 def yesterday(demand: Sequence[int | None], minutes: int) -> int:
-    """The peak of the coming *minutes* a day ago, 0 where that is not known."""
+    """Return the peak demand, a day ago, of the *minutes* from now on; 0 if it is not known."""
     if len(demand) < MINUTES_PER_DAY:
         return 0
     start = len(demand) - MINUTES_PER_DAY

@@ -1,4 +1,4 @@
-"""DIRECT mode's calls: both dimensions of a resource in one UpdateTable, a decrease never beside an increase."""
+"""UpdateTable calls of DIRECT mode: both dimensions of a resource in one call, never an increase with a decrease."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from highwater.core.units import Dimension
 
 
 def in_one_call(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
-    """The decisions on one resource as one call can carry them out: where one raises, none lowers.
+    """Return the decisions on one resource as a single call can apply them: if one raises, the other does not lower.
 
-    A call that lowers reads and writes is one decrease. A raise cannot wait for a refused decrease, so it goes alone.
+    A call that lowers reads and writes counts as one decrease. DynamoDB may refuse a decrease and would then refuse the
+    increase in the same call, so an increase goes without one.
     """
     if not any(decision.granted > decision.current for decision in decisions):
         return tuple(decisions)
@@ -20,11 +21,11 @@ def in_one_call(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
 
 
 def wanted_units(decisions: Sequence[Decision]) -> Mapping[Dimension, int]:
-    """The units of the dimensions that change, as `in_one_call` leaves them; empty for no call."""
+    """Return the units of the dimensions that change, from the result of `in_one_call`; empty if no call is needed."""
     return {decision.dimension: decision.granted for decision in decisions if decision.changes}
 
 
 def _kept(decision: Decision) -> Decision:
-    sentence = "the other dimension is raised first: an increase and a decrease never go in one call"
+    sentence = "the other dimension is raised first: the scaler never combines an increase and a decrease in one call"
     limit = Limit(LimitCode.RAISE_FIRST, decision.granted, decision.current, sentence)
     return replace(decision, granted=decision.current, limits=(*decision.limits, limit))

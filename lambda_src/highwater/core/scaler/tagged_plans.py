@@ -1,4 +1,4 @@
-"""Plans of tables that no construct made: read from tags on the table."""
+"""Plans of tables without constructs, read from tags on the table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater.core.scaler.settings import Mode
 from highwater.core.units import Dimension
 
-# Its value is what is moved: `floor` or `direct`
+# The value of this tag is the scaler's mode: `floor` or `direct`
 MANAGED_TAG: Final = "highwater:managed"
 _BOUND_TAGS: Final = {
     (dimension, bound): f"highwater:{dimension}-{bound}" for dimension in Dimension for bound in ("min", "max")
@@ -22,19 +22,19 @@ _BOUND_TAGS: Final = {
 
 
 def plan_of_tags(table: str, tags: Mapping[str, str], region: str | None = None) -> ScaledPlan:
-    """What the tags of *table* ask for; *region* is where the table is, if not where the scaler is.
+    """Return the plan that the tags of *table* declare; *region* is the table's region, if not the scaler's.
 
     `highwater:managed` is `floor` or `direct`; `highwater:read-min`, `-read-max`, `-write-min` and `-write-max` are
-    units per second. All five are needed.
+    units per second. All five are required.
 
     Raises:
-        ValueError: A tag is missing or is none of these; the message names it, what it has and what it may have.
+        ValueError: A tag is missing or has a wrong value; the message names the tag, its value and the allowed values.
     """
     managed = tags.get(MANAGED_TAG)
     if managed not in set(Mode):
         message = f"tag {MANAGED_TAG} must be {' or '.join(Mode)}, got {managed!r}"
         raise ValueError(message)
-    bounds = {which: _units(tag, tags.get(tag)) for which, tag in _BOUND_TAGS.items()}
+    bounds = {key: _units(tag, tags.get(tag)) for key, tag in _BOUND_TAGS.items()}
     read, write = (
         Capacity.autoscaled(min_capacity=bounds[dimension, "min"], max_capacity=bounds[dimension, "max"])
         for dimension in (Dimension.READ, Dimension.WRITE)

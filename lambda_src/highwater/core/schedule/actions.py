@@ -1,4 +1,4 @@
-"""Scheduled actions: what a plan compiles to."""
+"""The scheduled actions of Application Auto Scaling (AAS) that a plan compiles to."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from highwater.core.schedule.bounds import Bounds
 
 @dataclass(frozen=True, slots=True)
 class ScheduledAction:
-    """One AAS scheduled action, always with both bounds, so that it is right whatever ran before it.
+    """One AAS scheduled action. It sets both bounds, so that its result does not depend on earlier actions.
 
     Attributes:
-        name: Unique within the target; says when and what, never how it was declared, so that two plans that mean
-            the same have the same names.
+        name: Unique within the target, made from the times and bounds only, so that two plans with the same effect have
+            the same action names.
         schedule: `cron(...)` with six fields, or `at(...)`.
-        timezone: Zone that the schedule is told in.
-        bounds: Floor and ceiling that it sets.
-        start: First run of a recurring action that begins later, an aware instant. AAS runs an action at its start
-            and then by its schedule, so it is always one of its own times.
-        end: After this aware instant a recurring action runs no more.
+        timezone: IANA name of the time zone of the schedule.
+        bounds: Floor and ceiling that the action sets.
+        start: The first run of a recurring action that begins later, an aware instant. AAS runs an action at its start
+            and then by its schedule, so the start is always a time that matches the schedule.
+        end: The aware instant after which a recurring action does not run any more.
     """
 
     name: str
@@ -40,7 +40,7 @@ def recurring_action(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> ScheduledAction:
-    """The action for a time of day on days of the week, both local to *timezone*."""
+    """Create the action for *minute_of_day* on *days* (Monday is 0), both local to *timezone*."""
     hour, minute = divmod(minute_of_day, 60)
     names = _days_text(days)
     schedule = f"cron({minute} {hour} * * ? *)" if len(days) == 7 else f"cron({minute} {hour} ? * {names} *)"
@@ -53,7 +53,7 @@ def recurring_action(
 
 
 def single_action(at: datetime, bounds: Bounds) -> ScheduledAction:
-    """The action for one instant, told in UTC, which no clock change blurs."""
+    """Create the action for one instant, scheduled in UTC, which has no clock changes."""
     at = at.astimezone(UTC)
     return ScheduledAction(
         f"once {_instant_text(at)} {_bounds_text(bounds)}", f"at({at:%Y-%m-%dT%H:%M:%S})", "UTC", bounds
@@ -61,7 +61,7 @@ def single_action(at: datetime, bounds: Bounds) -> ScheduledAction:
 
 
 def _days_text(days: tuple[int, ...]) -> str:
-    """Days as cron has them: runs of three and more as ranges."""
+    """Return days in cron syntax: three or more consecutive days as a range."""
     parts: list[str] = []
     run: list[int] = []
     for day in (*days, 99):

@@ -1,4 +1,4 @@
-"""What a plan asks of a target at an instant: its baseline floor and its ceiling."""
+"""The floor and ceiling that a plan asks for at an instant, without boosts and without the scaler."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ class Bounds:
 
 
 def bounds_with(target: Target, open_windows: tuple[TargetWindow, ...]) -> Bounds:
-    """Floor and ceiling while just *open_windows* are open: each the highest of theirs and the base.
+    """Return floor and ceiling while *open_windows* are open: each is the maximum of the base and the windows.
 
-    Fixed capacity has no ceiling of its own: it goes where its floor goes.
+    The ceiling of fixed capacity equals its floor.
+
+    Raises:
+        ValueError: Only CloudFormation knows the target's bounds.
     """
     if target.capacity.is_deploy_time:
-        message = f"{target.label} has bounds known only at deploy time; read the plan from a deployed stack"
+        message = f"{target.label}: the bounds are known only at deploy time; read the plan from a deployed stack"
         raise ValueError(message)
     floor = max([int(target.capacity.min_capacity), *(w.min for w in open_windows if w.min is not None)])
     if not target.capacity.is_autoscaled:
@@ -34,31 +37,31 @@ def bounds_with(target: Target, open_windows: tuple[TargetWindow, ...]) -> Bound
 
 
 def bounds_at(target: Target, at: datetime) -> Bounds:
-    """Floor and ceiling that the plan alone asks for at the aware instant *at*."""
+    """Return the floor and ceiling that the plan alone asks for at the aware instant *at*."""
     at = aware(at)
     return bounds_with(target, tuple(w for w in target.windows if is_open(w.window, at)))
 
 
 def has_changed(target: Target, at: datetime, within: timedelta) -> bool:
-    """Whether a window that opened or closed in the time just before *at* changed the bounds."""
+    """Whether the planned bounds at *at* differ from those at *at* - *within*."""
     return bool(target.windows) and bounds_at(target, at) != bounds_at(target, at - within)
 
 
 def baseline(target: Target, at: datetime) -> int:
-    """The floor that the plan alone asks for at the aware instant *at*: the base or the highest open window."""
+    """Return the floor that the plan alone asks for at the aware instant *at*: the base or the highest open window."""
     return bounds_at(target, at).min
 
 
 def timeline(target: Target, start: datetime, end: datetime) -> tuple[tuple[datetime, Bounds], ...]:
-    """The bounds over [*start*, *end*): the instant and bounds at *start*, then each change, in UTC."""
-    # indexes that follow their table have its timeline
+    """Return the bounds over [*start*, *end*): first *start* with its bounds, then each change; instants in UTC."""
+    # without the index name, so that indexes that follow their table share its cache entry
     return _timeline(replace(target, index=None), aware(start), aware(end))
 
 
 @lru_cache(maxsize=1024)
 def _timeline(target: Target, start: datetime, end: datetime) -> tuple[tuple[datetime, Bounds], ...]:
     edges: dict[datetime, list[tuple[int, int]]] = {}
-    # openings of one window may overlap one another, by a long lead: hence a count of openings and not a set
+    # with a long lead, one opening of a window may overlap the next, so open windows are counted
     counts = [0] * len(target.windows)
     for position, target_window in enumerate(target.windows):
         for opens, closes in openings(target_window.window, start, end):

@@ -1,14 +1,15 @@
-"""From windows to scheduled actions.
+"""Compilation of windows to scheduled actions.
 
-Every action sets both bounds to what the plan asks for from its time on, so none depends on another having run.
+Every action sets both bounds to the values that the plan asks for from the action's time on. So no action depends on
+an earlier one having run.
 
-1. Recurring windows make a week that repeats, told in local time. Zones whose clocks always differ by the same are
-   told in one of them; windows of zones with different rules must never meet, as no weekly schedule could say what
-   holds where they do.
-2. Each minute of that week at which the bounds change becomes an action; equal times and bounds on several days
-   share one. Where a clock change may skip such a minute, the end of the skipped hour gets an action too.
-3. One-off windows cut time into sections. In each the week is compiled anew with the one-off's bounds under it, and
-   the section's beginning gets a single action.
+1. Recurring windows make a week that repeats in local time. Windows of zones with a constant difference share a week,
+   in one of these zones. Windows of zones with different clock changes must not overlap or touch, because no weekly
+   schedule can express their combination.
+2. Each minute of the week at which the bounds change becomes an action. Days with the same time and bounds share an
+   action. Where a clock change may skip such a minute, the end of the skipped hour gets an action too.
+3. One-off windows divide time into sections. In each section, the week is compiled again with the bounds of the open
+   one-off windows added, and a single action at the start of the section.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from highwater.core.schedule.bounds import Bounds, bounds_at, bounds_with, timel
 from highwater.core.schedule.effective import effective
 from highwater.core.schedule.weeks import Week, WindowsMeetError, changes_of_week, refuse_meeting_windows, weeks_of
 
-# AAS may run an action some seconds late: an end half a minute before the next section keeps the last run in
+# AAS may run an action some seconds late. A recurring action ends this long before the next section starts, so that a
+# late run cannot overwrite the bounds of the next section.
 _BEFORE_SECTION_END = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A stretch of time with the same one-off windows open; `None` is the beginning or end of time."""
+    """A time interval with the same one-off windows open. `None` means that the interval has no start or no end."""
 
     start: datetime | None
     end: datetime | None
@@ -43,17 +45,18 @@ class _Section:
 
 
 def compile_actions(target: Target, as_of: datetime | None = None) -> tuple[ScheduledAction, ...]:
-    """The scheduled actions that keep *target* at its bounds, in the order of their names.
+    """Return the scheduled actions that apply the planned bounds of *target*, sorted by name.
 
     Args:
         target: The target; its windows must have passed `check`.
-        as_of: Leave out what lies before this instant. By default nothing is left out.
+        as_of: Omit actions for the time before this instant. By default, nothing is omitted.
 
     Raises:
-        PlanError: Windows of zones with different clock rules meet, or more than 200 actions would be needed.
+        PlanError: Windows of zones with different clock changes overlap or touch, or the target needs more than 200
+            actions.
     """
     try:
-        # indexes that follow their table have its actions
+        # without the index name, so that indexes that follow their table share its cache entry
         return _compiled(replace(target, index=None), None if as_of is None else aware(as_of))
     except WindowsMeetError as meeting:
         raise PlanError((_inexpressible(target, meeting),)) from None
@@ -62,7 +65,7 @@ def compile_actions(target: Target, as_of: datetime | None = None) -> tuple[Sche
 
 
 class _TooManyActionsError(Exception):
-    """More actions than a target takes."""
+    """The target needs more scheduled actions than AAS allows."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -98,7 +101,7 @@ def _sections(target: Target, as_of: datetime | None) -> tuple[_Section, ...]:
         open_windows = tuple(
             w for w, (opens, closes) in spans.items() if start is not None and opens <= start and closes > start
         )
-        if sections and _underlying(target, sections[-1]) == bounds_with(target, open_windows):
+        if sections and _bounds_of_section(target, sections[-1]) == bounds_with(target, open_windows):
             sections[-1] = _Section(sections[-1].start, end, sections[-1].open_windows)
             continue
         starts_later = start is not None and (as_of is None or start > as_of)
@@ -106,7 +109,7 @@ def _sections(target: Target, as_of: datetime | None) -> tuple[_Section, ...]:
     return tuple(sections)
 
 
-def _underlying(target: Target, section: _Section) -> Bounds:
+def _bounds_of_section(target: Target, section: _Section) -> Bounds:
     return bounds_with(target, section.open_windows)
 
 
@@ -119,7 +122,7 @@ def _section_actions(
     if section.start is None or section.end is None:
         return recurring
     if recurring and section.end - section.start > timedelta(weeks=len(recurring) + 1):
-        return recurring  # each week has a change at least, so single actions would be more
+        return recurring  # each week has at least one change, so single actions would be more
     changes = timeline(target, section.start, section.end)[1:]
     if len(changes) <= len(recurring):
         return tuple(single_action(at, bounds) for at, bounds in changes)
@@ -127,7 +130,7 @@ def _section_actions(
 
 
 def _steady_actions(target: Target, section: _Section, weeks: tuple[Week, ...]) -> tuple[ScheduledAction, ...]:
-    """A daily action for bounds that never change: windows lift them over the base, and nothing else would set them."""
+    """A daily action for bounds that never change but differ from the base, which otherwise no action would set."""
     bounds = bounds_with(target, (*section.open_windows, *(w for week in weeks for w in week.open_at(0))))
     end = None if section.end is None else section.end - _BEFORE_SECTION_END
     return (recurring_action(tuple(range(7)), 0, "UTC", bounds, None, end),)
@@ -155,13 +158,13 @@ _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def _first_run(days: list[int], minute_of_day: int, zone: ZoneInfo, after: datetime) -> datetime:
-    """The first time later than *after*, told in UTC, at which a schedule on those days really runs."""
+    """The first instant after *after* at which the schedule runs, in UTC, without days that skip the time of day."""
     # no zone is behind UTC by more than a day
     day = after.date() - timedelta(days=1)
     while True:
         wall = datetime.combine(day, time()) + timedelta(minutes=minute_of_day)
         at = instant(wall, zone)
-        # a skipped time has no run of its own
+        # the schedule does not run at a local time that the clock change skips
         if day.weekday() in days and at > after and at.astimezone(zone).replace(tzinfo=None) == wall:
             return at
         day += timedelta(days=1)
@@ -172,9 +175,10 @@ def _inexpressible(target: Target, meeting: WindowsMeetError) -> Finding:
     return conflict(
         "windowsAcrossZones",
         f"windows {first.name!r} and {second.name!r} of {target.label}",
-        f"they overlap or touch, but the clocks of {first.timezone} and {second.timezone} do not change alike, and a "
-        "scheduled action knows one clock",
-        "give both the same timezone, or keep them apart; with windows_held_by= a ThrottleAwareScaler holds any mix",
+        f"the windows overlap or touch, but the clock changes of {first.timezone} and {second.timezone} differ, and a "
+        "scheduled action has a single time zone",
+        "give both windows the same timezone, leave time between them, or let a ThrottleAwareScaler open and close "
+        "them with windows_held_by=",
     )
 
 
@@ -184,6 +188,6 @@ def _too_many(target: Target, count: int) -> Finding:
         f"windows of {target.label}",
         f"{count} scheduled actions",
         f"at most {MAX_SCHEDULED_ACTIONS_PER_TARGET} on a scalable target, a fixed quota",
-        "merge windows, let them start and end at the same times, or take out one-off windows that are over; with "
-        "windows_held_by= a ThrottleAwareScaler holds more",
+        "merge windows, let them start and end at the same times, remove one-off windows that have ended, or let a "
+        "ThrottleAwareScaler open and close the windows with windows_held_by=",
     )

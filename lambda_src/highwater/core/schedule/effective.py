@@ -1,4 +1,4 @@
-"""Which windows of a target lift anything at all."""
+"""The windows of a target that have an effect."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from highwater.core.schedule.weeks import edges_of
 
 
 def effective(target: Target) -> Target:
-    """The target without windows that lift nothing: they must change neither schedules nor their zone.
+    """Return the target without windows that raise no bound, so that they add no scheduled actions and no time zone.
 
-    A window lifts nothing if it is no higher than the base, or if it recurs and others of its clock are open and as
-    high whenever it is.
+    A window raises no bound if it is not higher than the base. A recurring window also raises none if, whenever it is
+    open, other recurring windows with the same clock changes are open and at least as high.
     """
     if not target.windows:
         return target
     base = bounds_with(target, ())
     kept = [w for w in target.windows if bounds_with(target, (w,)) != base]
-    # of two that mean the same, the one with the later name of a zone goes
+    # of two windows with the same effect, remove the one whose zone is later in the alphabet
     for target_window in sorted(kept, key=_from_low_to_high):
         others = tuple(w for w in kept if w is not target_window)
         if _is_hidden(target, target_window, others):
@@ -37,19 +37,20 @@ def _from_low_to_high(target_window: TargetWindow) -> tuple[object, ...]:
 
 
 def _is_hidden(target: Target, target_window: TargetWindow, others: tuple[TargetWindow, ...]) -> bool:
-    """Whether a recurring window's clock knows others that are open and as high whenever it is."""
+    """Whether other recurring windows with the same clock changes are open and as high whenever this one is open."""
     window = target_window.window
     if not window.is_recurring:
         return False
-    # the same clock only: others may stop covering it when the clocks change
-    alike = [
+    # windows with other clock changes may cover this one in summer and not in winter
+    comparable = [
         (w, shift // timedelta(minutes=1))
         for w in others
         if w.window.is_recurring and (shift := constant_shift(w.window.zone, window.zone)) is not None
     ]
-    minutes = {edge for w, shift in [*alike, (target_window, 0)] for edge in edges_of(w, shift)}
+    with_window = [*comparable, (target_window, 0)]
+    minutes = {edge for w, shift in with_window for edge in edges_of(w, shift)}
     return all(
-        _bounds_of_minute(target, alike, minute) == _bounds_of_minute(target, [*alike, (target_window, 0)], minute)
+        _bounds_of_minute(target, comparable, minute) == _bounds_of_minute(target, with_window, minute)
         for minute in minutes
     )
 

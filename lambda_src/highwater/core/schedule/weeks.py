@@ -1,4 +1,4 @@
-"""Recurring windows as a week that repeats, told in local time."""
+"""Recurring windows as a week that repeats in local time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from highwater.core.plan.windows import Window, covers_minute, openings, weekly_
 from highwater.core.plan.zones import MINUTES_PER_WEEK, constant_shift, gaps, instant
 from highwater.core.schedule.bounds import Bounds, bounds_with
 
-# Two years that hold no surprise: what is compared are rules, not dates
+# Two years stand for all: recurring windows and clock changes are rules that repeat every year
 _SAMPLE_YEARS = (2026, 2032)
 
 
 class WindowsMeetError(Exception):
-    """Two windows of zones with different rules overlap or touch."""
+    """Two windows of zones with different clock changes overlap or touch."""
 
     def __init__(self, first: Window, second: Window) -> None:
         self.first = first
@@ -27,19 +27,28 @@ class WindowsMeetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """Recurring windows that share a clock: their zone, and how far each window's own zone is ahead of it."""
+    """Recurring windows of zones with a constant difference.
+
+    Attributes:
+        timezone: IANA name of the zone in which the week is expressed.
+        zone: The zone of that name.
+        windows: The windows, each with the minutes by which its own zone is ahead of *zone*.
+    """
 
     timezone: str
     zone: ZoneInfo
     windows: tuple[tuple[TargetWindow, int], ...]
 
     def open_at(self, minute: int) -> tuple[TargetWindow, ...]:
-        """The windows that are open at that minute of an ordinary week."""
+        """Return the windows that are open at *minute* of a week without clock change."""
         return tuple(w for w, shift in self.windows if covers_minute(w.window, minute % MINUTES_PER_WEEK, shift))
 
 
 def weeks_of(target: Target) -> tuple[Week, ...]:
-    """The target's recurring windows, by clocks that change alike, each told in the first of their zones by name."""
+    """Return the target's recurring windows, one week for each group of zones with a constant difference.
+
+    A week is expressed in the zone of its group that is first in the alphabet.
+    """
     by_zone: dict[str, list[tuple[TargetWindow, int]]] = {}
     recurring = [w for w in target.windows if w.window.is_recurring]
     for target_window in sorted(recurring, key=lambda w: w.window.timezone):
@@ -57,7 +66,11 @@ def weeks_of(target: Target) -> tuple[Week, ...]:
 def changes_of_week(
     target: Target, open_windows: tuple[TargetWindow, ...], week: Week
 ) -> tuple[tuple[int, Bounds], ...]:
-    """The minutes of the week at which the bounds change, and the minutes after a gap that may swallow one."""
+    """Return the minutes of the week at which actions must run, each with the bounds from then on.
+
+    These are the minutes at which the bounds change, and, where a clock change may skip such a minute, the end of the
+    skipped time.
+    """
 
     def bounds_from(minute: int) -> Bounds:
         return bounds_with(target, (*open_windows, *week.open_at(minute)))
@@ -67,13 +80,13 @@ def changes_of_week(
     for gap in gaps(week.zone):
         length = gap.end_minute - gap.start_minute
         if any((minute - gap.start_minute) % MINUTES_PER_WEEK < length for minute in changes):
-            # should AAS run a skipped time later by as much as was skipped, that run is put right a gap's length on
-            changes |= {(gap.end_minute + later) % MINUTES_PER_WEEK for later in (0, length)}
+            # AAS may run an action of a skipped time late, by the length of the gap: a second action then corrects it
+            changes |= {(gap.end_minute + delay) % MINUTES_PER_WEEK for delay in (0, length)}
     return tuple((minute, bounds_from(minute)) for minute in sorted(changes))
 
 
 def edges_of(target_window: TargetWindow, shift: int) -> tuple[int, ...]:
-    """The minutes of the week at which the window opens or closes, told in a zone *shift* minutes behind."""
+    """Return the minutes of the week at which the window opens or closes, in a zone *shift* minutes behind its own."""
     return tuple(
         (minute - shift) % MINUTES_PER_WEEK
         for opens, length in weekly_spans(target_window.window)
@@ -82,7 +95,7 @@ def edges_of(target_window: TargetWindow, shift: int) -> tuple[int, ...]:
 
 
 def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
-    """Raise for windows of different weeks of which one would have its bounds reset by the other's actions."""
+    """Raise `WindowsMeetError` if windows of different weeks overlap or touch: their actions would reset each other."""
     if len(weeks) < 2:
         return
     spans = [span for year in _SAMPLE_YEARS for week in weeks for span in _spans_of_year(target, week, year)]
@@ -96,10 +109,9 @@ def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
 
 
 def _spans_of_year(target: Target, week: Week, year: int) -> Iterator[tuple[datetime, datetime, str, TargetWindow]]:
-    """Each stretch in which the week's actions hold a window open, and each moment at which one of them runs.
+    """Yield the openings of the week's windows in *year*, and the runs of the week's actions as intervals of length 0.
 
-    The latter matter where an action stands in for one that the clocks skip: it runs every week and means something
-    in one.
+    The runs matter for the action at the end of a skipped hour: it runs in every week, also when no window opens then.
     """
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
     for target_window, _ in week.windows:
@@ -117,15 +129,15 @@ def _spans_of_year(target: Target, week: Week, year: int) -> Iterator[tuple[date
 
 
 def _owner(week: Week, minute: int) -> TargetWindow:
-    """The window that an action of the week is for: one with an edge at that minute, or in the gap before it."""
-    stretches = [(minute, 1)]
+    """The window that needs the action at *minute*: it opens or closes then, or in the skipped time before."""
+    intervals = [(minute, 1)]
     for gap in gaps(week.zone):
         length = gap.end_minute - gap.start_minute
         if (minute - gap.end_minute) % MINUTES_PER_WEEK in (0, length):
-            stretches.append((gap.start_minute, length))
+            intervals.append((gap.start_minute, length))
     return next(
         target_window
-        for first, length in stretches
+        for first, length in intervals
         for target_window, shift in week.windows
         if any((edge - first) % MINUTES_PER_WEEK < length for edge in edges_of(target_window, shift))
     )
