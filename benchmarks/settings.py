@@ -37,23 +37,14 @@ Value: TypeAlias = int | timedelta | None
 
 # A setting stays if it buys at least so much in throttles or in cost
 WORTH: Final = 0.01
-# For each setting the values that switch its rule off. Two where a rule has two ends: no caution at all, and caution
-# however often traffic jumps; jumps of an hour, and of all that a decision may look at.
+# For each setting the values that switch its rule off; jumps of any rise, and none at all.
 NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
     "target_percent": (100,),
     "hold": (timedelta(minutes=1),),
     "cautious_target_percent": (100,),
-    "cautious_hold": (timedelta(minutes=1),),
-    "jump_percent": (101,),
-    "jump_level_percent": (0,),
-    "jump_history": (timedelta(hours=1), timedelta(days=1)),
-    "most_jumps": (0, 1_000),
+    "jump_percent": (101, 10_000),
     "forecast_target_percent": (None,),
-    "retry_percent": (100,),
-    "step_percent": (10_000,),
-    "tolerance_percent": (0,),
     "lower_from_minute": (0,),
-    "missing_after": (timedelta(days=1),),
 }
 _CHOSEN: Final = "chosen"
 _COLUMNS: Final = ("mode", "setting", "default", "neutral")

@@ -15,7 +15,7 @@ from benchmarks.settings import NEUTRAL, Change, Row, changes, choose, find_drop
 from highwater.core.scaler import Mode, ScalerSettings
 from tests.cdk_cli import ROOT
 
-TOLERANCE = Change(Mode.FLOOR, "tolerance_percent", 0)
+CAUTION = Change(Mode.FLOOR, "cautious_target_percent", 100)
 
 
 def _settings(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -51,14 +51,14 @@ def test_folder_of_traces_becomes_a_table_with_a_row_per_mode_setting_and_neutra
     assert lines[0].split() == ["default", "neutral", "difference", "left", "out", "bought"]
     rows = [line.split() for line in lines[2 : lines.index("")]]
     assert [row[:2] for row in rows] == [[change.mode, change.setting] for change in changes()]
-    retries = next(line for line in lines if line.split()[:2] == ["floor", "retry_percent"])
-    assert retries.endswith("  the default is neutral")
+    forecast = next(line for line in lines if line.split()[:2] == ["floor", "forecast_target_percent"])
+    assert forecast.endswith("  the default is neutral")
     below = lines[lines.index("") + 1 :]
     # the third throttles too much under native-70
     assert below[0] == "over calm, jump"
     assert below[2].startswith("so in both modes: ")
-    # nothing is missing in the simulator, so patience buys nothing
-    assert "missing_after (1,440 min)" in below[2]
+    # without an hour's end in these two hours nothing is lowered in either mode
+    assert "lower_from_minute (0)" in below[2]
     assert [line.split()[0] for line in below[3:5]] == ["floor:", "direct:"]
     assert below[5].split()[1:3] == ["runs", "in"]
 
@@ -103,12 +103,12 @@ def test_the_other_traces_choose_for_the_one_that_is_left_out() -> None:
     scores = _scores(
         {
             # the default is better by 0.1 in cost on a, the neutral value by half the throttles on b and on c
-            "a": {BASE: (1_000, 100), "floor": (200, 90), TOLERANCE.policy: (200, 100)},
-            "b": {BASE: (1_000, 100), "floor": (600, 100), TOLERANCE.policy: (100, 100)},
-            "c": {BASE: (1_000, 100), "floor": (600, 100), TOLERANCE.policy: (100, 100)},
+            "a": {BASE: (1_000, 100), "floor": (200, 90), CAUTION.policy: (200, 100)},
+            "b": {BASE: (1_000, 100), "floor": (600, 100), CAUTION.policy: (100, 100)},
+            "c": {BASE: (1_000, 100), "floor": (600, 100), CAUTION.policy: (100, 100)},
         }
     )
-    row = make_row(TOLERANCE, traces, scores)
+    row = make_row(CAUTION, traces, scores)
     assert row.kept == 0
     assert row.default == pytest.approx((1_400 / 3_000, 0.9 ** (1 / 3)))
     assert row.neutral == pytest.approx((400 / 3_000, 1))
@@ -121,11 +121,11 @@ def test_setting_that_one_trace_alone_pays_for_buys_nothing_there() -> None:
     traces = [_trace("a"), _trace("b")]
     scores = _scores(
         {
-            "a": {BASE: (1_000, 100), "floor": (0, 100), TOLERANCE.policy: (900, 100)},
-            "b": {BASE: (1_000, 100), "floor": (500, 100), TOLERANCE.policy: (400, 100)},
+            "a": {BASE: (1_000, 100), "floor": (0, 100), CAUTION.policy: (900, 100)},
+            "b": {BASE: (1_000, 100), "floor": (500, 100), CAUTION.policy: (400, 100)},
         }
     )
-    row = make_row(TOLERANCE, traces, scores)
+    row = make_row(CAUTION, traces, scores)
     # b chooses the neutral value for a, and a the default for b
     assert row.kept == 1
     assert row.default[0] == 0.25
@@ -146,13 +146,13 @@ def _row(mode: Mode, setting: str, neutral: int, bought: float, throttles: float
 
 def test_setting_is_dropped_where_one_neutral_value_costs_too_little_in_both_modes() -> None:
     rows = [
-        _row(Mode.FLOOR, "tolerance_percent", 0, 0.005),
-        _row(Mode.DIRECT, "tolerance_percent", 0, 0.02),
-        _row(Mode.FLOOR, "most_jumps", 0, 0.3),
-        _row(Mode.DIRECT, "most_jumps", 0, 0.001),
-        _row(Mode.FLOOR, "most_jumps", 1_000, 0.002),
-        _row(Mode.DIRECT, "most_jumps", 1_000, -0.01),
-        _row(Mode.FLOOR, "step_percent", 9_000, 0, throttles=0.3),
-        _row(Mode.FLOOR, "step_percent", 10_000, 0),
+        _row(Mode.FLOOR, "hold", 1, 0.005),
+        _row(Mode.DIRECT, "hold", 1, 0.02),
+        _row(Mode.FLOOR, "jump_percent", 101, 0.3),
+        _row(Mode.DIRECT, "jump_percent", 101, 0.001),
+        _row(Mode.FLOOR, "jump_percent", 10_000, 0.002),
+        _row(Mode.DIRECT, "jump_percent", 10_000, -0.01),
+        _row(Mode.FLOOR, "target_percent", 90, 0, throttles=0.3),
+        _row(Mode.FLOOR, "target_percent", 100, 0),
     ]
-    assert find_dropped(rows) == {"most_jumps": 1_000, "step_percent": 10_000}
+    assert find_dropped(rows) == {"jump_percent": 10_000, "target_percent": 100}
