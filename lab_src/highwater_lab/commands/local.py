@@ -101,7 +101,8 @@ def status(as_json: bool) -> None:
 def advance(duration: timedelta, as_json: bool) -> None:
     """Move the cloud's clock ahead by DURATION, such as 45m, 2h30m or 3d.
 
-    Alarms, scheduled actions and schedules that fall due on the way run in order, each at its own time.
+    Alarms and scheduled actions that fall due on the way run in order, each at its own time. A schedule of EventBridge
+    Scheduler runs once, at the end.
     """
     _print_status(_running().advance(duration), as_json)
 
