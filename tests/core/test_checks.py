@@ -277,6 +277,11 @@ FINDINGS = [
         id="timezone missing",
     ),
     pytest.param(
+        with_windows(window(timezone=[])),
+        f"window 'load' timezone: got [], {ZONES} 'UTC' [highwater:unknownTimezone]",
+        id="timezone as a list",
+    ),
+    pytest.param(
         with_windows(window(start="25:00")), f"window 'load' start: got '25:00', {STARTS}", id="start past midnight"
     ),
     pytest.param(with_windows(window(end="24:01")), f"window 'load' end: got '24:01', {TIMES}", id="end past 24:00"),
