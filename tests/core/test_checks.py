@@ -173,6 +173,29 @@ FINDINGS = [
         id="no capacity",
     ),
     pytest.param(
+        plan(read=17),
+        "table read: got 17, allowed: a Capacity; give Capacity.autoscaled(min=, max=) or Capacity.fixed(units=) "
+        "[highwater:capacityMissing]",
+        id="units without a Capacity",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=2, max=9, scale_out_cooldown="60")),  # type: ignore[arg-type]
+        "table read scale_out_cooldown: got '60', allowed: whole seconds, 0 or more; give a timedelta, "
+        "e.g. timedelta(seconds=60) [highwater:cooldownOutOfRange]",
+        id="cooldown as text",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=2, max=9, scale_out_cooldown=timedelta(seconds=1.5))),
+        "table read scale_out_cooldown: got 0:00:01.500000, allowed: whole seconds, 0 or more; give a timedelta, "
+        "e.g. timedelta(seconds=60) [highwater:cooldownOutOfRange]",
+        id="cooldown with half a second",
+    ),
+    pytest.param(
+        plan(read=Capacity.autoscaled(min=9, max=2.5)),
+        f"table read max: got 2.5, {WHOLE}",
+        id="max not whole is not compared with min",
+    ),
+    pytest.param(
         plan(table_quota_units=float("nan")), f"table_quota_units: got nan, {WHOLE}", id="quota that is no number"
     ),
     pytest.param(
@@ -266,6 +289,11 @@ FINDINGS = [
         with_windows(window(timezone=None)),
         f"window 'load' timezone: got None, {ZONES} 'UTC' [highwater:unknownTimezone]",
         id="timezone missing",
+    ),
+    pytest.param(
+        with_windows(window(timezone=[])),
+        f"window 'load' timezone: got [], {ZONES} 'UTC' [highwater:unknownTimezone]",
+        id="timezone as a list",
     ),
     pytest.param(
         with_windows(window(start="25:00")), f"window 'load' start: got '25:00', {STARTS}", id="start past midnight"
@@ -467,6 +495,15 @@ def test_check_of_what_will_hurt_tells_the_warning(declared: Plan, expected: str
         pytest.param(
             plan(read=Capacity.fixed(1), write=Capacity.fixed(1), table_quota_units=1), id="quota of a single unit"
         ),
+        pytest.param(
+            plan(read=Capacity.fixed(1), write=Capacity.fixed(1), mark=HighWaterMark.units(read=1, write=1)),
+            id="mark of a single unit",
+        ),
+        pytest.param(
+            plan(read=Capacity.autoscaled(min=2, max=9, scale_in_cooldown=timedelta(seconds=61))),
+            id="cooldown of an odd number of seconds",
+        ),
+        pytest.param(plan(read=Capacity.autoscaled(min=5, max=DEPLOY_TIME)), id="deploy time, max alone"),
         pytest.param(plan(mark=HighWaterMark.none()), id="no mark"),
         pytest.param(
             plan(write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=DEPLOY_TIME)),
