@@ -11,20 +11,20 @@ from highwater.core import Finding, Severity
 
 
 def annotate(construct: IConstruct, findings: Iterable[Finding]) -> bool:
-    """Put *findings* on *construct*; whether synth may go on, as none is an error."""
-    found = tuple(findings)
-    if not found:
+    """Add *findings* to *construct* as annotations. Return false if one of them is an error."""
+    all_findings = tuple(findings)
+    if not all_findings:
         return True
     annotations = cdk.Annotations.of(construct)
     path = construct.node.path
-    sound = True
-    for finding in found:
+    is_valid = True
+    for finding in all_findings:
         text = finding.text(path)
         if finding.severity is Severity.ERROR:
-            sound = False
+            is_valid = False
             annotations.add_error(text)
         elif finding.severity is Severity.WARNING:
             annotations.add_warning_v2(finding.id, text)
         else:
             annotations.add_info_v2(finding.id, text)
-    return sound
+    return is_valid

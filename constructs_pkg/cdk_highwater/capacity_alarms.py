@@ -1,4 +1,4 @@
-"""Alarms on a table's capacity: throttles that capacity would help, hot keys, demand near the ceiling."""
+"""Alarms on a table's capacity: throttles for lack of capacity, hot keys, and demand near the ceiling."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _CEILING_PERCENT = 90
 
 
 class CapacityAlarms(Construct):
-    """Three alarms for each target of a table and its indexes; docs/operations.md says what to do about each.
+    """Three alarms for each target of a table and its indexes; docs/operations.md explains how to respond to each.
 
-    - Throttled: requests were refused for want of provisioned capacity in five of the last fifteen minutes.
-    - HotKey: a single partition throttled in three of the last five minutes; capacity does not help.
-    - NearCeiling: consumption was above 90 % of the highest ceiling declared in ten of fifteen minutes: soon auto
-      scaling cannot follow. Not for fixed capacity.
+    - Throttled: requests were throttled because provisioned capacity was too low, in five of the last 15 minutes.
+    - HotKey: a single partition throttled requests in three of the last five minutes. More capacity does not help.
+    - NearCeiling: consumption was above 90 % of the highest ceiling declared in ten of the last 15 minutes, so auto
+      scaling may soon reach the ceiling. Not for fixed capacity.
 
     Each alarm costs 0.10 USD a month (Amazon CloudWatch pricing, us-east-1, read 2026-11).
 
     Args:
         scope: Parent construct, in a stack of the table's region.
         id: Unique within *scope*.
-        table: A `HighWaterTable` or what `manage_capacity` returned.
-        topic: Where the alarms go. By default they only show in CloudWatch.
+        table: A `HighWaterTable` or the result of `manage_capacity`.
+        topic: The SNS topic for notifications. By default the alarms only show in CloudWatch.
 
     Raises:
         TypeError: If *table* has no managed capacity.
@@ -63,13 +63,14 @@ class CapacityAlarms(Construct):
         self._alarm(
             f"{where}Throttled",
             metrics.throttled(ThrottleCause.PROVISIONED),
-            f"{target.label}: requests are throttled for want of provisioned capacity",
+            f"{target.label}: requests are throttled because provisioned capacity is too low",
             minutes=(5, 15),
         )
         self._alarm(
             f"{where}HotKey",
             metrics.throttled(ThrottleCause.KEY_RANGE),
-            f"{target.label}: a single partition throttles; no capacity helps, spread the key or cache it",
+            f"{target.label}: a single partition throttles requests; more capacity does not help, spread the key or "
+            "cache it",
             minutes=(3, 5),
         )
         if target.capacity.is_autoscaled and not target.capacity.is_deploy_time:
@@ -97,7 +98,7 @@ class CapacityAlarms(Construct):
             datapoints_to_alarm=minutes[0],
             evaluation_periods=minutes[1],
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            # no throttle events are no datapoints
+            # CloudWatch has no datapoints for minutes without throttle events
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"Highwater: {meaning}",
         )

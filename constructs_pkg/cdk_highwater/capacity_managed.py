@@ -1,4 +1,4 @@
-"""The mixin form of `manage_capacity`."""
+"""`manage_capacity` as a CDK mixin."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cdk_highwater.manage_capacity import manage_capacity
 class CapacityManaged:
     """Manage the capacity of tables by `table.with_(CapacityManaged(...))`, with the arguments of `manage_capacity`.
 
-    Applied to a larger construct, it manages every `Table` and `TableV2` in it; a `CfnTable` only where it is no part
-    of a table that is managed already.
+    Applied to a construct that contains tables, the mixin manages every `Table`, `TableV2` and `CfnTable` in it. It
+    skips the `CfnTable` inside a `Table`.
     """
 
     def __init__(self, **options: Unpack[IndexedCapacityOptions]) -> None:
@@ -30,6 +30,6 @@ class CapacityManaged:
         return isinstance(construct, dynamodb.Table | dynamodb.TableV2)
 
     def apply_to(self, construct: IConstruct) -> None:
-        """Manage the table *construct*; anything else is left alone."""
+        """Manage the capacity of *construct* if it is a table; do nothing otherwise."""
         if self.supports(construct):
-            manage_capacity(construct, **self._options)  # type: ignore[arg-type] # a table: `supports` said so
+            manage_capacity(construct, **self._options)  # type: ignore[arg-type] # `supports` is true for tables only

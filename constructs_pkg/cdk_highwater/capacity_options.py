@@ -1,4 +1,4 @@
-"""What is declared for a table's capacity: the keyword arguments that several constructs share."""
+"""Declaration of a table's capacity: the keyword arguments that several constructs share."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 
 
 class WindowHolder(Protocol):
-    """What can hold windows in place of scheduled actions: a `ThrottleAwareScaler`."""
+    """A construct that opens and closes windows in place of scheduled actions: a `ThrottleAwareScaler`."""
 
     def add_table(self, table: object, /) -> None:
-        """Look after the table whose capacity this is."""
+        """Manage the table of the `TableCapacity` *table*, including its windows."""
 
 
 class CapacityOptions(TypedDict, total=False):
-    """What is declared for a table: keyword arguments of `HighWaterTable`; all but two may be left out.
+    """Declaration of a table's capacity: keyword arguments of `HighWaterTable`. Only `read` and `write` are required.
 
     Attributes:
         read: The table's read capacity.
         write: The table's write capacity.
-        windows: Windows of higher capacity. By default none.
-        high_water_mark: By default the highest floor declared, so that no window waits for partitions.
-        table_quota_units: The account's quota for a table or index. By default 40,000, AWS's own.
+        windows: Windows with a higher floor or ceiling. By default none.
+        high_water_mark: The high-water marks. By default the highest floor declared, so that no window waits for
+            partitions.
+        table_quota_units: The account's quota for a table or index, in units per second of each dimension. By default
+            40,000, the AWS default.
         pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
-        windows_held_by: A scaler that looks after the table and opens and closes its windows, in place of scheduled
-            actions: for a `TableV2`, more than 200 actions, or windows of zones whose clocks change on different days.
-            By default scheduled actions hold them.
+        windows_held_by: A scaler that manages the table and opens and closes its windows. By default scheduled actions
+            do. Only a scaler can open windows of a `TableV2`, windows that need more than 200 actions on a target, and
+            overlapping windows of zones whose clocks change on different days.
     """
 
     read: Required[Capacity]
@@ -42,28 +44,30 @@ class CapacityOptions(TypedDict, total=False):
 
 
 class IndexedCapacityOptions(CapacityOptions, total=False):
-    """The same for a table whose indexes are declared elsewhere: keyword arguments of `manage_capacity`.
+    """Declaration for a table that exists already, with its indexes: keyword arguments of `manage_capacity`.
 
     Attributes:
-        indexes: What indexes have of their own. Indexes of the template that are not listed follow the table. Of an
-            imported table, list every index that shall be scaled.
+        indexes: Capacity and windows of indexes that differ from the table's. Indexes in the template that are not
+            listed follow the table. For an imported table, list every index that should be scaled.
     """
 
     indexes: Sequence[IndexCapacity]
 
 
 def declared_plan(options: IndexedCapacityOptions) -> Plan:
-    """The plan that keyword arguments declare, not yet checked.
+    """Return the plan that the keyword arguments declare, without checking it.
 
     Raises:
         TypeError: If there is an argument of another name, *read* or *write* is missing, or *windows* is one window.
     """
     known = IndexedCapacityOptions.__annotations__.keys()
     if unknown := [name for name in options if name not in known]:
-        message = f"unknown argument {unknown[0]!r}; there are {', '.join(known)}"
+        message = f"unknown argument {unknown[0]!r}, allowed: {', '.join(known)}"
         raise TypeError(message)
     if missing := [name for name in ("read", "write") if name not in options]:
-        message = f"argument {missing[0]!r} is missing; give Capacity.autoscaled(max_capacity=) or Capacity.fixed()"
+        message = (
+            f"argument {missing[0]!r} is missing; give Capacity.autoscaled(max_capacity=) or Capacity.fixed(units=)"
+        )
         raise TypeError(message)
     windows = options.get("windows", ())
     if isinstance(windows, Window):

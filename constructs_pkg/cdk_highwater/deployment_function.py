@@ -1,4 +1,4 @@
-"""The one function of a stack that finishes deploys: floors of open windows and high-water marks."""
+"""The function, one per stack, that sets floors of open windows and high-water marks after a deploy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _TIMEOUT = cdk.Duration.minutes(15)
 
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:UntagResource")
 _DEPLOYS_ONLY = (
-    "Runs during deploys only, for CloudFormation, which waits for the answer and repeats what fails: a dead-letter "
-    "queue, reserved concurrency, traces or a VPC would guard nothing."
+    "CloudFormation invokes the function during deploys only, waits for its response and reports a failure, so a "
+    "dead-letter queue, reserved concurrency, traces or a VPC would protect nothing."
 )
 
 
 class DeploymentFunction(Construct):
-    """A stack's function behind Highwater's custom resources; `of` returns it.
+    """The function behind Highwater's custom resources in a stack; `of` returns it.
 
-    It runs only during deploys. Its role may read and set scalable targets of DynamoDB, and describe and update just
-    the tables it was allowed.
+    The function runs only during deploys. Its role may read and set DynamoDB's scalable targets, and describe and
+    update only the tables given to `allow_floors` and `allow_marks`.
     """
 
     def __init__(self, scope: Construct, id: str) -> None:
@@ -54,22 +54,22 @@ class DeploymentFunction(Construct):
 
     @classmethod
     def of(cls, stack: cdk.Stack) -> DeploymentFunction:
-        """The function of *stack*, made when first asked for."""
+        """Return the function of *stack*; the first call creates it."""
         existing = stack.node.try_find_child(_ID)
         return existing if isinstance(existing, cls) else cls(stack, _ID)
 
     @property
     def service_token(self) -> str:
-        """What custom resources name the function by."""
+        """The function's ARN, for custom resources."""
         return self._service_token
 
     @property
     def permissions(self) -> list[Construct]:
-        """What a custom resource waits for beside the function that it names."""
+        """The constructs with the function's permissions, on which a custom resource must depend."""
         return [self._role] if self._continue is None else [self._role, self._continue]
 
     def allow_floors(self, subject: Subject, region: str | None = None) -> None:
-        """Let it set bounds of the table's targets, in *region* where that is not the stack's."""
+        """Allow the function to set bounds of the table's targets; *region* is by default the stack's."""
         if region is not None:
             acknowledge(self, role_rules(self._stack, [region]))
         for statement in (reading_targets(), *setting_bounds(self._stack, region)):
@@ -77,21 +77,21 @@ class DeploymentFunction(Construct):
         self._allow_once(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[subject.arn_in(region)]))
 
     def allow_invoking(self, function_arn: str) -> None:
-        """Let it start a scaler."""
+        """Allow the function to invoke the scaler with that ARN."""
         self._allow_once(iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn]))
 
     def allow_marks(self, subject: Subject, *, provisions: bool) -> None:
-        """Let it raise the table's marks; *provisions* lets it note on the table where a raise came from.
+        """Allow the function to raise the table's marks; *provisions* also allows noting the present capacity in tags.
 
-        Reading and clearing that note, and going on in another invocation, belong to every mark: one that used to be
-        provisioned may still have a way down to finish.
+        Every table gets the permissions to read and remove that note and to continue in another invocation, because a
+        table may have a note from an earlier deploy with strategy PROVISION_AND_LOWER.
         """
         self._allow_once(reading_targets())
         for actions in (TABLE_ACTIONS, _NOTE_ACTIONS, ("dynamodb:TagResource",) if provisions else ()):
             if actions:
                 self._allow_once(iam.PolicyStatement(actions=list(actions), resources=[subject.arn]))
         if self._continue is None:
-            # not in the role's own policy, which the function depends on
+            # a separate policy, because the function depends on the role's default policy
             self._continue = iam.Policy(
                 self,
                 "Continue",
@@ -102,13 +102,13 @@ class DeploymentFunction(Construct):
             )
 
     def _allow_once(self, statement: iam.PolicyStatement) -> None:
-        """One statement for each set of actions, however many tables it is for."""
-        allowed = self._allowed.setdefault(tuple(statement.actions), statement)
-        if allowed is statement:
+        """Add the statement to the role, or its resources to the existing statement with the same actions."""
+        existing = self._allowed.setdefault(tuple(statement.actions), statement)
+        if existing is statement:
             self._role.add_to_policy(statement)
             return
-        present = set(allowed.resources)
-        allowed.add_resources(*(resource for resource in statement.resources if resource not in present))
+        present = set(existing.resources)
+        existing.add_resources(*(resource for resource in statement.resources if resource not in present))
 
     def _make_function(self) -> lambda_.Function:
         return make_function(
@@ -123,8 +123,8 @@ class DeploymentFunction(Construct):
         )
 
     def _acknowledge(self) -> None:
-        """Answer rule packs for what is otherwise here than they ask; docs/security.md has the same table."""
+        """Acknowledge the rules of cdk-nag rule packs that do not apply; docs/security.md lists the reasons."""
         acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
         acknowledge(self._log_group, LOG_RULES)
-        # its permissions stand in the role's own policy and in one beside it
+        # on this construct, because the permissions are in two policies below it
         acknowledge(self, role_rules(self._stack))

@@ -1,4 +1,4 @@
-"""What functions are made of: the runtime as installed, Powertools where a handler logs with it, their permissions."""
+"""Creation of Lambda functions, with an asset of the installed runtime and, for the scaler, Powertools."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from constructs import Construct
 
 import highwater
 
-# client and command line have no business in Lambda
+# a Lambda asset needs neither the client nor the command line
 _PACKED = ("__init__.py", "core", "aws", "handlers")
-# Powertools' own parts that only other features need: most of it
+# Parts of Powertools that its logger and metrics do not need; these are most of the package
 _LEFT_OUT = (
     "__pycache__",
     "*.pyc",
@@ -40,7 +40,7 @@ _LEFT_OUT = (
 
 
 def pack_runtime(folder: Path) -> None:
-    """Copy core, adapters and handlers, as installed, into *folder*."""
+    """Copy the installed core, adapters and handlers into *folder*."""
     assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
     source, target = Path(highwater.__file__).parent, folder / "highwater"
     target.mkdir()
@@ -49,10 +49,12 @@ def pack_runtime(folder: Path) -> None:
 
 
 def pack_powertools(folder: Path) -> None:
-    """Copy Powertools' logger and metrics, as installed, with what they import, into *folder*: no layer, no network.
+    """Copy the installed logger and metrics of Powertools, with their imports, into *folder*.
+
+    Packing at synth needs neither a Lambda layer nor the network.
 
     Raises:
-        ModuleNotFoundError: Powertools or what it needs is not installed.
+        ModuleNotFoundError: Powertools or one of its dependencies is not installed.
     """
     for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
         spec = find_spec(name)
@@ -67,11 +69,11 @@ def pack_powertools(folder: Path) -> None:
 def make_function(
     scope: Construct, *, handler: str, packs: Iterable[Callable[[Path], None]], role: iam.Role, **more: Any
 ) -> lambda_.Function:
-    """A function below *scope* with what *packs* put into its asset; *more* are its other properties."""
+    """Create a function below *scope*. *packs* fill the folder of its asset; *more* are other function properties."""
     with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
         for pack in packs:
             pack(Path(folder))
-        # staged, and so copied, while the folder still is
+        # creating the function copies the asset, so the temporary folder may be deleted afterwards
         function = lambda_.Function(
             scope,
             "Function",
@@ -87,11 +89,15 @@ def make_function(
 
 
 def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
-    """Have *function* wait for its role's policy: aws-cdk-lib adds the role, which its ARN says (cfn-lint W3005)."""
+    """Make *function* depend only on its role's policy.
+
+    aws-cdk-lib also adds a dependency on the role, which is redundant because the function refers to the role's ARN
+    (cfn-lint W3005).
+    """
     template = function.node.default_child
-    assert isinstance(template, cdk.CfnResource)  # noqa: S101 - what a function is made of
+    assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a function
     policy = role.node.find_child("DefaultPolicy").node.default_child
-    assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - what a policy is made of
+    assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - the default child of a policy
     template.add_override("DependsOn", [policy.logical_id])
 
 

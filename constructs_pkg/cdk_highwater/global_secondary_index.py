@@ -12,17 +12,18 @@ from highwater.core import Capacity, IndexCapacity, Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalSecondaryIndex:
-    """A global secondary index: its keys, its projection, and what capacity it has of its own.
+    """A global secondary index: keys, projection, and capacity where it differs from the table's.
 
     Attributes:
-        index_name: The index's name, 3 to 255 characters.
-        partition_key: Its partition key.
-        sort_key: Its sort key. By default none.
-        projection_type: Which attributes it holds. By default all of them.
+        index_name: The name of the index, 3 to 255 characters.
+        partition_key: The partition key of the index.
+        sort_key: The sort key of the index. By default none.
+        projection_type: The attributes that the index contains. By default all.
         non_key_attributes: Further attributes, for projection type INCLUDE.
         read: Read capacity. By default the table's.
-        write: Write capacity. By default the table's: an index with less holds the table's writes back.
-        windows: The windows that apply to it, an empty sequence for none. By default the table's.
+        write: Write capacity. By default the table's. An index with less write capacity than its table throttles the
+            table's writes.
+        windows: The windows that apply to the index, an empty sequence for none. By default the table's.
         contributor_insights_specification: Contributor Insights of the index. By default off.
     """
 
@@ -38,6 +39,6 @@ class GlobalSecondaryIndex:
 
     @property
     def plan(self) -> IndexCapacity:
-        """What the plan says of it."""
+        """The entry for the index in the table's plan."""
         windows = None if self.windows is None else tuple(self.windows)
         return IndexCapacity(index_name=self.index_name, read=self.read, write=self.write, windows=windows)

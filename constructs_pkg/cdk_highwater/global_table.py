@@ -1,4 +1,4 @@
-"""What CloudFormation can say of a global table's capacity: its own auto scaling settings, without windows."""
+"""Capacity of a global table: auto scaling settings in the table's own template resource, without windows."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _SETTINGS = {
 
 
 def scale_global_table(subject: Subject, plan: Plan) -> None:
-    """Write the plan's capacities into the template of a `TableV2`: writes of the table, reads of each replica."""
+    """Write the plan's capacities into the template of a `TableV2`: writes for all replicas, reads for each replica."""
     template = subject.template
     assert template is not None  # noqa: S101 - a global table of this app
     template.billing_mode = "PROVISIONED"
     names = subject.index_names()
     replicas = range(subject.replica_count())
     for target in plan.targets():
-        own, autoscaled, units = _SETTINGS[target.dimension]
+        settings_name, autoscaled, units = _SETTINGS[target.dimension]
         settings: dict[str, Any] = {autoscaled: _settings(target.capacity)}
         if not target.capacity.is_autoscaled and target.dimension is Dimension.READ:
             settings = {units: target.capacity.min_capacity}
         for path in _paths(target, names, replicas):
-            template.add_property_override(f"{path}{own}", settings)
+            template.add_property_override(f"{path}{settings_name}", settings)
 
 
 def _paths(target: Target, index_names: tuple[str, ...], replicas: range) -> list[str]:
-    at = "" if target.index is None else f"GlobalSecondaryIndexes.{index_names.index(target.index)}."
-    # reads are settled replica by replica, writes once for all
-    return [at] if target.dimension is Dimension.WRITE else [f"Replicas.{number}.{at}" for number in replicas]
+    path = "" if target.index is None else f"GlobalSecondaryIndexes.{index_names.index(target.index)}."
+    # CloudFormation has write settings once for the global table, and read settings for each replica
+    return [path] if target.dimension is Dimension.WRITE else [f"Replicas.{number}.{path}" for number in replicas]
 
 
 def _settings(capacity: Capacity) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A DynamoDB table with its capacity planned."""
+"""A DynamoDB table with planned capacity."""
 
 from __future__ import annotations
 
@@ -22,32 +22,33 @@ from highwater.core.findings import conflict
 
 Number = int | float
 
-# What a new table is created with; Application Auto Scaling lifts it to its floors within seconds. It must stay the
-# same for good: a change in the template would make CloudFormation reset the live capacity.
+# Capacity with which a new table is created; Application Auto Scaling raises it to the floors within seconds. The value
+# must never change: after a change in the template, CloudFormation would reset the live capacity.
 _INITIAL_UNITS = 1
 
 
 class HighWaterTable(dynamodb.Table):
-    """A provisioned DynamoDB table whose capacity is planned: floors, ceilings, windows and a high-water mark.
+    """A provisioned DynamoDB table with planned capacity: floors, ceilings, windows and a high-water mark.
 
-    It is a `dynamodb.Table`, so grants, streams, metrics and local secondary indexes work as there. Point-in-time
-    recovery and deletion protection are on unless turned off. Replicas are left to `TableV2`.
+    The class extends `dynamodb.Table`, including grants, streams, metrics and local secondary indexes. Point-in-time
+    recovery and deletion protection are on by default. For replicas, use `TableV2` with `manage_capacity`.
 
     Args:
         scope: Parent construct.
         id: Unique within *scope*. Changing it replaces the table.
         partition_key: The table's partition key.
         sort_key: The table's sort key. By default none.
-        indexes: Global secondary indexes; each follows the table but for what it states. By default none.
-        initial_read_units: What the template creates the table and its indexes with, before auto scaling lifts it to
-            its floor; only for a table that was deployed with another value. By default 1. A change after the first
-            deploy resets the live capacity.
-        initial_write_units: Likewise for writes.
+        indexes: Global secondary indexes. Each has the table's capacity and windows except where it sets its own. By
+            default none.
+        initial_read_units: Read units per second with which CloudFormation creates the table and its indexes, before
+            auto scaling raises them to their floors. By default 1. Set it only for a table that was deployed with
+            another value: a change after the first deploy resets the live capacity.
+        initial_write_units: The same for writes.
         deletion_protection: By default on.
-        point_in_time_recovery_specification: By default on, with DynamoDB's own period.
-        capacity: What is declared: `read`, `write`, `windows` and more; see `CapacityOptions`.
+        point_in_time_recovery_specification: By default on, with DynamoDB's default period.
+        capacity: The declared capacity: `read`, `write`, `windows` and more, as documented by `CapacityOptions`.
 
-    The other arguments are those of `dynamodb.Table` and mean the same.
+    The other arguments are the same as those of `dynamodb.Table`.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class HighWaterTable(dynamodb.Table):
             import_source=import_source,
             resource_policy=resource_policy,
         )
-        # one that is listed twice is a finding, and would be a traceback here
+        # without duplicates: a later check reports them, and the CDK would raise an exception here
         for index in {index.index_name: index for index in indexes}.values():
             self.add_global_secondary_index(
                 index_name=index.index_name,
@@ -116,32 +117,32 @@ class HighWaterTable(dynamodb.Table):
 
     @property
     def capacity(self) -> TableCapacity:
-        """The managed capacity, with its plan."""
+        """The table's managed capacity."""
         return self._capacity
 
     @property
     def plan(self) -> Plan:
-        """All that is declared for the table and its indexes."""
+        """The plan for the table and its indexes."""
         return self._capacity.plan
 
     def auto_scale_read_capacity(
         self, *, max_capacity: Number, min_capacity: Number
     ) -> dynamodb.IScalableTableAttribute:
-        """Refused at synth: the plan scales the table's reads."""
+        """Report an error at synth, because the plan already scales the table's reads."""
         self._refuse_second_target("auto_scale_read_capacity", "read=Capacity.autoscaled(...)")
         return super().auto_scale_read_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
 
     def auto_scale_write_capacity(
         self, *, max_capacity: Number, min_capacity: Number
     ) -> dynamodb.IScalableTableAttribute:
-        """Refused at synth: the plan scales the table's writes."""
+        """Report an error at synth, because the plan already scales the table's writes."""
         self._refuse_second_target("auto_scale_write_capacity", "write=Capacity.autoscaled(...)")
         return super().auto_scale_write_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
 
     def auto_scale_global_secondary_index_read_capacity(
         self, index_name: str, *, max_capacity: Number, min_capacity: Number
     ) -> dynamodb.IScalableTableAttribute:
-        """Refused at synth: the plan scales the index's reads."""
+        """Report an error at synth, because the plan already scales the index's reads."""
         remedy = f"read=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
         self._refuse_second_target("auto_scale_global_secondary_index_read_capacity", remedy)
         return super().auto_scale_global_secondary_index_read_capacity(
@@ -151,7 +152,7 @@ class HighWaterTable(dynamodb.Table):
     def auto_scale_global_secondary_index_write_capacity(
         self, index_name: str, *, max_capacity: Number, min_capacity: Number
     ) -> dynamodb.IScalableTableAttribute:
-        """Refused at synth: the plan scales the index's writes."""
+        """Report an error at synth, because the plan already scales the index's writes."""
         remedy = f"write=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
         self._refuse_second_target("auto_scale_global_secondary_index_write_capacity", remedy)
         return super().auto_scale_global_secondary_index_write_capacity(
@@ -159,5 +160,5 @@ class HighWaterTable(dynamodb.Table):
         )
 
     def _refuse_second_target(self, call: str, remedy: str) -> None:
-        problem = "the plan has a scalable target for this dimension already, and AWS allows one"
-        annotate(self, [conflict("secondTarget", f"{call}()", problem, f"drop the call, and give {remedy}")])
+        problem = "the plan already has a scalable target for this dimension, and AWS allows only one"
+        annotate(self, [conflict("secondTarget", f"{call}()", problem, f"remove the call, and give {remedy}")])

@@ -1,4 +1,4 @@
-"""Managing the capacity of a table that exists already."""
+"""Capacity management for tables that are not a `HighWaterTable`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ _ID = "Capacity"
 def manage_capacity(
     table: TableLike, *, scope: Construct | None = None, **options: Unpack[IndexedCapacityOptions]
 ) -> TableCapacity:
-    """Manage the capacity of a table that exists already, in this app or elsewhere.
+    """Manage the capacity of a table of this app or of an imported table.
 
     Args:
-        table: `dynamodb.Table`, `TableV2`, `CfnTable`, or one imported by name or ARN.
-        scope: Where to put the constructs. By default below the table.
-        options: What is declared: `read`, `write`, `windows`, `indexes` and more; see `IndexedCapacityOptions`.
+        table: A `dynamodb.Table`, `TableV2` or `CfnTable`, or a table imported by name or ARN.
+        scope: The parent of the constructs to create. By default *table*.
+        options: The declared capacity: `read`, `write`, `windows`, `indexes` and more, as documented by
+            `IndexedCapacityOptions`.
 
     Raises:
-        TypeError: If *table* is no table, or *windows* is no list.
-        ValueError: If the capacity of *table* is managed already.
+        TypeError: If *table* is not a table, or *windows* is not a list.
+        ValueError: If the capacity of *table* is already managed.
     """
     refuse_other_than_tables(table)
     parent = scope if scope is not None else _as_scope(table)
     if parent.node.try_find_child(_ID) is not None:
         message = (
-            f"{parent.node.path}: capacity is managed already; give everything in one call, and to a HighWaterTable in "
-            "its constructor"
+            f"{parent.node.path}: the capacity is already managed; pass all options in one call, or for a "
+            "HighWaterTable in its constructor"
         )
         raise ValueError(message)
     return TableCapacity(
@@ -47,10 +48,17 @@ def manage_capacity(
 
 
 def capacity_of(table: object) -> TableCapacity:
-    """The managed capacity of a `HighWaterTable`, or what `manage_capacity` returned; raises `TypeError` for others."""
+    """Return the managed capacity of *table*.
+
+    Args:
+        table: A `HighWaterTable`, or the result of `manage_capacity`.
+
+    Raises:
+        TypeError: If *table* is anything else.
+    """
     capacity = getattr(table, "capacity", table)
     if not isinstance(capacity, TableCapacity):
-        message = f"table must be a HighWaterTable or what manage_capacity returned, got {type(table).__name__}"
+        message = f"table must be a HighWaterTable or the result of manage_capacity, got {type(table).__name__}"
         raise TypeError(message)
     return capacity
 

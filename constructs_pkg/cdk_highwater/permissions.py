@@ -1,4 +1,4 @@
-"""The permissions of Highwater's functions, and the ARNs that they name."""
+"""IAM permissions of Highwater's functions, and the ARNs in these permissions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from highwater.core.names import ALARM_PREFIX, PLANS_PATH
 from highwater.core.scaler import Mode
 from highwater.core.scaler.tagged_plans import MANAGED_TAG
 
-# An index is updated through its table, and authorized by the table's ARN. Application Auto Scaling checks that whoever
-# registers a target may describe and update its table (its User Guide, "Permissions validation for API calls on target
-# resources", read 2026-11).
+# UpdateTable for an index is authorized by the table's ARN. Application Auto Scaling requires these permissions of the
+# caller that registers a target (its User Guide, "Permissions validation for API calls on target resources", read
+# 2026-11).
 TABLE_ACTIONS: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
 
 
 def table_arn(stack: cdk.Stack, table: str, region: str | None = None) -> str:
-    """The ARN of a table of the stack's account; *region* is by default the stack's."""
+    """Return the ARN of a table in the stack's account; *region* is by default the stack's."""
     return stack.format_arn(service="dynamodb", resource="table", resource_name=table, region=region)
 
 
 def alarms_arn(stack: cdk.Stack, prefix: str = "", region: str | None = None) -> str:
-    """The ARNs of alarms whose names begin with *prefix*."""
+    """Return a pattern for the ARNs of alarms whose names begin with *prefix*."""
     return stack.format_arn(
         service="cloudwatch",
         resource="alarm",
@@ -35,43 +35,43 @@ def alarms_arn(stack: cdk.Stack, prefix: str = "", region: str | None = None) ->
 
 
 def scaler_alarms_arn(stack: cdk.Stack) -> str:
-    """The ARNs of the alarms that start a scaler."""
+    """Return a pattern for the ARNs of the alarms that start a scaler."""
     return alarms_arn(stack, ALARM_PREFIX)
 
 
 def targets_arn(stack: cdk.Stack, region: str | None = None) -> str:
-    """The ARNs of scalable targets, whose ids are made at registration."""
+    """Return a pattern for the ARNs of scalable targets, because their ids are only known after registration."""
     return stack.format_arn(
         service="application-autoscaling", resource="scalable-target", resource_name="*", region=region
     )
 
 
 def plans_arns(stack: cdk.Stack) -> list[str]:
-    """The ARNs of the folder of plans and of the parameters in it."""
+    """Return the ARN of the parameter path with the plans, and a pattern for the parameters below it."""
     folder = stack.format_arn(service="ssm", resource="parameter", resource_name=PLANS_PATH.strip("/"))
     return [folder, f"{folder}/*"]
 
 
 def reading_targets() -> iam.PolicyStatement:
-    """Read scalable targets, an action that knows no resources."""
+    """Allow reading scalable targets. This action does not support resource-level permissions."""
     return iam.PolicyStatement(actions=["application-autoscaling:DescribeScalableTargets"], resources=["*"])
 
 
 def reading_targets_and_metrics() -> iam.PolicyStatement:
-    """Read scalable targets and metrics, actions that know no resources."""
+    """Allow reading scalable targets and metrics. These actions do not support resource-level permissions."""
     actions = ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"]
     return iam.PolicyStatement(actions=actions, resources=["*"])
 
 
 def reading_plans(stack: cdk.Stack) -> iam.PolicyStatement:
-    """Read the plans of all tables."""
+    """Allow reading the plans of all tables."""
     return iam.PolicyStatement(actions=["ssm:GetParametersByPath"], resources=plans_arns(stack))
 
 
 def setting_bounds(stack: cdk.Stack, region: str | None = None) -> list[iam.PolicyStatement]:
-    """Set floors and ceilings of DynamoDB's scalable targets in a region, and keep alarms.
+    """Allow setting floors and ceilings of DynamoDB's scalable targets in a region, and changing alarms.
 
-    Application Auto Scaling checks the permissions on alarms of whoever registers, by calls that name no alarm.
+    Application Auto Scaling requires the alarm permissions of the caller that registers a target, for all alarm names.
     """
     return [
         iam.PolicyStatement(
@@ -87,7 +87,7 @@ def setting_bounds(stack: cdk.Stack, region: str | None = None) -> list[iam.Poli
 
 
 def scaling_tagged_tables(stack: cdk.Stack, regions: Iterable[str | None]) -> list[iam.PolicyStatement]:
-    """Find and update the tables that carry the tag `highwater:managed`, and no others."""
+    """Allow finding and updating the tables with the tag `highwater:managed`, and no others."""
     return [
         iam.PolicyStatement(actions=["tag:GetResources"], resources=["*"]),
         iam.PolicyStatement(

@@ -22,9 +22,9 @@ from highwater.core.names import resource_label
 class PreWarmStrategy(StrEnum):
     """How a mark is raised.
 
-    WARM_THROUGHPUT asks DynamoDB for it; the deploy does not wait for the minutes that it takes. PROVISION_AND_LOWER,
-    for partitions without that, provisions the mark once, waits until it stands and goes back, which uses one of the
-    day's decreases; however the deploy ends, capacity goes back.
+    WARM_THROUGHPUT requests warm throughput from DynamoDB, which takes minutes; the deploy does not wait for it.
+    PROVISION_AND_LOWER, for AWS partitions without warm throughput, provisions the mark once, waits until DynamoDB has
+    reached it, and restores the capacity, even if the deploy fails. This uses one of the day's decreases.
     """
 
     WARM_THROUGHPUT = "warm-throughput"
@@ -32,24 +32,24 @@ class PreWarmStrategy(StrEnum):
 
 
 class PreWarm(Construct):
-    """Raise a table's high-water mark during deploys, and its indexes'.
+    """Raise the high-water marks of a table and its indexes during deploys.
 
-    A mark only rises: one that is live already, or higher, is left as it is, so declaring a lower mark changes
-    nothing and never breaks a deploy. For that reason this is a custom resource and not CloudFormation's
-    `WarmThroughput` property, which fails when it goes down. Raising is charged once; an information annotation
-    says about how much, reckoned from the capacities in the template, for an imported table from one unit.
+    A mark only rises. If the table's mark is already as high or higher, nothing changes, so declaring a lower mark
+    never breaks a deploy. This is why the construct uses a custom resource and not CloudFormation's property
+    `WarmThroughput`, which fails if its value is lowered. Raising a mark is charged once. An information annotation
+    states the approximate charge, calculated from the capacities in the template, or from 1 unit for an imported table.
 
     Args:
         scope: Parent construct.
         id: Unique within *scope*.
         table: The table, of any kind.
-        warm_throughput: The table's own mark: both `read_units_per_second` and `write_units_per_second`, each at least
-            1. By default it is left alone.
+        warm_throughput: The mark of the table itself: both `read_units_per_second` and `write_units_per_second`, each
+            at least 1. By default the table's mark is not raised.
         indexes: Marks of global secondary indexes by name. By default none.
-        strategy: How to raise. By default WARM_THROUGHPUT.
+        strategy: How the marks are raised. By default WARM_THROUGHPUT.
 
     Raises:
-        TypeError: If *table* is no table.
+        TypeError: If *table* is not a table.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class PreWarm(Construct):
             wanted[None] = warm_throughput
         for name, warm in (indexes or {}).items():
             wanted[name] = warm
-        given = {index: _given(warm) for index, warm in wanted.items()}
-        findings = [finding for index, units in given.items() for finding in _units_findings(index, units)]
+        declared = {index: _declared_units(warm) for index, warm in wanted.items()}
+        findings = [finding for index, units in declared.items() for finding in _units_findings(index, units)]
         if annotate(self, findings):
             bases = subject.template_capacities()
             marks = tuple(
                 Mark(index, int(units["read"]), int(units["write"]), *bases.get(index, (1, 1)))
-                for index, units in given.items()
+                for index, units in declared.items()
             )
-            raise_marks(self, subject, marks, strategy, remedy="without PreWarm, marks are left to DynamoDB")
+            raise_marks(self, subject, marks, strategy, remedy="without PreWarm, marks are not raised")
 
 
 def raise_marks(
@@ -89,9 +89,17 @@ def raise_marks(
     remedy: str,
     after: IConstruct | None = None,
 ) -> None:
-    """Make the custom resource that raises *marks*, *after* another, and annotate the charge.
+    """Create the custom resource that raises *marks*, and annotate the charge.
 
-    Makes nothing for marks that reaching the base floors gives anyway.
+    Marks that are not above their base floors are ignored. Without other marks, no resource is created.
+
+    Args:
+        scope: Parent construct.
+        subject: The table.
+        marks: The marks of the table and its indexes.
+        strategy: How the marks are raised.
+        remedy: How to avoid the charge, for the annotation.
+        after: The construct that must be deployed before. By default the table.
     """
     wanted = [mark for mark in marks if mark.is_above_base]
     if not wanted:
@@ -109,8 +117,8 @@ def raise_marks(
             "Marks": json.dumps([{"index": mark.index, "read": mark.read, "write": mark.write} for mark in wanted]),
         },
     )
-    before = after or subject.template
-    resource.node.add_dependency(*function.permissions, *([] if before is None else [before]))
+    predecessor = after or subject.template
+    resource.node.add_dependency(*function.permissions, *([] if predecessor is None else [predecessor]))
     annotate(scope, _charge_findings(wanted, strategy, remedy))
 
 
@@ -118,19 +126,20 @@ def _charge_findings(marks: list[Mark], strategy: PreWarmStrategy, remedy: str) 
     charge = warm_up_charge(tuple(marks))
     if charge is None:
         return []
-    what = "charged once when it is raised, at us-east-1 prices at most about "
+    charge_text = "charged once when it is raised, at us-east-1 prices at most about "
     if strategy is PreWarmStrategy.PROVISION_AND_LOWER:
-        what = "provisioned for an hour at least when it is raised, at us-east-1 prices about "
-    problem = f"{_in_words(marks)}; {what}{charge.arithmetic}"
-    return [remark("warmUpCharge", "high-water mark", problem, f"what is live already costs nothing again; {remedy}")]
+        charge_text = "provisioned for at least an hour when it is raised, at us-east-1 prices about "
+    problem = f"{_marks_text(marks)}; {charge_text}{charge.arithmetic}"
+    fix = f"a mark that the table already has is not charged again; {remedy}"
+    return [remark("warmUpCharge", "high-water mark", problem, fix)]
 
 
-def _in_words(marks: list[Mark]) -> str:
+def _marks_text(marks: list[Mark]) -> str:
     return ", ".join(f"{resource_label(mark.index)} {mark.read:,} RCU and {mark.write:,} WCU" for mark in marks)
 
 
-def _given(warm: dynamodb.WarmThroughput) -> dict[str, Any]:
-    """The units as they were given, which jsii hands back as floats where they are whole."""
+def _declared_units(warm: dynamodb.WarmThroughput) -> dict[str, Any]:
+    """The units as declared; jsii returns whole numbers as floats, so they are converted back."""
     units = {"read": warm.read_units_per_second, "write": warm.write_units_per_second}
     return {
         name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in units.items()

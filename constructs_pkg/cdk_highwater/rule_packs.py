@@ -1,4 +1,4 @@
-"""Answers to rule packs for what is otherwise here than they ask; docs/security.md has the same table."""
+"""Acknowledgements of cdk-nag rules that do not apply, each with its reason; docs/security.md lists them too."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LOG_RULES: Final = dict.fromkeys(
         "HIPAA.Security::HIPAA.Security-CloudWatchLogGroupEncrypted",
         "PCI.DSS.321::PCI.DSS.321-CloudWatchLogGroupEncrypted",
     ),
-    "CloudWatch Logs encrypts every group with a key of its own; the lines hold names of tables and numbers of units.",
+    "CloudWatch Logs encrypts every log group; the log contains only names of tables and numbers of units.",
 )
 _ROLE_RULES: Final = {
     "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
-        "application-autoscaling:DescribeScalableTargets, cloudwatch:GetMetricData and tag:GetResources know no "
-        "resources."
+        "application-autoscaling:DescribeScalableTargets, cloudwatch:GetMetricData and tag:GetResources do not support "
+        "resource-level permissions."
     ),
 } | dict.fromkeys(
     (
@@ -40,23 +40,24 @@ _ROLE_RULES: Final = {
         "HIPAA.Security::HIPAA.Security-IAMNoInlinePolicy",
         "PCI.DSS.321::PCI.DSS.321-IAMNoInlinePolicy",
     ),
-    "The policy is this one role's and goes with it; it names each table, so no other role could use it.",
+    "The policy belongs to this role and is deleted with it; it names each table, so no other role could use it.",
 )
-_TARGETS = "Ids of scalable targets are made at registration; a condition limits the action to DynamoDB's."
-_ALARMS = "Application Auto Scaling checks these permissions of whoever registers, by calls that name no alarm."
-_PLANS = "The plans of all tables, which stacks add to, and no others."
-_TAGGED = "Tables that carry the tag highwater:managed, by a condition."
+_TARGETS = "Ids of scalable targets are only known after registration; a condition limits the action to DynamoDB."
+_ALARMS = "Application Auto Scaling requires these permissions for all alarms of the caller that registers a target."
+_PLANS = "Stacks may add tables later, so the scaler may read the plans of all tables, and no other parameters."
+_TAGGED = "A condition limits the actions to tables with the tag highwater:managed."
 SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,
-    "It speaks to AWS APIs only; runs side by side do no harm, and one log line a decision tells what traces would.",
+    "The function calls AWS APIs only; concurrent runs are harmless, and each decision has a log line instead of a "
+    "trace.",
 )
 QUEUE_RULES: Final = {
-    "Serverless::Serverless-SQSRedrivePolicy": "It is the dead-letter queue; an alarm watches what comes in."
+    "Serverless::Serverless-SQSRedrivePolicy": "The queue is a dead-letter queue itself; an alarm reports messages."
 }
 
 
 def role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
-    """The answers for a role that sets floors in *regions*, `None` for the stack's own."""
+    """Return the rules and reasons for a role that sets floors in *regions*, `None` for the stack's own."""
     rules = dict(_ROLE_RULES)
     for region in regions:
         rules[_all_of(stack, "application-autoscaling", "scalable-target/*", region)] = _TARGETS
@@ -65,22 +66,22 @@ def role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dic
 
 
 def scaler_role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
-    """The answers for the scaler's role, which may see tags in *regions*."""
+    """Return the rules and reasons for the scaler's role, which may find tagged tables in *regions*."""
     rules = role_rules(stack, regions) | {_all_of(stack, "ssm", "parameter/highwater/plans/*", None): _PLANS}
     return rules | {_all_of(stack, "dynamodb", "table/*", region): _TAGGED for region in regions}
 
 
 def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:
-    """How cdk-nag names a wildcard: with what the stack leaves open in angle brackets."""
+    """The id of the cdk-nag rule for a wildcard; cdk-nag writes unresolved parts of an ARN in angle brackets."""
     partition = "<AWS::Partition>" if cdk.Token.is_unresolved(stack.partition) else stack.partition
     account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
-    own = "<AWS::Region>" if cdk.Token.is_unresolved(stack.region) else stack.region
-    arn = f"arn:{partition}:{service}:{region or own}:{account}:{resource}"
+    own_region = "<AWS::Region>" if cdk.Token.is_unresolved(stack.region) else stack.region
+    arn = f"arn:{partition}:{service}:{region or own_region}:{account}:{resource}"
     return f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]"
 
 
 def acknowledge(scope: IConstruct, rules: Mapping[str, str]) -> None:
-    """Answer *rules* for *scope*, each with its reason."""
+    """Acknowledge *rules* for *scope*, each with its reason."""
     cdk.Validations.of(scope).acknowledge(
         *(cdk.Acknowledgment(id=rule, reason=reason) for rule, reason in rules.items())
     )

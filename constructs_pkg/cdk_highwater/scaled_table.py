@@ -1,4 +1,4 @@
-"""What a scaler needs for one table: its plan in a parameter, alarms that start the scaler, and its part in deploys."""
+"""The resources of one table of a scaler: SSM parameter with the plan, alarms, and custom resources for deploys."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from highwater.core import Plan, Target
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 
-# An SSM parameter holds 4 KB, an advanced one 8 (AWS Systems Manager User Guide, "Managing parameter tiers", 2026-11)
+# Maximum size of an SSM parameter: 4 KB in the standard tier, 8 KB in the advanced tier (AWS Systems Manager User
+# Guide, "Managing parameter tiers", read 2026-11)
 _STANDARD_BYTES, _ADVANCED_BYTES = 4_096, 8_192
-# The parameter also holds the mode, and names that only the deploy knows.
+# The parameter also contains the mode, and names that are only known at deploy time.
 LONGEST_PLAN_BYTES = _ADVANCED_BYTES - 200
 
 
 class ScaledTable(Construct):
-    """One table of a `ThrottleAwareScaler`, in each region that it has a replica in.
+    """One table of a `ThrottleAwareScaler`, in all regions of its replicas.
 
     Args:
         scope: The scaler.
-        id: Unique within *scope*, derived from the table alone.
+        id: Unique within *scope*, derived from the table only.
         subject: The table.
-        plan: What is declared for it.
-        mode: What the scaler moves.
-        function: The scaler's function, which is allowed to scale the table.
+        plan: The plan for the table.
+        mode: Whether the scaler sets floors or capacity.
+        function: The scaler's function, which receives permissions for the table.
     """
 
     def __init__(
@@ -39,26 +40,30 @@ class ScaledTable(Construct):
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
         self._function = function
-        own = self._elsewhere(subject.region)
-        regions = [own, *(self._elsewhere(region) for region in subject.replica_regions())]
+        own_region = self._other_region(subject.region)
+        regions = [own_region, *(self._other_region(region) for region in subject.replica_regions())]
         self._plans = {region: self._store_plan(subject, plan, mode, region) for region in regions}
         for region in regions:
-            function.allow_table(subject.arn if region == own else subject.arn_in(region), region)
-        # an alarm can only be where its metric is
-        if self._is_here(subject.region, subject.stack.region):
-            holder = self if own is None else Construct(subject.stack, f"ScalerAlarms-{subject.construct.node.addr}")
+            function.allow_table(subject.arn if region == own_region else subject.arn_in(region), region)
+        # an alarm must be in the region of its metric
+        if self._is_same_region(subject.region, subject.stack.region):
+            is_here = own_region is None
+            parent = self if is_here else Construct(subject.stack, f"ScalerAlarms-{subject.construct.node.addr}")
             for target in plan.targets():
                 if target.capacity.is_autoscaled:
-                    self._watch(holder, subject.name, target, starts_function=own is None)
+                    self._add_alarm(parent, subject.name, target, starts_function=is_here)
 
     def serve_deploys(self, capacity: TableCapacity) -> list[cdk.CustomResource]:
-        """Have the scaler look at the table after each deploy that changed it, and floors put back on removal."""
+        """Create custom resources, one per region: after a deploy they invoke the scaler, on removal they reset floors.
+
+        On removal, floors return to the plan's values, without windows that the scaler opens and closes.
+        """
         function_arn = self._function.function.function_arn
         deployment = DeploymentFunction.of(self._stack)
         deployment.allow_invoking(function_arn)
-        # without the scaler nothing would close a window that it holds
-        left = capacity.plan.without_windows() if capacity.are_windows_held else capacity.plan
-        properties = {"TableName": capacity.subject.name, "Plan": left.to_json(), "Scaler": function_arn}
+        # once the scaler is removed, nothing would close a window that the scaler opened
+        remaining = capacity.plan.without_windows() if capacity.are_windows_held else capacity.plan
+        properties = {"TableName": capacity.subject.name, "Plan": remaining.to_json(), "Scaler": function_arn}
         if capacity.are_windows_held:
             properties["Held"] = capacity.plan.to_json()
         resources = []
@@ -75,12 +80,12 @@ class ScaledTable(Construct):
             resources.append(resource)
         return resources
 
-    def _elsewhere(self, region: str) -> str | None:
-        """The region, `None` for the scaler's own."""
-        return None if self._is_here(region, self._stack.region) else region
+    def _other_region(self, region: str) -> str | None:
+        """The region, or `None` if it is the scaler's."""
+        return None if self._is_same_region(region, self._stack.region) else region
 
-    def _is_here(self, region: str, other: str) -> bool:
-        # the CDK lets a stack that leaves its region open refer to none of another
+    def _is_same_region(self, region: str, other: str) -> bool:
+        # an unresolved region counts as equal: the CDK allows such a stack no references to other regions
         return cdk.Token.is_unresolved(region) or cdk.Token.is_unresolved(other) or region == other
 
     def _store_plan(self, subject: Subject, plan: Plan, mode: Mode, region: str | None) -> ssm.CfnParameter:
@@ -92,12 +97,16 @@ class ScaledTable(Construct):
             name=scaled.parameter,
             type="String",
             tier="Standard" if len(value.encode()) <= _STANDARD_BYTES else "Advanced",
-            description="Highwater: what is planned for this table, read by its scaler",
+            description="Highwater: the plan for this table, read by its scaler",
             value=value,
         )
 
-    def _watch(self, scope: Construct, table: str, target: Target, *, starts_function: bool) -> None:
-        """The target's alarm, which the scaler moves with the capacity; a deploy sets it low, which costs a run."""
+    def _add_alarm(self, scope: Construct, table: str, target: Target, *, starts_function: bool) -> None:
+        """Create the target's alarm.
+
+        The scaler changes the threshold with the capacity. A deploy sets it for the base floor; at worst, the low
+        threshold causes one run more.
+        """
         kind = target.dimension.title()
         where = kind if target.index is None else f"{target.index}-{kind}"
         dimensions = [cloudwatch.CfnAlarm.DimensionProperty(name="TableName", value=table)]
@@ -109,7 +118,7 @@ class ScaledTable(Construct):
             scope,
             f"{where}Alarm",
             alarm_name=TargetName(table, target.index, target.dimension).alarm,
-            alarm_description="Consumption near to capacity: Highwater's scaler looks at it at once",
+            alarm_description="Consumption is near capacity: Highwater's scaler reviews the target at once",
             namespace="AWS/DynamoDB",
             metric_name=f"Consumed{kind}CapacityUnits",
             dimensions=dimensions,

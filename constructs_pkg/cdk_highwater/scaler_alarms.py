@@ -1,4 +1,4 @@
-"""Alarms on the scaler itself: that it runs, that it succeeds, and what it cannot help with."""
+"""Alarms on the scaler itself: missing or failing runs, and problems that the scaler cannot solve."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ _DAY_MINUTES = 1440
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched:
-    """A metric that the scaler puts, and what it means where it is above zero for so many minutes."""
+class _ScalerMetric:
+    """A metric of the scaler, with the meaning of a value above zero for *minutes*."""
 
     metric: str
     meaning: str
     minutes: int
 
 
-_WATCHED = (
-    _Watched("TablesFailed", "tables could not be scaled; the function's log names them", 15),
-    _Watched("UnreadablePlans", "a plan in SSM cannot be read: deploy construct and function with one version", 15),
-    _Watched("MetricsMissing", "CloudWatch answered no metrics: floors rise to their plans and never fall", 15),
-    _Watched("AtCeiling", "demand is above a ceiling: raise max_capacity, or find out what asks so much", 5),
-    _Watched("HotKeys", "a single key throttles: no capacity helps, spread the key or cache it", 5),
-    _Watched("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
-    _Watched("Paused", "scaling of a target has been suspended for a day: resume it, or say why not", 1440),
+_METRICS = (
+    _ScalerMetric("TablesFailed", "tables could not be scaled; the function's log names them", 15),
+    _ScalerMetric("UnreadablePlans", "a plan in SSM cannot be read: deploy constructs and function of one version", 15),
+    _ScalerMetric("MetricsMissing", "CloudWatch returned no metrics: floors rise to their plans but do not fall", 15),
+    _ScalerMetric("AtCeiling", "demand is above a ceiling: raise max_capacity, or find the source of the demand", 5),
+    _ScalerMetric("HotKeys", "a single key is throttled: more capacity does not help, spread the key or cache it", 5),
+    _ScalerMetric("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
+    _ScalerMetric("Paused", "scaling of a target has been suspended for a day: resume it with highwater resume", 1440),
 )
 
 
 class ScalerAlarms(Construct):
-    """The alarms of a `ThrottleAwareScaler`; docs/operations.md says what to do about each."""
+    """The alarms of a `ThrottleAwareScaler`; docs/operations.md explains how to respond to each."""
 
     def __init__(self, scope: Construct, id: str, *, function: ScalerFunction, topic: sns.ITopic | None) -> None:
         super().__init__(scope, id)
         self._topic = topic
         minute = cdk.Duration.minutes(1)
-        of = function.function
+        lambda_function = function.function
         self._alarm(
             "Errors",
-            of.metric_errors(period=cdk.Duration.minutes(5), statistic="Sum"),
-            "the scaler failed; its log says why",
+            lambda_function.metric_errors(period=cdk.Duration.minutes(5), statistic="Sum"),
+            "the scaler failed; its log shows the error",
             periods=3,
         )
         self._alarm(
             "Heartbeat",
-            of.metric_invocations(period=minute, statistic="Sum"),
+            lambda_function.metric_invocations(period=minute, statistic="Sum"),
             "the scaler did not run for ten minutes",
             periods=10,
             below_one=True,
@@ -60,15 +60,15 @@ class ScalerAlarms(Construct):
         self._alarm(
             "DeadLetters",
             function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
-            "tables failed three times over; their events are in the dead-letter queue",
+            "tables failed three times; their events are in the dead-letter queue",
             periods=1,
         )
-        for watched in _WATCHED:
-            metric = put_metric(watched.metric)
-            periods = max(1, watched.minutes // 5)
-            if watched.minutes == _DAY_MINUTES:
+        for scaler_metric in _METRICS:
+            metric = put_metric(scaler_metric.metric)
+            periods = max(1, scaler_metric.minutes // 5)
+            if scaler_metric.minutes == _DAY_MINUTES:
                 metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24
-            self._alarm(watched.metric, metric, watched.meaning, periods=periods)
+            self._alarm(scaler_metric.metric, metric, scaler_metric.meaning, periods=periods)
 
     def _alarm(
         self, id: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int, below_one: bool = False

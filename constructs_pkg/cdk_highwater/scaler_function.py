@@ -1,4 +1,4 @@
-"""The scaler's Lambda: its asset, its role to the letter, its log group and its dead-letter queue."""
+"""The scaler's Lambda function, with its role, log group and dead-letter queue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cdk_highwater.rule_packs import (
 from cdk_highwater.tagged_tables import TaggedTables
 from highwater.core.names import LOG_GROUPS_PREFIX
 
-# a run for 2,500 tables takes less (benchmarks/scaler.py); what does not fit is handed on
+# a run for 2,500 tables takes less (benchmarks/scaler.py); another invocation continues with the remaining tables
 _TIMEOUT = cdk.Duration.minutes(3)
 _MEMORY_MIB = 512
 
@@ -36,8 +36,8 @@ _MEMORY_MIB = 512
 class ScalerFunction(Construct):
     """The function of a `ThrottleAwareScaler`.
 
-    Its role reads plans, metrics, alarms and scalable targets, moves thresholds of its own alarms, and sets floors of
-    just the tables that it was allowed.
+    The role may read plans, metrics, alarms and scalable targets, change the scaler's alarms, set floors of scalable
+    targets, and describe and update only the tables given to `allow_table` or chosen by tags.
     """
 
     def __init__(self, scope: Construct, id: str, *, dry_run: bool, tagged: TaggedTables | None) -> None:
@@ -51,12 +51,12 @@ class ScalerFunction(Construct):
             enforce_ssl=True,
             retention_period=cdk.Duration.days(14),
         )
-        # a name that `highwater explain` finds the decisions by
-        own = cdk.Names.unique_resource_name(self, max_length=200, separator="-")
+        # `highwater explain` finds the decisions by the prefix of this name
+        unique_name = cdk.Names.unique_resource_name(self, max_length=200, separator="-")
         self.log_group = logs.LogGroup(
             self,
             "Logs",
-            log_group_name=f"{LOG_GROUPS_PREFIX}{own}",
+            log_group_name=f"{LOG_GROUPS_PREFIX}{unique_name}",
             retention=logs.RetentionDays.THREE_MONTHS,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
@@ -75,7 +75,7 @@ class ScalerFunction(Construct):
         if tagged is not None:
             self._allow(*scaling_tagged_tables(self._stack, (None, *regions)))
         self.function = self._make(dry_run, tagged)
-        # not in the role's own policy, which the function depends on
+        # a separate policy, because the function depends on the role's default policy
         iam.Policy(
             self,
             "HandOn",
@@ -89,7 +89,7 @@ class ScalerFunction(Construct):
         acknowledge(self, scaler_role_rules(self._stack, (None, *regions)))
 
     def allow_table(self, arn: str, region: str | None = None) -> None:
-        """Let it describe and update that table; *region* is where the table is, if not with the function."""
+        """Allow the function to describe and update the table *arn*; *region* is the table's, if not the function's."""
         if region is not None:
             self._allow_region(region)
         self._allow(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[arn]))

@@ -1,4 +1,4 @@
-"""The metrics that a scaler's function puts, by name."""
+"""The CloudWatch metrics of the scaler."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ _NAMESPACE = "Highwater"
 
 
 class ScalerMetrics:
-    """The metrics of a scaler, each summed over five minutes, in which each target is looked at once."""
+    """The metrics of a scaler, each summed over five minutes, the period in which each target is reviewed once."""
 
     def metric_floors_set(self) -> cloudwatch.Metric:
         """Floors that the scaler set."""
         return put_metric("FloorsSet")
 
     def metric_capacities_set(self) -> cloudwatch.Metric:
-        """Capacities that the scaler set in DIRECT mode, each a call for a table or index."""
+        """Calls in DIRECT mode that set the capacity of a table or index."""
         return put_metric("CapacitiesSet")
 
     def metric_at_ceiling(self) -> cloudwatch.Metric:
-        """Targets for which demand asks for more than their ceiling."""
+        """Targets whose demand is above their ceiling."""
         return put_metric("AtCeiling")
 
     def metric_hot_keys(self) -> cloudwatch.Metric:
-        """Targets of which a single key throttles, which no capacity helps."""
+        """Targets with throttles of a single key, for which more capacity does not help."""
         return put_metric("HotKeys")
 
     def metric_decrease_budget_exhausted(self) -> cloudwatch.Metric:
-        """Targets that cannot be lowered for now, as the day's decreases are used."""
+        """Targets that cannot be lowered now because the decreases of the day are used."""
         return put_metric("DecreaseBudgetExhausted")
 
     def metric_paused(self) -> cloudwatch.Metric:
@@ -44,16 +44,16 @@ class ScalerMetrics:
         return put_metric("UnreadablePlans")
 
     def metric_metrics_missing(self) -> cloudwatch.Metric:
-        """Targets whose metrics CloudWatch did not answer."""
+        """Targets for which CloudWatch returned no metrics."""
         return put_metric("MetricsMissing")
 
     def metric_cheaper_on_demand(self) -> cloudwatch.Metric:
-        """Tables whose last day would have cost less on demand."""
+        """Tables whose consumption of the last day would have cost less on demand."""
         return put_metric("CheaperOnDemand")
 
 
 def put_metric(name: str) -> cloudwatch.Metric:
-    """A metric that the function puts, summed over five minutes."""
+    """Return the scaler's metric *name*, summed over five minutes."""
     return cloudwatch.Metric(
         namespace=_NAMESPACE,
         metric_name=name,

@@ -1,4 +1,4 @@
-"""What is known at synth of the table that is to be managed, whichever construct it comes as."""
+"""The managed table as known at synth, with one interface for all kinds of table constructs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Subject:
     """A table as the other constructs need it.
 
     Attributes:
-        construct: The construct that findings are put on.
-        stack: The stack that it is in.
+        construct: The table's construct, which receives the annotations with findings.
+        stack: The stack of the construct.
         name: The table's name, often a token.
-        arn: Its ARN, often a token.
-        template: Its resource in this app's template, `None` for an imported table.
-        is_global: Whether it is an `AWS::DynamoDB::GlobalTable`, whose capacity CloudFormation scales itself.
+        arn: The table's ARN, often a token.
+        template: The table's resource in this app's template, `None` for an imported table.
+        is_global: Whether the table is an `AWS::DynamoDB::GlobalTable`, whose scalable targets CloudFormation creates.
     """
 
     construct: IConstruct
@@ -38,48 +38,48 @@ class Subject:
 
     @property
     def is_on_demand(self) -> bool:
-        """Whether the template says pay per request; an imported table is taken to be provisioned."""
+        """Whether the template's billing mode is PAY_PER_REQUEST; an imported table counts as provisioned."""
         return self.template is not None and self.template.billing_mode == _ON_DEMAND
 
     def index_names(self) -> tuple[str, ...]:
-        """The global secondary indexes that the template shows just now, in its order."""
+        """Return the names of the global secondary indexes in the template at this moment, in the template's order."""
         return tuple(str(_member(index, "indexName")) for index in self._indexes())
 
     def template_capacities(self) -> dict[str | None, tuple[int, int]]:
-        """Read and write units that the template creates table and indexes with, where it says so in numbers."""
+        """Return read and write units of the table (`None`) and indexes in the template, where these are numbers."""
         if self.template is None or self.is_global:
             return {}
         resolve = self.stack.resolve
-        found = {None: resolve(getattr(self.template, "provisioned_throughput", None))}
+        throughputs = {None: resolve(getattr(self.template, "provisioned_throughput", None))}
         for index in self._indexes():
-            found[_member(index, "indexName")] = _member(index, "provisionedThroughput")
+            throughputs[_member(index, "indexName")] = _member(index, "provisionedThroughput")
         capacities: dict[str | None, tuple[int, int]] = {}
-        for name, throughput in found.items():
+        for name, throughput in throughputs.items():
             read, write = (_member(throughput or {}, f"{kind}CapacityUnits") for kind in ("read", "write"))
             if isinstance(read, int | float) and isinstance(write, int | float):
                 capacities[name] = (int(read), int(write))
         return capacities
 
     def replica_count(self) -> int:
-        """How many replicas a global table has, its own region's among them."""
+        """Return the number of replicas of a global table, including the one in the stack's region; 0 for others."""
         replicas = getattr(self.template, "replicas", None)
         return len(self.stack.resolve(replicas) or []) if self.is_global else 0
 
     @property
     def region(self) -> str:
-        """Where the table is: of an imported one, the region that its ARN names."""
+        """The table's region; for an imported table, the region in its ARN."""
         construct: Any = self.construct
         env = getattr(construct, "env", None)
         return self.stack.region if env is None else str(env.region)
 
     def replica_regions(self) -> tuple[str, ...]:
-        """The regions of a global table's replicas, without its own."""
+        """Return the regions of a global table's replicas, without the stack's region."""
         replicas = self.stack.resolve(getattr(self.template, "replicas", None)) or [] if self.is_global else []
         regions = (_member(replica, "region") for replica in replicas)
         return tuple(region for region in regions if isinstance(region, str) and region != self.stack.region)
 
     def arn_in(self, region: str | None) -> str:
-        """The ARN of the replica in *region*, by default of the table itself."""
+        """Return the ARN of the replica in *region*, `None` for the table itself."""
         if region is None:
             return self.arn
         return table_arn(self.stack, self.name, region)
@@ -91,15 +91,15 @@ class Subject:
 
 
 def subject_of(table: object) -> Subject:
-    """Read what *table* is; raises `TypeError` for what is no table."""
+    """Return the subject for *table*; raises `TypeError` if *table* is not a table."""
     if isinstance(table, dynamodb.CfnTable):
         return Subject(table, cdk.Stack.of(table), table.ref, table.attr_arn, table, is_global=False)
     if isinstance(table, dynamodb.TableV2 | dynamodb.Table):
         template = table.node.default_child
-        assert isinstance(template, dynamodb.CfnTable | dynamodb.CfnGlobalTable)  # noqa: S101 - what they are made of
+        assert isinstance(template, dynamodb.CfnTable | dynamodb.CfnGlobalTable)  # noqa: S101 - their default child
         is_global = isinstance(template, dynamodb.CfnGlobalTable)
         return Subject(table, cdk.Stack.of(table), table.table_name, table.table_arn, template, is_global=is_global)
-    # imported tables come as proxies of no class of their own
+    # jsii represents imported tables by proxies without a class to test for
     name, arn = getattr(table, "table_name", None), getattr(table, "table_arn", None)
     if isinstance(name, str) and isinstance(arn, str) and hasattr(table, "node"):
         construct: Any = table
@@ -108,7 +108,7 @@ def subject_of(table: object) -> Subject:
 
 
 def refuse_other_than_tables(table: object) -> None:
-    """Raise `TypeError` for what cannot be a table, before it is asked anything."""
+    """Raise `TypeError` if *table* is not a CDK object, before its attributes are used."""
     if not hasattr(type(table), "__jsii_type__"):
         raise TypeError(_no_table(table))
 
@@ -118,7 +118,7 @@ def _no_table(table: object) -> str:
 
 
 def _member(value: Any, name: str) -> Any:
-    """A property by its camelCase name, as L1 properties are maps or structs."""
+    """A property of an L1 construct, which may be a map or a struct, by its camelCase name."""
     if isinstance(value, Mapping):
         return value.get(name, value.get(name[0].upper() + name[1:]))
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

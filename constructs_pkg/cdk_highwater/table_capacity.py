@@ -1,4 +1,4 @@
-"""Capacity of a table and its indexes: scalable targets, policies, scheduled actions, floors and marks."""
+"""The resources that manage a table's capacity: scalable targets, policies, scheduled actions and custom resources."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _MARK_REMEDY = "HighWaterMark.none() leaves marks to DynamoDB"
 
 
 class TableCapacity(Construct):
-    """The capacity of one table and its indexes, as planned; made by `HighWaterTable` and `manage_capacity`.
+    """The managed capacity of one table and its indexes; created by `HighWaterTable` and `manage_capacity`.
 
-    Makes a scalable target for each dimension of the table and of each index, a target tracking policy where the
-    capacity is autoscaled, the scheduled actions of the windows, and the resources that assert open windows' floors
-    and raise the marks after a deploy. What is wrong with the plan becomes an error annotation, all of it at once.
+    Creates a scalable target for each dimension of the table and of each index, a target tracking policy for autoscaled
+    capacity, the scheduled actions of the windows, and the custom resources that set floors of open windows and raise
+    marks after a deploy. All errors of the plan are reported together as annotations.
 
     Args:
         scope: Parent construct.
         id: Unique within *scope*.
         table: The table, of any kind.
-        plan: What is declared for it. Indexes of the template that it does not list follow the table.
+        plan: The plan for the table. Indexes in the template that the plan does not list follow the table.
         pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
-        windows_held_by: The scaler that holds the windows. By default scheduled actions do.
+        windows_held_by: The scaler that opens and closes the windows. By default scheduled actions do.
 
     Raises:
-        TypeError: If *table* is no table.
+        TypeError: If *table* is not a table.
     """
 
     def __init__(
@@ -67,30 +67,30 @@ class TableCapacity(Construct):
             self.node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
         if not annotate(self._subject.construct, findings):
             return
-        done: IConstruct | None = None
+        floors: IConstruct | None = None
         if self._subject.is_global:
             scale_global_table(self._subject, self._plan)
         else:
-            # a raise that goes back down must find the floors to stop at
-            done = self._assert_floors(self._add_targets())
+            # floors before marks: when a raise restores the capacity, it must not go below the new floors
+            floors = self._assert_floors(self._add_targets())
         marks = marks_of(self._plan.without_past(self._as_of))
-        raise_marks(self, self._subject, marks, pre_warm_strategy, after=done, remedy=_MARK_REMEDY)
+        raise_marks(self, self._subject, marks, pre_warm_strategy, after=floors, remedy=_MARK_REMEDY)
         if windows_held_by is not None:
             windows_held_by.add_table(self)
 
     @property
     def plan(self) -> Plan:
-        """The plan, with every index that the template showed."""
+        """The plan, including the indexes of the template at the time of construction."""
         return self._plan
 
     @property
     def subject(self) -> Subject:
-        """The table, as other constructs of this library need it."""
+        """The table, for other constructs of this library."""
         return self._subject
 
     @property
     def are_windows_held(self) -> bool:
-        """Whether a scaler holds windows of the plan, and no scheduled action does."""
+        """Whether the plan has windows and a scaler, not scheduled actions, opens and closes them."""
         return self._are_windows_held
 
     def _add_targets(self) -> Construct:
@@ -131,10 +131,10 @@ class TableCapacity(Construct):
         return [_scheduled(action) for action in compile_actions(target, self._as_of)]
 
     def _assert_floors(self, targets: Construct) -> cdk.CustomResource:
-        """After every change of the plan, set floors of open windows: CloudFormation would leave the base ones.
+        """Create the custom resource that sets floors of open windows after each change of the plan.
 
-        The function behind it also waits until capacity follows: of targets that are registered at once, some may be
-        left behind.
+        CloudFormation registers targets with their base floors. The function also waits until the capacity has reached
+        the floors, because Application Auto Scaling may miss some of several targets registered at once.
         """
         function = DeploymentFunction.of(self._subject.stack)
         function.allow_floors(self._subject)
@@ -149,14 +149,17 @@ class TableCapacity(Construct):
         return floors
 
     def plan_text(self) -> str:
-        """The plan as JSON, with what only CloudFormation knows filled in by it."""
+        """Return the plan as JSON. CloudFormation fills in the values that are known only at deploy time."""
         if any(target.capacity.is_deploy_time for target in self._plan.targets()):
             return self._subject.stack.to_json_string(self._plan.to_document())
         return self._plan.to_json()
 
 
 def _as_of(node: Node) -> datetime:
-    """The minute of synth, before which one-off windows are over; context can pin it, for templates that compare."""
+    """The minute of synth, which separates past from future one-off windows.
+
+    The context value `highwater:asOf` replaces it, so that templates of different days can be compared.
+    """
     pinned = node.try_get_context(_AS_OF_CONTEXT)
     at = datetime.fromisoformat(pinned).astimezone(UTC) if pinned else datetime.now(UTC)
     return at.replace(second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""What is wrong between a plan and the very table that it is for."""
+"""Validation of a plan against the table that it is for."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from constructs import IValidation
 from cdk_highwater.annotations import annotate
 from cdk_highwater.subject import Subject
 from highwater.core import Finding, Plan, Target
-from highwater.core.findings import conflict, error
+from highwater.core.findings import conflict
+
+_NO_INDEXES = "the table has no global secondary indexes"
 
 
 @jsii.implements(IValidation)
 class EveryIndexIsScaled:
-    """Looks at the end of synth for indexes that came after the plan: nothing would scale them."""
+    """Reports, at the end of synth, indexes that were added after the plan was made: nothing would scale them."""
 
     def __init__(self, subject: Subject, plan: Plan) -> None:
         self._subject = subject
         self._planned = {index.index_name for index in plan.indexes}
 
     def validate(self) -> list[str]:
-        """Annotate what is missing; called by the CDK at the end of synth."""
+        """Annotate the table with an error for each missing index; the CDK calls this at the end of synth."""
         missing = [name for name in self._subject.index_names() if name not in self._planned]
         # annotated rather than returned: the CDK CLI prints annotations as lines, and returned errors as a traceback
         annotate(self._subject.construct, [_unscaled(name) for name in missing])
@@ -31,21 +33,21 @@ def _unscaled(name: str) -> Finding:
     return conflict(
         "indexNotScaled",
         f"index {name!r}",
-        "it was added after the table's capacity was declared, so nothing scales it",
-        "give it to HighWaterTable in indexes=; with manage_capacity, add the index before the call",
+        "the index was added after the table's capacity was declared, so nothing scales it",
+        "pass the index to HighWaterTable in indexes=; with manage_capacity, add the index before the call",
     )
 
 
 def fitting_findings(
     plan: Plan, subject: Subject, index_names: tuple[str, ...], *, are_windows_held: bool = False
 ) -> list[Finding]:
-    """Where the plan does not go with the table that it is for.
+    """Return the findings about a plan that does not fit its table.
 
     Args:
-        plan: What is declared.
+        plan: The plan.
         subject: The table.
-        index_names: The indexes that it has in the template.
-        are_windows_held: Whether a scaler holds the windows. By default scheduled actions do.
+        index_names: The names of the table's indexes in the template.
+        are_windows_held: Whether a scaler opens and closes the windows. By default scheduled actions do.
     """
     findings = []
     if subject.is_on_demand:
@@ -65,21 +67,18 @@ def fitting_findings(
             conflict(
                 "globalTableWindows",
                 f"windows {names}",
-                "CloudFormation keeps the scalable targets of a TableV2 to itself, so they can have no scheduled "
+                "CloudFormation itself creates the scalable targets of a TableV2, and they cannot have scheduled "
                 "actions",
-                "have a ThrottleAwareScaler hold the windows with windows_held_by=, or use HighWaterTable or "
+                "let a ThrottleAwareScaler open and close the windows with windows_held_by=, or use HighWaterTable or "
                 "dynamodb.Table",
             )
         )
     if subject.template is not None:
+        present = ", ".join(repr(name) for name in sorted(index_names))
+        problem = f"the table has no index of this name; its indexes are {present}" if present else _NO_INDEXES
+        fix = "correct the name, or add the index to the table first"
         findings += [
-            error(
-                "unknownIndex",
-                f"index {index.index_name!r}",
-                "a name that the table has no index of",
-                ", ".join(repr(name) for name in sorted(index_names)) or "none: the table has no indexes",
-                "correct the name, or add the index to the table first",
-            )
+            conflict("unknownIndex", f"index {index.index_name!r}", problem, fix)
             for index in plan.indexes
             if index.index_name not in index_names
         ]
@@ -94,7 +93,7 @@ def _fixed_window(target: Target) -> Finding:
     return conflict(
         "fixedWindowsNotHeld",
         target.label,
-        "windows_held_by= leaves its windows to a scaler, which looks after autoscaled capacity alone, and this is "
-        "fixed",
-        "give Capacity.autoscaled(max_capacity=), or leave the windows to scheduled actions",
+        "windows_held_by= lets a scaler open and close the windows, but a scaler changes only autoscaled capacity, and "
+        "this capacity is fixed",
+        "give Capacity.autoscaled(max_capacity=), or remove windows_held_by= to use scheduled actions",
     )

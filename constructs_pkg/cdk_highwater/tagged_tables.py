@@ -1,4 +1,4 @@
-"""Tables that a scaler finds by tags."""
+"""The option of a scaler to manage tables with a tag."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedTables:
-    """Have a scaler also look after the tables of the account that carry the tag `highwater:managed`.
+    """Let a scaler also manage the tables of the account that have the tag `highwater:managed`.
 
     Attributes:
-        regions: Where such tables are looked for, beside the scaler's own region. By default nowhere.
+        regions: Regions in which to search for tagged tables, in addition to the scaler's region. By default none.
     """
 
     regions: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""CloudWatch's metrics of one target, as units per second and throttle events by cause."""
+"""The CloudWatch metrics of one target: consumed and provisioned units, and throttle events by cause."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MINUTE = cdk.Duration.minutes(1)
 
 
 class ThrottleCause(StrEnum):
-    """Causes that CloudWatch counts throttle events by; the values are what its metrics call them.
+    """Causes by which CloudWatch counts throttle events. The values are parts of the metric names.
 
-    Amazon DynamoDB Developer Guide, "DynamoDB metrics and dimensions", read 2026-11.
+    Source: Amazon DynamoDB Developer Guide, "DynamoDB metrics and dimensions", read 2026-11.
     """
 
     PROVISIONED = "ProvisionedThroughput"
@@ -24,21 +24,21 @@ class ThrottleCause(StrEnum):
 
     @property
     def label(self) -> str:
-        """In words: `key range`."""
+        """The cause in words, such as `key range`."""
         return self.name.lower().replace("_", " ")
 
 
 class TargetMetrics:
-    """The metrics of one dimension of a table or index; *region* is where the table is."""
+    """The metrics of one dimension of a table or index; *region* is the table's region."""
 
     def __init__(self, table: str, target: Target, region: str) -> None:
         self._table = table
         self._target = target
-        # of the stack's own region, none is named
+        # an unresolved region is the stack's own, which is the default of a metric
         self._region = None if cdk.Token.is_unresolved(region) else region
 
     def consumed_per_second(self) -> cloudwatch.IMetric:
-        """Units consumed per second, on average over each minute."""
+        """Return the consumed units per second, as averages over each minute."""
         return cloudwatch.MathExpression(
             expression="consumed / PERIOD(consumed)",
             using_metrics={"consumed": self.consumed()},
@@ -47,15 +47,15 @@ class TargetMetrics:
         )
 
     def consumed(self) -> cloudwatch.Metric:
-        """Units consumed in each minute."""
+        """Return the units consumed in each minute."""
         return self._metric(f"Consumed{self._kind}CapacityUnits")
 
     def provisioned(self) -> cloudwatch.Metric:
-        """Provisioned units per second."""
+        """Return the provisioned units per second."""
         return self._metric(f"Provisioned{self._kind}CapacityUnits", "Maximum")
 
     def throttled(self, cause: ThrottleCause) -> cloudwatch.Metric:
-        """Throttle events of one cause in each minute."""
+        """Return the throttle events of one cause in each minute."""
         return self._metric(f"{self._kind}{cause}ThrottleEvents")
 
     @property

@@ -1,4 +1,4 @@
-"""The optional Lambda that makes capacity follow demand within minutes, with its role, alarms and schedule."""
+"""The optional Lambda function that adapts capacity to demand within minutes, with its schedule and alarms."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _TICK = {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
 
 
 class ThrottleAwareScaler(Construct, ScalerMetrics):
-    """Raise floors within minutes of a surge, heal those that a deploy or a hand edit reset, let them fall again.
+    """Raise floors within minutes of a surge and lower them again; correct floors changed by a deploy or by hand.
 
-    One function for all tables that `add_table` is called with. It runs every minute, and at once when a target's
-    alarm goes off because consumption came near to capacity. It sets scalable targets' floors; target tracking goes on
-    and scales in. Give these tables a target utilization of 90 %: docs/scaler.md says why.
+    One function serves all tables passed to `add_table`. The function runs every minute, and at once when a target's
+    alarm goes off because consumption is near capacity. The function sets the floors of scalable targets; target
+    tracking continues to scale above them. Give these tables a target utilization of 90 %; docs/scaler.md explains why.
 
-    Deleting it leaves each floor as its plan alone asks for.
+    When this construct is deleted, each floor is reset to the value that its plan alone asks for.
 
     Args:
         scope: Parent construct.
         id: Unique within *scope*.
-        topic: Where its own alarms go. By default they only show in CloudWatch.
-        tagged: Also look after tables of the account that carry the tag `highwater:managed`. By default only those
-            that `add_table` and `add_direct_table` name.
-        dry_run: Decide and log, and change nothing. By default it changes.
+        topic: The SNS topic for the scaler's own alarms. By default the alarms only show in CloudWatch.
+        tagged: Also manage the tables of the account that have the tag `highwater:managed`. By default, the scaler
+            manages only tables passed to `add_table` and `add_direct_table`.
+        dry_run: Make and log decisions without changing anything. By default false.
     """
 
     def __init__(
@@ -70,40 +70,41 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
 
     @property
     def function(self) -> lambda_.IFunction:
-        """The function."""
+        """The scaler's Lambda function."""
         return self._function.function
 
     @property
     def log_group(self) -> logs.ILogGroup:
-        """The log group, with a line for each decision."""
+        """The function's log group, with a line for each decision."""
         return self._function.log_group
 
     def add_table(self, table: object) -> None:
-        """Look after a table and its indexes: those dimensions that are autoscaled.
+        """Manage a table and its indexes, in the dimensions with autoscaled capacity.
 
-        A `TableV2` is looked after in each region that it has a replica in, and a table of another region where it is.
-        Only alarms of the scaler's own region can start it. Elsewhere it looks every minute whether one has gone off,
-        and where the app has no stack to make alarms in, it looks at the targets every five minutes.
+        A `TableV2` is managed in all regions of its replicas, and any other table in its own region. Only alarms in the
+        scaler's region can start the function. In other regions, the function reads the alarms every minute. Where the
+        app has no stack for alarms, the function reviews the targets every five minutes.
 
         Args:
-            table: A `HighWaterTable`, or what `manage_capacity` returned. One that was declared with
-                `windows_held_by=` this scaler is looked after already.
+            table: A `HighWaterTable`, or the result of `manage_capacity`. Do not pass a table declared with
+                `windows_held_by=`: that option calls this method.
 
         Raises:
             TypeError: If *table* has no managed capacity.
-            ValueError: If the table is looked after already.
+            ValueError: If the scaler already manages the table.
         """
         capacity = capacity_of(table)
         path = capacity.node.path
         if path in self._managed:
             message = (
-                f"{path}: looked after already; call add_table once a table, and not for one with windows_held_by="
+                f"{path}: the scaler already manages this table; call add_table once per table, and not for a table "
+                "with windows_held_by="
             )
             raise ValueError(message)
         self._managed.add(path)
         if annotate(capacity, _findings(capacity.plan)):
-            scaled = self._look_after(capacity.subject, capacity.plan, Mode.FLOOR)
-            # on deletion, remove the schedule before floors are put back: nothing must raise them afterwards
+            scaled = self._add_scaled_table(capacity.subject, capacity.plan, Mode.FLOOR)
+            # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards
             self._schedule.node.add_dependency(*scaled.serve_deploys(capacity))
 
     def add_direct_table(
@@ -116,29 +117,30 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         indexes: Sequence[IndexCapacity] = (),
         table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
     ) -> None:
-        """Size a table that Application Auto Scaling does not manage, by UpdateTable alone.
+        """Manage a table without scalable targets in DIRECT mode: the scaler sets its capacity with UpdateTable.
 
-        It is left alone as soon as it has a scalable target. The scaler itself opens and closes its windows, within a
-        minute. Removing the construct leaves capacity as it is.
+        The scaler skips a target for which a scalable target is registered. The scaler opens and closes windows within
+        a minute. When this construct is deleted, the capacity does not change.
 
         Args:
-            table: A provisioned `dynamodb.Table`, `CfnTable`, or one imported by name or ARN.
-            read: The table's read capacity, autoscaled; its target utilization is not looked at.
-            write: The table's write capacity, likewise.
-            windows: Windows of higher capacity. By default none.
-            indexes: What indexes have of their own; those of the template follow the table. Of an imported table, list
-                every index that shall be scaled.
-            table_quota_units: The account's quota for a table or index. By default 40,000, AWS's own.
+            table: A provisioned `dynamodb.Table` or `CfnTable`, or a table imported by name or ARN.
+            read: The table's read capacity, autoscaled. Its target utilization is ignored.
+            write: The table's write capacity, autoscaled. Its target utilization is ignored.
+            windows: Windows with a higher floor or ceiling. By default none.
+            indexes: Capacity and windows of indexes that differ from the table's. Indexes in the template that are not
+                listed follow the table. For an imported table, list every index that should be scaled.
+            table_quota_units: The account's quota for a table or index, in units per second of each dimension. By
+                default 40,000, the AWS default.
 
         Raises:
-            TypeError: If *table* is no table.
-            ValueError: If the table is looked after already.
+            TypeError: If *table* is not a table.
+            ValueError: If a scaler or scalable targets of this app already manage the table.
         """
         refuse_other_than_tables(table)
         subject = subject_of(table)
         path = subject.construct.node.path
         if path in self._managed or subject.construct.node.try_find_child("Capacity") is not None:
-            message = f"{path}: looked after or scaled already; DIRECT mode is for tables that nothing else scales"
+            message = f"{path}: the table is already scaled; DIRECT mode is for tables that nothing else scales"
             raise ValueError(message)
         self._managed.add(path)
         options: IndexedCapacityOptions = {
@@ -152,11 +154,10 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         plan = declared_plan(options).with_indexes(subject.index_names())
         findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan, has_actions=False)]
         if annotate(self, findings) and annotate(self, _findings(plan)):
-            self._look_after(subject, plan, Mode.DIRECT)
+            self._add_scaled_table(subject, plan, Mode.DIRECT)
 
-    def _look_after(self, subject: Subject, plan: Plan, mode: Mode) -> ScaledTable:
-        """Make what the function needs for the table."""
-        # the table's path names it, whatever other tables there are
+    def _add_scaled_table(self, subject: Subject, plan: Plan, mode: Mode) -> ScaledTable:
+        # the id depends on the table's path only, so that adding other tables does not change it
         path = subject.construct.node.path.removeprefix(f"{self._stack.node.path}/")
         id = f"Table-{path.replace('/', '.')}"
         return ScaledTable(self, id, subject=subject, plan=plan, mode=mode, function=self._function)
@@ -184,7 +185,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
                 arn=self.function.function_arn,
                 role_arn=role.role_arn,
                 input=json.dumps(_TICK),
-                # the next tick does what this one missed
+                # no retry: the next run, a minute later, does the same work
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_event_age_in_seconds=60, maximum_retry_attempts=0
                 ),
@@ -206,14 +207,14 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
 def _findings(plan: Plan) -> list[Finding]:
     targets = plan.targets()
     if not any(target.capacity.is_autoscaled for target in targets):
-        problem = "its capacity is fixed, so that there is nothing for a scaler to move"
+        problem = "all capacity is fixed, so the scaler has nothing to change"
         return [conflict("scalerNothingAutoscaled", "the table", problem, "give Capacity.autoscaled(max_capacity=)")]
     if any(target.capacity.is_deploy_time for target in targets):
-        problem = "its bounds are known only at deploy time, and the scaler's plan needs numbers"
+        problem = "bounds are known only at deploy time, but the scaler's plan needs numbers"
         return [conflict("scalerDeployTimeBounds", "the table", problem, "write the numbers into the plan")]
     size = len(plan.to_json().encode())
     if size > LONGEST_PLAN_BYTES:
-        allowed = f"{LONGEST_PLAN_BYTES:,} bytes, as an SSM parameter holds no more"
+        allowed = f"up to {LONGEST_PLAN_BYTES:,} bytes, the size limit of an SSM parameter"
         fix = "use fewer windows or shorter names"
         return [error("scalerPlanTooLong", "the table", f"a plan of {size:,} bytes", allowed, fix)]
     return []

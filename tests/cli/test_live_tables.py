@@ -72,7 +72,7 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
     assert write[4] == (
         "  demand asks for 73: peak of 49 units/s in the last 15 minutes at 68 %, cautious after 1 jump"
     )
-    assert "  the next run sets 73 in place of 88" in write
+    assert "  the scaler's next run sets 73 instead of 88" in write
     assert write[-2] == "  decreases today: 0, 4 left at any time, then one an hour"
     assert write[-1].startswith("  next change by the plan: ")
     assert write[-1].endswith(" 03:05: 333 to 400")
@@ -109,7 +109,7 @@ def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: 
     assert decided == [
         "21 to 22, peak of 40",
         "15 to 16, peak of 40",
-        "left at 17, peak of 40",
+        "kept at 17, peak of 40",
         "17 to 1,900, peak of 40",
     ]
     document = json.loads(highwater("explain", table, "--json").stdout)
@@ -156,7 +156,7 @@ def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Run) -> N
     table = stage.table()
     done = highwater("pause", table)
     assert (done.returncode, done.stdout) == (0, f"{table}: 2 targets paused\n")
-    assert f"  paused: scaling is suspended; go on with: highwater resume {table}" in _lines(
+    assert f"  paused: scaling is suspended; resume it with: highwater resume {table}" in _lines(
         highwater("explain", table).stdout
     )
     assert "table write (paused)" in highwater("status").stdout
@@ -174,13 +174,13 @@ def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Run) -> N
     [
         (
             ("explain", "nowhere"),
-            "highwater: no scaler looks after a table 'nowhere' here; list its tables with: highwater status, or give "
-            "--region\n",
+            "highwater: no scaler manages a table 'nowhere' in this region; list the managed tables with: highwater "
+            "status, or give --region\n",
         ),
         (
             ("pause", "nowhere"),
-            "highwater: there is no scalable target of a table 'nowhere' here; deploy the table first, or give "
-            "--region where it is\n",
+            "highwater: table 'nowhere' has no scalable target in this region; deploy the table first, or give its "
+            "region with --region\n",
         ),
         (("resume",), "highwater resume: Missing argument 'TABLE'.\n"),
     ],
@@ -201,12 +201,12 @@ def test_region_that_is_not_set_is_one_line() -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "highwater: Application Auto Scaling did not answer: You must specify a region.\n",
+        "highwater: a request to Application Auto Scaling failed: You must specify a region.\n",
     )
 
 
 def test_status_without_any_plan_says_so(highwater: Run) -> None:
-    assert highwater("status").stdout == "no scaler looks after a table here\n"
+    assert highwater("status").stdout == "no scaler manages a table in this region\n"
 
 
 def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: Stage, highwater: Run) -> None:
@@ -224,7 +224,7 @@ def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: 
         [table, "index 'by-day' write", "4"],
     ]
     lines = _lines(highwater("explain", table).stdout)
-    assert "  the next run sets 21 in place of 4" in lines
+    assert "  the scaler's next run sets 21 instead of 4" in lines
 
 
 def test_table_of_another_region_is_paused_as_explain_names_it(stage: Stage, highwater: Run) -> None:
@@ -234,10 +234,10 @@ def test_table_of_another_region_is_paused_as_explain_names_it(stage: Stage, hig
     assert f"{label}, table write" in _lines(highwater("explain", label).stdout)
     done = highwater("pause", label)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{label}: 2 targets paused\n", "")
-    assert f"  paused: scaling is suspended; go on with: highwater resume {label}" in _lines(
+    assert f"  paused: scaling is suspended; resume it with: highwater resume {label}" in _lines(
         highwater("explain", label).stdout
     )
-    assert highwater("resume", table, "--region", "eu-west-1").stdout == f"{table}: 2 targets are scaled again\n"
+    assert highwater("resume", table, "--region", "eu-west-1").stdout == f"{table}: 2 targets resumed\n"
     dublin.forget()
 
 
@@ -247,5 +247,5 @@ def test_direct_table_cannot_be_paused_and_is_told_what_to_do(stage: Stage, high
     assert (done.returncode, done.stderr) == (
         2,
         f"highwater: table '{table}' is in DIRECT mode, which has no scalable target to suspend; set dry_run=True on "
-        "its scaler, or take add_direct_table out, and deploy\n",
+        "its scaler, or remove the call of add_direct_table, and deploy\n",
     )

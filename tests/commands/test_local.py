@@ -150,7 +150,7 @@ def test_unknown_command_and_option_are_refused_in_one_line(highwater: Run) -> N
 
 def test_help_of_every_command_says_what_it_does(highwater: Run) -> None:
     for words, sentence in {
-        (): "Provisioned capacity for DynamoDB, declared and kept.",
+        (): "Manage provisioned capacity of DynamoDB tables.",
         ("local",): "An AWS endpoint on this machine for the real CDK CLI and any AWS SDK.",
         ("local", "up"): "Start the local cloud in the background.",
         ("local", "status"): "Show the local cloud's endpoint, its clock and the number of its tables.",

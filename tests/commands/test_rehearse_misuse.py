@@ -191,7 +191,7 @@ def test_output_that_cannot_be_written_is_told(inputs: Path) -> None:
         )
     assert (done.returncode, done.stderr) == (
         2,
-        "highwater: its output cannot be written: No space left on device\n",
+        "highwater: the output cannot be written: No space left on device\n",
     )
 
 

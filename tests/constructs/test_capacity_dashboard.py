@@ -103,10 +103,10 @@ def test_scaler_shows_what_it_did_and_decided() -> None:
 
 def test_dashboard_refuses_no_tables_and_what_has_no_capacity() -> None:
     stack = new_stack()
-    with pytest.raises(ValueError, match=r"^tables must have one table at least, got none$"):
+    with pytest.raises(ValueError, match=r"^tables must contain at least one table, got none$"):
         CapacityDashboard(stack, "None", tables=[])
     plain = dynamodb.Table(stack, "Plain", partition_key=key())
-    with pytest.raises(TypeError, match=r"^table must be a HighWaterTable or what manage_capacity returned, got Table"):
+    with pytest.raises(TypeError, match=r"^table must be a HighWaterTable or the result of manage_capacity, got Table"):
         CapacityDashboard(stack, "Plain table", tables=[plain])  # type: ignore[list-item]
 
 

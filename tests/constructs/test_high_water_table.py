@@ -183,7 +183,8 @@ def test_warm_up_charge_is_told_with_its_arithmetic() -> None:
     _table(stack, windows=[BULK])
     assert messages(stack, "info") == [
         "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
-        "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; what is live already costs nothing again; "
+        "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; a mark that the table already has is not "
+        "charged again; "
         "HighWaterMark.none() leaves marks to DynamoDB [highwater:warmUpCharge] [ack: highwater:warmUpCharge]"
     ]
 
@@ -328,7 +329,7 @@ def test_managing_a_table_twice_is_refused_with_what_to_do() -> None:
     stack = new_stack()
     table = _table(stack)
     message = (
-        "Shop/Orders: capacity is managed already; give everything in one call, and to a HighWaterTable in its "
+        "Shop/Orders: the capacity is already managed; pass all options in one call, or for a HighWaterTable in its "
         "constructor"
     )
     with pytest.raises(ValueError, match=f"^{message}$"):

@@ -142,8 +142,9 @@ def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None
     )
     manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT])
     assert messages(stack, "error") == [
-        "Shop/World: windows 'night': CloudFormation keeps the scalable targets of a TableV2 to itself, so they can "
-        "have no scheduled actions; have a ThrottleAwareScaler hold the windows with windows_held_by=, or use "
+        "Shop/World: windows 'night': CloudFormation itself creates the scalable targets of a TableV2, and they "
+        "cannot have scheduled actions; let a ThrottleAwareScaler open and close the windows with windows_held_by=, "
+        "or use "
         "HighWaterTable or dynamodb.Table [highwater:globalTableWindows]"
     ]
 
@@ -186,7 +187,7 @@ def test_index_that_the_table_has_not_is_refused() -> None:
     table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
     manage_capacity(table, read=READ, write=WRITE, indexes=[IndexCapacity(index_name="by-ower")])
     assert messages(stack, "error") == [
-        "Shop/Jobs: index 'by-ower': got a name that the table has no index of, allowed: 'by-owner'; correct the "
+        "Shop/Jobs: index 'by-ower': the table has no index of this name; its indexes are 'by-owner'; correct the "
         "name, or add the index to the table first [highwater:unknownIndex]"
     ]
 

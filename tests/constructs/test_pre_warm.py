@@ -27,8 +27,8 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
     assert view.properties_of("Custom::HighwaterMarks")["Strategy"] == "warm-throughput"
     assert messages(stack, "info") == [
         "Shop/Warm: high-water mark: table 800 RCU and 900 WCU, index 'by-owner' 70 RCU and 60 WCU; charged once when "
-        "it is raised, at us-east-1 prices at most about 950 WCU x $0.00065 + 861 RCU x $0.00013 = $0.73; what is live "
-        "already costs nothing again; without PreWarm, marks are left to DynamoDB [highwater:warmUpCharge] "
+        "it is raised, at us-east-1 prices at most about 950 WCU x $0.00065 + 861 RCU x $0.00013 = $0.73; a mark that "
+        "the table already has is not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge] "
         "[ack: highwater:warmUpCharge]"
     ]
 
@@ -46,9 +46,10 @@ def test_provisioning_strategy_may_note_where_it_came_from_and_go_on_later() -> 
     actions = {action for statement in TemplateView(stack).statements() for action in _listed(statement["Action"])}
     assert {"dynamodb:TagResource", "dynamodb:UntagResource", "lambda:InvokeFunction"} <= actions
     assert messages(stack, "info") == [
-        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; provisioned for an hour at least when it is raised, at "
-        "us-east-1 prices about 895 WCU x $0.00065 + 795 RCU x $0.00013 = $0.69; what is live already costs nothing "
-        "again; without PreWarm, marks are left to DynamoDB [highwater:warmUpCharge] [ack: highwater:warmUpCharge]"
+        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; provisioned for at least an hour when it is raised, at "
+        "us-east-1 prices about 895 WCU x $0.00065 + 795 RCU x $0.00013 = $0.69; a mark that the table already has is "
+        "not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge] [ack: "
+        "highwater:warmUpCharge]"
     ]
 
 

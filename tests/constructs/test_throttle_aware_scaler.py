@@ -206,7 +206,7 @@ def test_fixed_capacity_alone_is_refused() -> None:
     )
     ThrottleAwareScaler(stack, "Scaler").add_table(fixed)
     assert messages(stack, "error") == [
-        "Shop/Jobs/Capacity: the table: its capacity is fixed, so that there is nothing for a scaler to move; "
+        "Shop/Jobs/Capacity: the table: all capacity is fixed, so the scaler has nothing to change; "
         "give Capacity.autoscaled(max_capacity=) [highwater:scalerNothingAutoscaled]"
     ]
 
@@ -216,12 +216,16 @@ def test_what_has_no_managed_capacity_and_what_comes_twice_are_refused() -> None
     scaler = ThrottleAwareScaler(stack, "Scaler")
     plain = dynamodb.Table(stack, "Plain", partition_key=key())
     with pytest.raises(
-        TypeError, match=r"^table must be a HighWaterTable or what manage_capacity returned, got Table$"
+        TypeError, match=r"^table must be a HighWaterTable or the result of manage_capacity, got Table$"
     ):
         scaler.add_table(plain)
     table = _scaled(stack)
     scaler.add_table(table)
-    with pytest.raises(ValueError, match=r"Jobs/Capacity: looked after already; call add_table once a table, "):
+    with pytest.raises(
+        ValueError,
+        match=r"Jobs/Capacity: the scaler already manages this table; call add_table once "
+        "per table, ",
+    ):
         scaler.add_table(table)
 
 
@@ -273,7 +277,7 @@ def test_direct_mode_refuses_a_table_that_something_scales_or_that_comes_twice()
     stack = new_stack()
     table = _scaled(stack)
     scaler = ThrottleAwareScaler(stack, "Scaler")
-    message = r"Jobs: looked after or scaled already; DIRECT mode is for tables that nothing else scales$"
+    message = r"Jobs: the table is already scaled; DIRECT mode is for tables that nothing else scales$"
     with pytest.raises(ValueError, match=message):
         scaler.add_direct_table(table, read=READ, write=WRITE)
     with pytest.raises(TypeError, match=r"^table must be a dynamodb.Table, TableV2, CfnTable or an imported table"):
@@ -403,7 +407,8 @@ def test_table_whose_windows_a_scaler_holds_is_looked_after_by_it_once() -> None
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
         scaler.add_table(table)
     assert str(refused.value) == (
-        "Shop/Jobs/Capacity: looked after already; call add_table once a table, and not for one with windows_held_by="
+        "Shop/Jobs/Capacity: the scaler already manages this table; call add_table once per table, and not for a "
+        "table with windows_held_by="
     )
 
 
@@ -440,7 +445,7 @@ def test_scaler_holds_no_windows_of_fixed_capacity() -> None:
         windows_held_by=ThrottleAwareScaler(stack, "Scaler"),
     )
     assert messages(stack, "error") == [
-        "Shop/Jobs: table write: windows_held_by= leaves its windows to a scaler, which looks after autoscaled "
-        "capacity alone, and this is fixed; give Capacity.autoscaled(max_capacity=), or leave the windows to "
-        "scheduled actions [highwater:fixedWindowsNotHeld]"
+        "Shop/Jobs: table write: windows_held_by= lets a scaler open and close the windows, but a scaler changes only "
+        "autoscaled capacity, and this capacity is fixed; give Capacity.autoscaled(max_capacity=), or remove "
+        "windows_held_by= to use scheduled actions [highwater:fixedWindowsNotHeld]"
     ]

@@ -292,8 +292,8 @@ def test_assert_floors_when_capacity_never_follows_fails_with_where_it_stands(
     unheard = answer(200, b"{}")
     wire.fault = lambda call: unheard(call) if call.operation == "RegisterScalableTarget" else None
     message = (
-        "table write stands at 2 units per second with its floor at 7; the scaling activities of the table say why it "
-        "did not follow"
+        "table write has 2 units per second and its floor is 7; the table's scaling activities show why the capacity "
+        "was not raised"
     )
     with pytest.raises(floors.FloorsNotReachedError, match=f"^{re.escape(message)}$"):
         assert_floors(table, Plan(read=READ, write=WRITE).to_json())

@@ -33,11 +33,11 @@ MARK = Units(400, 90)
 INDEX_MARK = Units(60, 80)
 WANTED: Wanted = {None: MARK, "by_status": INDEX_MARK}
 HOMES: Wanted = {None: HOME, "by_status": INDEX_HOME}
-UNCHANGED = success("the live marks are as high already, or higher")
+UNCHANGED = success("the table's marks are already as high or higher")
 RAISED = success(
     "raised the table to 400 RCU and 90 WCU, index 'by_status' to 60 RCU and 80 WCU",
 )
-DEFERRED = success(f"{RAISED.reason}; capacity goes back down as soon as DynamoDB lets it")
+DEFERRED = success(f"{RAISED.reason}; the capacity will be restored as soon as DynamoDB accepts the decrease")
 ABOVE_QUOTA = (
     "The requested ReadCapacityUnits, 40001, is above the per table maximum for the account in us-east-1. Per table "
     "maximum: 40000."
@@ -178,7 +178,7 @@ def test_marks_when_an_index_is_missing_names_it_and_changes_no_capacity(
     bench: Bench, table: str, strategy: str
 ) -> None:
     outcome = _serve(bench, "Create", table, {"by_day": MARK}, strategy)
-    assert outcome == failure(f"table {table} has no index 'by_day'; take it out of the plan or add it to the table")
+    assert outcome == failure(f"table {table} has no index 'by_day'; remove it from the plan or add it to the table")
     assert _left_up(bench, table) is None
 
 
@@ -233,7 +233,9 @@ def test_warm_throughput_when_refused_for_the_moment_asks_again(bench: Bench, ta
 
 def test_warm_throughput_delete_when_the_table_stands_leaves_the_mark(bench: Bench, table: str) -> None:
     _serve(bench, "Create", table, WANTED, WARM_THROUGHPUT)
-    assert _serve(bench, "Delete", table, WANTED, WARM_THROUGHPUT) == success("nothing to undo: a mark stays")
+    assert _serve(bench, "Delete", table, WANTED, WARM_THROUGHPUT) == success(
+        "nothing to undo: a high-water mark never falls"
+    )
     assert bench.marks(table) == WANTED
 
 
@@ -491,7 +493,7 @@ def test_provision_when_the_mark_never_rises_fails_after_three_invocations_and_g
 
     bench.wire.fault = still_low
     outcome = _serve(bench, "Create", name, {None: MARK})
-    assert outcome == failure(f"the high-water mark of {name} did not rise in time; capacity goes back down")
+    assert outcome == failure(f"the high-water mark of {name} did not rise in time; the capacity will be restored")
     assert _left_up(bench, name, {None: HOME}) is None
 
 
@@ -577,7 +579,7 @@ def test_delete_when_the_decreases_are_spent_answers_once_it_is_home(bench: Benc
     with pytest.raises(KilledError):
         _serve(bench, "Create", table, WANTED)
     bench.wire.reset()
-    assert _serve(bench, "Delete", table, WANTED) == success("capacity went back down")
+    assert _serve(bench, "Delete", table, WANTED) == success("capacity is restored")
     assert _left_up(bench, table) is None
 
 
@@ -730,7 +732,7 @@ def test_delete_when_an_index_went_meanwhile_brings_the_table_home(bench: Bench,
         _serve(bench, "Create", table, WANTED)
     bench.wire.reset()
     bench.dynamodb.update_table(TableName=table, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by_status"}}])
-    assert _serve(bench, "Delete", table, WANTED) == success("capacity went back down")
+    assert _serve(bench, "Delete", table, WANTED) == success("capacity is restored")
     assert _left_up(bench, table, {None: HOME}) is None
 
 

@@ -113,7 +113,7 @@ def test_traffic_for_an_index_that_there_is_none_of() -> None:
 
 def test_unknown_policy_is_refused_before_anything_runs() -> None:
     told: list[int] = []
-    with pytest.raises(PolicyError, match=r"^unknown policy 'magic'; there are "):
+    with pytest.raises(PolicyError, match=r"^unknown policy 'magic', allowed: "):
         rehearse(table(), writes(1), compare=["native:70", "magic"], progress=lambda done, _: told.append(done))
     assert told == []
 

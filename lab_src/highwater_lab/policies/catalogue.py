@@ -1,4 +1,4 @@
-"""All policies by the names that people ask for."""
+"""All policies by name, as given on the command line."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.simulation.simulator import Progress, simulate
 from highwater_lab.traffic.series import Traffic
 
-_PLAIN: Final[dict[str, Callable[[], Policy]]] = {
-    made.name: made
-    for made in (
+# Policies that need no argument
+_WITHOUT_ARGUMENT: Final[dict[str, Callable[[], Policy]]] = {
+    policy.name: policy
+    for policy in (
         Declared,
         OnDemandMode,
         Fixed,
@@ -46,31 +47,31 @@ _PLAIN: Final[dict[str, Callable[[], Policy]]] = {
         HighwaterFloor,
         HighwaterDirect,
     )
-    if made is not Fixed
+    if policy is not Fixed
 } | {"fixed": Fixed, "native": Native}
 
-# What people may ask for, as help and messages show it
-POLICY_NAMES: Final = tuple(sorted({*_PLAIN, "native:PERCENT", "fixed:UNITS", CLAIRVOYANT} - {"native"}))
+# The allowed policy names, as help texts and messages show them
+POLICY_NAMES: Final = tuple(sorted({*_WITHOUT_ARGUMENT, "native:PERCENT", "fixed:UNITS", CLAIRVOYANT} - {"native"}))
 
 
 class PolicyError(HighwaterError, ValueError):
-    """A policy that there is none of."""
+    """There is no policy of the given name."""
 
 
 def find_policy(name: str) -> Policy:
-    """A new policy of that name; raises `PolicyError` for any other than `POLICY_NAMES` names."""
+    """Create the policy *name*; raises `PolicyError` for a name that is not in `POLICY_NAMES`."""
     kind, has_number, number = name.partition(":")
     if kind in ("native", "fixed") and has_number:
         low, high = (
             (MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT) if kind == "native" else (1, 10_000_000)
         )
         if not number.isascii() or not number.isdigit() or len(number) > 9 or not low <= int(number) <= high:
-            what = "target utilization in percent" if kind == "native" else "number of units"
-            raise PolicyError(f"policy {name!r}: expected a {what} from {low} to {high:,}, got {number[:20]!r}")
+            meaning = "target utilization in percent" if kind == "native" else "number of units"
+            raise PolicyError(f"policy {name!r}: expected a {meaning} from {low} to {high:,}, got {number[:20]!r}")
         return Native(int(number)) if kind == "native" else Fixed(int(number))
-    if has_number or kind not in _PLAIN:
-        raise PolicyError(f"unknown policy {name!r}; there are {', '.join(POLICY_NAMES)}")
-    return _PLAIN[kind]()
+    if has_number or kind not in _WITHOUT_ARGUMENT:
+        raise PolicyError(f"unknown policy {name!r}, allowed: {', '.join(POLICY_NAMES)}")
+    return _WITHOUT_ARGUMENT[kind]()
 
 
 def run_policy(
@@ -82,7 +83,7 @@ def run_policy(
     prices: Prices | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Run one policy by name, the clairvoyant bound included; raises `PolicyError` for an unknown one."""
+    """Simulate the policy *name*, or compute the clairvoyant bound; raises `PolicyError` for an unknown name."""
     if name == CLAIRVOYANT:
         return clairvoyant(setup, traffic, prices=prices)
     return simulate(setup, traffic, find_policy(name), timing=timing, prices=prices, progress=progress)

@@ -1,4 +1,4 @@
-"""What the template says: windows, target tracking, limits, and Highwater's scaler where it has one for the table."""
+"""The table as its template declares it: windows, target tracking, limits, and Highwater's scaler if it has one."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ if TYPE_CHECKING:
 
 
 class Declared(Policy):
-    """What the template says, windows and all, and its scaler."""
+    """The table as its template declares it, with its windows and its scaler."""
 
     def __init__(self) -> None:
         self._scaler: Policy = Policy()
 
     @property
     def actor(self) -> str:
-        """The scaler, as beside it auto scaling acts."""
+        """The name of this actor in reports, to distinguish the scaler's changes from those of auto scaling."""
         return "scaler"
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:
-        """Targets that a scaler alone moves, and windows that it alone holds, start with its plan's bounds."""
+        """Start scaled targets without scheduled actions with the bounds that the plan asks for at the start.
+
+        These are the targets of DIRECT mode, and targets whose windows the scaler opens and closes.
+        """
         scaled = setup.scaler
         if scaled is None:
             return setup
@@ -43,18 +46,19 @@ class Declared(Policy):
         self.alarms_per_target = self._scaler.alarms_per_target
         targets = {target.key: target for target in scaled_targets(scaled)}
         return replace(
-            setup, resources=tuple(_opened(resource, scaled, targets, traffic.start) for resource in setup.resources)
+            setup,
+            resources=tuple(_with_planned_bounds(each, scaled, targets, traffic.start) for each in setup.resources),
         )
 
     def poll(self, seen: Seen, calls: Calls) -> int | None:
-        """As the scaler's mode has it."""
+        """Run one turn of the scaler; return how many metrics it requested from CloudWatch."""
         return self._scaler.poll(seen, calls)
 
 
-def _opened(
+def _with_planned_bounds(
     resource: ResourceSetup, scaled: ScaledPlan, targets: Mapping[TargetKey, Target], start: datetime
 ) -> ResourceSetup:
-    def opened(dimension: Dimension) -> TargetSetup:
+    def with_planned_bounds(dimension: Dimension) -> TargetSetup:
         setup = resource.target(dimension)
         target = targets.get((resource.index, dimension))
         if target is None or setup.actions:
@@ -63,4 +67,4 @@ def _opened(
         is_scaled = setup.is_scaled or scaled.mode is Mode.DIRECT
         return replace(setup, min=bounds.min, max=bounds.max, is_scaled=is_scaled)
 
-    return resource.with_targets(opened(Dimension.READ), opened(Dimension.WRITE))
+    return resource.with_targets(with_planned_bounds(Dimension.READ), with_planned_bounds(Dimension.WRITE))

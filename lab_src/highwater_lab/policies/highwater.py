@@ -1,4 +1,4 @@
-"""Highwater's scaler: the very turn that runs in the Lambda, in FLOOR and in DIRECT mode."""
+"""Highwater's scaler in FLOOR and DIRECT mode, with the same decision code as the Lambda."""
 
 from __future__ import annotations
 
@@ -37,18 +37,19 @@ if TYPE_CHECKING:
     from highwater_lab.traffic.series import Traffic
 
 _TRACKING_PERCENT: Final = 90
-# Metrics that a target's throttles take: one, and three more where there are some (highwater.aws.metrics).
+# Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.metrics).
 _THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
 
 
 class HighwaterScaler(Policy, ABC):
-    """What both modes share: when a target is looked at, what is seen of it, and the core's review of it.
+    """The parts common to both modes: which targets are due, their observations, and the core's review of them.
 
-    The Lambda runs every minute, here when a minute's datapoint has come and alarms have been judged.
+    As the Lambda does, the policy runs every minute; it runs after the minute's datapoint and the alarm states are
+    available.
 
     Args:
-        scaled: The table's plan. By default one with the bounds that the table is set up with.
-        settings: How targets are sized. By default as the mode has it.
+        scaled: The table's plan. By default a plan with the bounds of the simulated table's setup.
+        settings: The settings for sizing targets. By default those of the mode.
     """
 
     mode: Mode
@@ -60,12 +61,12 @@ class HighwaterScaler(Policy, ABC):
     def __init__(self, scaled: ScaledPlan | None = None, settings: ScalerSettings | None = None) -> None:
         self._scaled = scaled
         self._settings = settings
-        # units consumed in a minute that set off each target's alarm; empty until the first look
+        # threshold of each target's alarm in units consumed in a minute; empty until the first turn
         self._thresholds: dict[SeenTarget, int] = {}
         self._metrics_requested = 0
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
-        """Every target without a schedule; target tracking in FLOOR mode alone, where a target has room to move."""
+        """Remove scheduled actions. In FLOOR mode, add target tracking where the ceiling is above the floor."""
         self._scaled = self._scaled or _plan_of(setup, self.mode)
         tracking = TargetTracking(target_percent=_TRACKING_PERCENT) if self.mode is Mode.FLOOR else None
         return replace(setup, is_on_demand=False).each_target(
@@ -75,7 +76,7 @@ class HighwaterScaler(Policy, ABC):
         )
 
     def poll(self, seen: Seen, calls: Calls) -> int:
-        """One turn; how many metrics it asked CloudWatch for."""
+        """Run one turn and return how many metrics it requested from CloudWatch."""
         assert self._scaled is not None  # noqa: S101 - `arrange` comes first
         before = self._metrics_requested
         clock = Clock(seen.now // 60, datetime.fromtimestamp(seen.now, UTC))
@@ -94,7 +95,7 @@ class HighwaterScaler(Policy, ABC):
         def is_in_alarm(target: Target) -> bool:
             simulated = _target(seen, *target.key)
             newest = simulated.consumed_quanta(1)
-            # a target that was never decided for has an alarm that is always in ALARM
+            # a target without a decision so far has no threshold: its alarm counts as in ALARM
             return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(simulated, 0)
 
         return due_targets(scaled, clock.now, is_in_alarm)
@@ -106,7 +107,7 @@ class HighwaterScaler(Policy, ABC):
             {
                 target.key: self._observed(scaled, target, resources[target.index], seen, clock)
                 for target in due
-                # UpdateTable would be refused, so CloudWatch is not asked
+                # while the table is being changed, DynamoDB refuses UpdateTable, so metrics would be of no use
                 if self.mode is Mode.FLOOR or resources[target.index].is_active
             },
         )
@@ -132,11 +133,11 @@ class HighwaterScaler(Policy, ABC):
 
     @abstractmethod
     def _apply(self, reviewed: TableReview, calls: Calls) -> None:
-        """Carry the review out."""
+        """Apply the review's changes."""
 
 
 class HighwaterFloor(HighwaterScaler):
-    """FLOOR mode: target tracking at 90 %, and the scaler moves its floor."""
+    """FLOOR mode: the scaler sets floors, and target tracking at 90 % sets the capacity."""
 
     name = "highwater-floor"
     mode = Mode.FLOOR
@@ -147,7 +148,7 @@ class HighwaterFloor(HighwaterScaler):
 
 
 class HighwaterDirect(HighwaterScaler):
-    """DIRECT mode: the scaler moves capacity itself, and nothing else does."""
+    """DIRECT mode: only the scaler sets the capacity."""
 
     name = "highwater-direct"
     mode = Mode.DIRECT
@@ -177,7 +178,7 @@ def _instant(seconds: int | None) -> datetime | None:
 
 
 def _plan_of(setup: TableSetup, mode: Mode) -> ScaledPlan:
-    """A plan with the bounds that the table is set up with, at all times."""
+    """A plan without windows, with the bounds of the table's setup."""
     table, *indexes = setup.resources
     plan = Plan(
         read=_capacity(table.read),
@@ -186,7 +187,7 @@ def _plan_of(setup: TableSetup, mode: Mode) -> ScaledPlan:
         mark=HighWaterMark.none(),
         table_quota_units=setup.quota_units,
     )
-    # without a name a table's turn comes in the minutes that five divides, whatever the trace is called
+    # with an empty name, full ticks are at minutes divisible by five, so results do not depend on a trace's name
     return ScaledPlan(table="", mode=mode, plan=plan)
 
 

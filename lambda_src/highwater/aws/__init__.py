@@ -1,1 +1,1 @@
-"""Adapters: the only place where the runtime speaks to AWS. They translate, and decide nothing."""
+"""Adapters: the only modules of the runtime that call AWS. They translate values and errors and make no decisions."""

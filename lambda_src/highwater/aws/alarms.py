@@ -1,4 +1,4 @@
-"""The scaler's own alarms: which are in ALARM, and moving their thresholds with the capacity."""
+"""The scaler's own CloudWatch alarms: reading their states and changing their thresholds."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from highwater.core.units import Dimension
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
-_KINDS = {f"Consumed{dimension.title()}CapacityUnits": dimension for dimension in Dimension}
-# What PutMetricAlarm takes of what DescribeAlarms gives
-_KEPT = (
+_DIMENSION_OF_METRIC = {f"Consumed{dimension.title()}CapacityUnits": dimension for dimension in Dimension}
+# The members of a DescribeAlarms result that PutMetricAlarm accepts
+_ALARM_PROPERTIES = (
     "AlarmName",
     "AlarmDescription",
     "ActionsEnabled",
@@ -36,7 +36,13 @@ _KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class TargetAlarm:
-    """One alarm as CloudWatch has it."""
+    """One alarm of the scaler, as DescribeAlarms returns it.
+
+    Attributes:
+        is_in_alarm: Whether the alarm is in state ALARM.
+        threshold: Units consumed in a minute above which the alarm goes off.
+        document: The alarm's entry in the answer of DescribeAlarms.
+    """
 
     is_in_alarm: bool
     threshold: int
@@ -44,7 +50,7 @@ class TargetAlarm:
 
 
 def read_alarms(cloudwatch: CloudWatchClient) -> dict[TargetName, TargetAlarm]:
-    """Every alarm of the scaler, by its target."""
+    """Read all alarms of the scaler in the client's region, by target."""
     pages = cloudwatch.get_paginator("describe_alarms").paginate(
         AlarmNamePrefix=ALARM_PREFIX, AlarmTypes=["MetricAlarm"]
     )
@@ -52,16 +58,16 @@ def read_alarms(cloudwatch: CloudWatchClient) -> dict[TargetName, TargetAlarm]:
 
 
 def target_of_event(event: dict[str, Any]) -> TargetName | None:
-    """The target of the alarm that started the function, `None` for any other event."""
+    """Return the target of the alarm that started the function, `None` for any other event."""
     metrics = event.get("alarmData", {}).get("configuration", {}).get("metrics") or [{}]
     metric = metrics[0].get("metricStat", {}).get("metric", {})
     return _target(metric.get("name"), metric.get("dimensions") or {})
 
 
 def move_threshold(cloudwatch: CloudWatchClient, seen: TargetAlarm, threshold: int) -> None:
-    """Put the alarm again as it is, with another threshold."""
-    kept: Any = {member: seen.document[member] for member in _KEPT if seen.document.get(member) is not None}
-    cloudwatch.put_metric_alarm(**kept | {"Threshold": float(threshold)})
+    """Set the threshold of the alarm *seen*, in units consumed in a minute; its other properties stay the same."""
+    properties: Any = {name: seen.document[name] for name in _ALARM_PROPERTIES if seen.document.get(name) is not None}
+    cloudwatch.put_metric_alarm(**properties | {"Threshold": float(threshold)})
 
 
 def _read(pages: Any) -> Iterator[tuple[TargetName, TargetAlarm]]:
@@ -74,7 +80,7 @@ def _read(pages: Any) -> Iterator[tuple[TargetName, TargetAlarm]]:
 
 
 def _target(metric: str | None, dimensions: dict[str, str]) -> TargetName | None:
-    dimension = _KINDS.get(metric or "")
+    dimension = _DIMENSION_OF_METRIC.get(metric or "")
     table = dimensions.get("TableName")
     if dimension is None or table is None:
         return None

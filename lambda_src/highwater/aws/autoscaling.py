@@ -1,4 +1,4 @@
-"""Application Auto Scaling: reading targets, setting their bounds, and the service's own time."""
+"""Application Auto Scaling: reading scalable targets with the service's time, setting bounds, suspending scaling."""
 
 from __future__ import annotations
 
@@ -17,49 +17,56 @@ from highwater.core.schedule.bounds import Bounds
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
 
-# DescribeScalableTargets takes up to 50 resource ids (Application Auto Scaling API Reference, read 2026-11)
+# DescribeScalableTargets accepts up to 50 resource ids (Application Auto Scaling API Reference, read 2026-11)
 _RESOURCES_PER_CALL = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
 
 def client(region: str | None = None) -> ApplicationAutoScalingClient:
-    """A client that waits out rate limits, which mass deployments run into."""
+    """Create a client that retries throttled calls up to seven times: deploying many tables exceeds rate limits."""
     config = Config(retries={"mode": "standard", "total_max_attempts": 8})
     return boto3.client("application-autoscaling", config=config, region_name=region)
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTargets:
-    """The bounds that targets have, and the service's time when it said so."""
+    """Bounds and suspensions of scalable targets.
+
+    Attributes:
+        at: The service's time when it answered, in UTC.
+        bounds: Bounds by resource id and scalable dimension.
+        suspended: Resource ids and scalable dimensions of targets of which any scaling is suspended.
+    """
 
     at: datetime
     bounds: dict[tuple[str, str], Bounds]
     suspended: frozenset[tuple[str, str]] = frozenset()
 
     def is_suspended(self, name: TargetName) -> bool:
-        """Whether any scaling of the target is suspended: somebody paused it."""
+        """Whether any scaling of the target is suspended, for example by `highwater pause`."""
         return (name.resource_id, name.scalable_dimension) in self.suspended
 
     def of(self, name: TargetName) -> Bounds | None:
-        """The target's bounds, `None` where it is not registered."""
+        """Return the target's bounds, `None` if the target is not registered."""
         return self.bounds.get((name.resource_id, name.scalable_dimension))
 
 
 def find_targets(autoscaling: ApplicationAutoScalingClient, table: str) -> list[TargetName]:
-    """The registered targets of a table and its indexes, the table's first."""
-    found = []
+    """Read the names of the registered targets of a table and its indexes, the table's first."""
+    names = []
     for page in autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb"):
         for target in page["ScalableTargets"]:
             name = TargetName.find(target["ResourceId"], target["ScalableDimension"])
             if name is not None and name.table == table:
-                found.append(name)
-    return sorted(found, key=lambda name: (name.index or "", name.dimension))
+                names.append(name)
+    return sorted(names, key=lambda name: (name.index or "", name.dimension))
 
 
 def read_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[TargetName]) -> RegisteredTargets:
-    """Read the bounds of all *names*.
+    """Read the bounds and suspensions of *names*.
 
-    The time is the answer's `Date` header: the clock that scheduled actions run by, whatever the caller's own says.
+    `RegisteredTargets.at` is the `Date` header of the answer: scheduled actions run by the service's clock, which may
+    differ from the caller's.
     """
     resource_ids = sorted({name.resource_id for name in names})
     bounds: dict[tuple[str, str], Bounds] = {}
@@ -80,7 +87,7 @@ def read_targets(autoscaling: ApplicationAutoScalingClient, names: Iterable[Targ
 
 
 def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, bounds: Bounds) -> None:
-    """Set floor and ceiling together; capacity outside them is moved inside at once."""
+    """Set floor and ceiling together. Application Auto Scaling at once moves capacity outside the bounds into them."""
     autoscaling.register_scalable_target(
         ServiceNamespace="dynamodb",
         ResourceId=name.resource_id,
@@ -91,7 +98,7 @@ def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, boun
 
 
 def suspend(autoscaling: ApplicationAutoScalingClient, name: TargetName, *, suspended: bool) -> None:
-    """Suspend all scaling of a registered target, or let it go on; its bounds and capacity stay as they are."""
+    """Suspend or resume all scaling of a registered target. Its bounds and capacity do not change."""
     autoscaling.register_scalable_target(
         ServiceNamespace="dynamodb",
         ResourceId=name.resource_id,
@@ -101,5 +108,5 @@ def suspend(autoscaling: ApplicationAutoScalingClient, name: TargetName, *, susp
 
 
 def service_time(metadata: Any) -> datetime:
-    """When the service answered, in UTC, to the second."""
+    """Return the time of the service's answer, in UTC, to the second."""
     return parsedate_to_datetime(metadata["HTTPHeaders"]["date"]).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""The scaler's last decisions, from its log."""
+"""The scaler's last decisions, read from its log."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PAST: Final = timedelta(days=1)
 
 
 def client(region: str | None = None) -> Any:
-    """A client of CloudWatch Logs that waits out rate limits: FilterLogEvents is allowed ten times a second."""
+    """Create a client of CloudWatch Logs that retries up to five times: FilterLogEvents is limited to ten a second."""
     config = Config(retries={"mode": "standard", "total_max_attempts": 6})
     return boto3.client("logs", config=config, region_name=region)
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """One decision as the scaler logged it; *at* is when, in UTC."""
+    """A decision from the scaler's log; *at* is the time of the log line in UTC, the values are units per second."""
 
     at: datetime
     target: str
@@ -35,38 +35,39 @@ class LoggedDecision:
 
 
 def read_decisions(logs: Any, label: str, now: datetime, most: int = 3) -> dict[str, tuple[LoggedDecision, ...]]:
-    """The last decisions of a day about a table, by target, the newest last; *label* is the table's name in the log.
+    """Read the last decisions about a table in the 24 hours before *now*, at most *most* per target, the newest last.
 
-    Looks into the logs of every scaler of the region; what is no decision of this table's is passed over.
+    *label* is the table's name in the log. The logs of all scalers of the region are searched, and log lines that are
+    not decisions about this table are ignored.
     """
-    found: dict[str, deque[LoggedDecision]] = {}
-    for line in _lines(logs, label, now):
-        logged = _read(line, label)
-        if logged is not None:
-            found.setdefault(logged.target, deque(maxlen=most)).append(logged)
-    return {target: tuple(decisions) for target, decisions in found.items()}
+    by_target: dict[str, deque[LoggedDecision]] = {}
+    for event in _log_events(logs, label, now):
+        decision = _read(event, label)
+        if decision is not None:
+            by_target.setdefault(decision.target, deque(maxlen=most)).append(decision)
+    return {target: tuple(decisions) for target, decisions in by_target.items()}
 
 
-def _lines(logs: Any, label: str, now: datetime) -> Iterator[dict[str, Any]]:
+def _log_events(logs: Any, label: str, now: datetime) -> Iterator[dict[str, Any]]:
     groups = logs.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=LOG_GROUPS_PREFIX)
     for page in groups:
         for group in page["logGroups"]:
-            events = logs.get_paginator("filter_log_events").paginate(
+            event_pages = logs.get_paginator("filter_log_events").paginate(
                 logGroupName=group["logGroupName"],
                 startTime=int((now - _PAST).timestamp() * 1000),
                 filterPattern=f'{{ $.message = "decision" && $.decision.table = "{label}" }}',
             )
-            for found in events:
-                yield from found["events"]
+            for event_page in event_pages:
+                yield from event_page["events"]
 
 
-def _read(line: dict[str, Any], label: str) -> LoggedDecision | None:
+def _read(event: dict[str, Any], label: str) -> LoggedDecision | None:
     try:
-        document = json.loads(line["message"])
+        document = json.loads(event["message"])
         decision = document["decision"]
         if document["message"] != "decision" or decision["table"] != label:
             return None
-        at = datetime.fromtimestamp(line["timestamp"] / 1000, UTC)
+        at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
         return LoggedDecision(at, decision["target"], decision["current"], decision["granted"], decision["reason"])
     except (ValueError, KeyError, TypeError):
         return None

@@ -1,4 +1,4 @@
-"""CloudWatch: the minutes of many targets in few calls."""
+"""CloudWatch metrics of many targets by minute, in few calls."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from highwater.core.scaler.observations import Observation
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
-# GetMetricData takes up to 500 queries (Amazon CloudWatch API Reference, read 2026-11)
+# GetMetricData accepts up to 500 queries (Amazon CloudWatch API Reference, read 2026-11)
 _QUERIES_PER_CALL = 500
 _MINUTE = timedelta(minutes=1)
 
 
 def client(region: str | None = None) -> CloudWatchClient:
-    """A client that sends again what CloudWatch turned away; a late metric is worth little, so not for long.
+    """Create a client that retries up to three times, with short timeouts, because late metrics are of little use.
 
-    Its answers have times as seconds since 1970: making datetimes of a million timestamps takes botocore a minute.
+    Timestamps in its answers are seconds since 1970, because botocore takes a minute to convert a million of them to
+    `datetime`.
     """
     config = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=10)
     session = botocore.session.get_session()
@@ -34,13 +35,13 @@ def client(region: str | None = None) -> CloudWatchClient:
     return boto3.session.Session(botocore_session=session).client("cloudwatch", config=config, region_name=region)
 
 
-def _seconds(told: Any) -> float:
-    """Seconds since 1970 of a timestamp as any protocol writes it."""
-    if isinstance(told, int | float):
-        return float(told)
-    if isinstance(told, datetime):
-        return told.timestamp()
-    return float(parse_timestamp(told).timestamp())
+def _seconds(timestamp: Any) -> float:
+    """Return a timestamp, in the format of any protocol of botocore, as seconds since 1970."""
+    if isinstance(timestamp, int | float):
+        return float(timestamp)
+    if isinstance(timestamp, datetime):
+        return timestamp.timestamp()
+    return float(parse_timestamp(timestamp).timestamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,49 +75,50 @@ _HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
 def read_consumption(
     cloudwatch: CloudWatchClient, names: Iterable[TargetName], minutes: int, now: datetime
 ) -> dict[TargetName, Observation]:
-    """What each target consumed in the last whole *minutes* before *now*: one metric each."""
-    wanted = list(names)
-    found = _ask(cloudwatch, [_Query(name, *_CONSUMED) for name in wanted], minutes, now)
+    """Read the units that each target consumed in the last whole *minutes* before *now*; one metric per target."""
+    targets = list(names)
+    series = _read_metrics(cloudwatch, [_Query(name, *_CONSUMED) for name in targets], minutes, now)
     newest = _newest(now)
-    none = (0,) * minutes
-    return {name: Observation(newest, found[_Query(name, *_CONSUMED)], none) for name in wanted}
+    no_throttles = (0,) * minutes
+    return {name: Observation(newest, series[_Query(name, *_CONSUMED)], no_throttles) for name in targets}
 
 
 def with_throttles(
     cloudwatch: CloudWatchClient, seen: Mapping[TargetName, Observation], minutes: int, now: datetime
 ) -> dict[TargetName, Observation]:
-    """The same with the throttles of the last *minutes*, in units: events times what a request took on average.
+    """Return the observations *seen* with the throttles of the last *minutes*.
 
-    One metric a target, and three more for those that throttled at all: which cause, and how many requests.
+    Throttled units are throttle events multiplied by the average units of a request. CloudWatch is asked for one metric
+    per target, and for targets with throttles three more: throttles by two causes, and the number of requests.
     """
-    events = _ask(cloudwatch, [_Query(name, *_ANY_THROTTLE) for name in seen], minutes, now)
+    events = _read_metrics(cloudwatch, [_Query(name, *_ANY_THROTTLE) for name in seen], minutes, now)
     throttling = [name for name in seen if any(events[_Query(name, *_ANY_THROTTLE)])]
-    queries = [_Query(name, *which) for name in throttling for which in (_REQUESTS, _THROTTLED, _HOT_KEY)]
-    found = _ask(cloudwatch, queries, minutes, now)
-    return dict(seen) | {name: _throttled(seen[name], name, found, minutes) for name in throttling}
+    queries = [_Query(name, *metric) for name in throttling for metric in (_REQUESTS, _THROTTLED, _HOT_KEY)]
+    series = _read_metrics(cloudwatch, queries, minutes, now)
+    return dict(seen) | {name: _throttled(seen[name], name, series, minutes) for name in throttling}
 
 
 def _throttled(
-    observation: Observation, name: TargetName, found: Mapping[_Query, tuple[int | None, ...]], minutes: int
+    observation: Observation, name: TargetName, series: Mapping[_Query, tuple[int | None, ...]], minutes: int
 ) -> Observation:
-    events, requests = found[_Query(name, *_THROTTLED)], found[_Query(name, *_REQUESTS)]
+    events, requests = series[_Query(name, *_THROTTLED)], series[_Query(name, *_REQUESTS)]
     recent = observation.consumed_units[-minutes:]
     throttled = [
         (count or 0) * _per_request(units, number)
         for count, units, number in zip(events, recent, requests, strict=True)
     ]
     before = [0] * (len(observation.consumed_units) - len(throttled))
-    hot_key_events = sum(count or 0 for count in found[_Query(name, *_HOT_KEY)])
+    hot_key_events = sum(count or 0 for count in series[_Query(name, *_HOT_KEY)])
     return Observation(observation.newest, observation.consumed_units, (*before, *throttled), hot_key_events)
 
 
 def _per_request(units: int | None, requests: int | None) -> int:
-    """Units that a request took on average, rounded up; one where nothing is known."""
+    """Average units of a request, rounded up; 1 if CloudWatch has no consumption or no requests for the minute."""
     return max(1, -(-units // requests)) if units and requests else 1
 
 
 def _newest(now: datetime) -> int:
-    """The last whole minute before *now*, whether its datapoint has come or not."""
+    """The last whole minute before *now*, in minutes since 1970; CloudWatch may not have its datapoint yet."""
     return int(now.timestamp()) // 60 - 1
 
 
@@ -127,10 +129,10 @@ def _series(points: Mapping[int, float], newest: int, minutes: int) -> tuple[int
     )
 
 
-def _ask(
+def _read_metrics(
     cloudwatch: CloudWatchClient, queries: Sequence[_Query], minutes: int, now: datetime
 ) -> dict[_Query, tuple[int | None, ...]]:
-    """The last whole minutes before *now*, oldest first; a query that CloudWatch could not answer has none."""
+    """The values of the last whole *minutes* before *now*, oldest first; `None` for each minute without a datapoint."""
     series: dict[_Query, tuple[int | None, ...]] = {}
     newest = _newest(now)
     end = datetime.fromtimestamp((newest + 1) * 60, UTC)
@@ -143,12 +145,12 @@ def _ask(
         points: list[dict[int, float]] = [{} for _ in batch]
         for page in pages:
             for result in page["MetricDataResults"]:
-                of_query = points[int(result["Id"][1:])]
+                points_of_query = points[int(result["Id"][1:])]
                 seconds: Any = result["Timestamps"]
                 for at, value in zip(seconds, result["Values"], strict=False):
-                    # NaN is not
+                    # NaN fails this comparison, so it counts as no datapoint
                     if value >= 0:
-                        of_query[int(at) // 60] = value
-        for query, found in zip(batch, points, strict=True):
-            series[query] = _series(found, newest, minutes)
+                        points_of_query[int(at) // 60] = value
+        for query, points_of_query in zip(batch, points, strict=True):
+            series[query] = _series(points_of_query, newest, minutes)
     return series

@@ -1,4 +1,4 @@
-"""Plans that the constructs left in SSM parameters, one a table."""
+"""Plans in SSM parameters, one per table, written by the constructs."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 
 def client(region: str | None = None) -> SSMClient:
-    """A client that waits out rate limits: 40 calls a second are shared by the account."""
+    """Create a client that retries throttled calls up to seven times: the account has 40 calls a second in total."""
     config = Config(retries={"mode": "standard", "total_max_attempts": 8})
     return boto3.client("ssm", config=config, region_name=region)
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledPlans:
-    """The plans that could be read, and for each that could not be read where it is and why."""
+    """The readable plans, and for each unreadable plan a text with its place and the reason."""
 
     plans: tuple[ScaledPlan, ...]
     unreadable: tuple[str, ...]
 
     def and_others(self, others: ScaledPlans) -> ScaledPlans:
-        """With the plans of *others* for tables that have none here."""
-        known = {plan.label for plan in self.plans}
-        more = tuple(plan for plan in others.plans if plan.label not in known)
-        return ScaledPlans((*self.plans, *more), (*self.unreadable, *others.unreadable))
+        """Return these plans, and those of *others* for tables without a plan here."""
+        labels = {plan.label for plan in self.plans}
+        added = tuple(plan for plan in others.plans if plan.label not in labels)
+        return ScaledPlans((*self.plans, *added), (*self.unreadable, *others.unreadable))
 
 
 def read_plans(ssm: SSMClient) -> ScaledPlans:
-    """Read the plans of all tables; a plan that cannot be read does not hide the others."""
+    """Read the plans of all tables. An unreadable plan is listed as such and does not affect the others."""
     plans, unreadable = [], []
     for page in ssm.get_paginator("get_parameters_by_path").paginate(Path=PLANS_PATH, Recursive=True):
         for parameter in page["Parameters"]:

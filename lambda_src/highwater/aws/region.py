@@ -1,4 +1,4 @@
-"""AWS in one region, as the scaler reads and changes it."""
+"""The AWS services of one region that the scaler reads and changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """What one region is spoken to with; boto3's clients may be used by several threads."""
+    """The AWS clients for one region. Several threads may share boto3 clients."""
 
     dynamodb: DynamoDBClient
     autoscaling: ApplicationAutoScalingClient
@@ -34,7 +34,7 @@ class Clients:
 
     @classmethod
     def of(cls, region: str | None) -> Clients:
-        """New clients; *region* is by default the one of the environment."""
+        """Create clients for *region*, `None` for the region of the environment."""
         return cls(tables.client(region), autoscaling.client(region), metrics.client(region))
 
 
@@ -42,8 +42,8 @@ class AwsRegion:
     """The tables, targets, metrics, alarms and plans of one region.
 
     Args:
-        name: The region. By default the one of the environment, which is where the plans are kept.
-        clients: By default new ones.
+        name: The region. By default the region of the environment.
+        clients: The AWS clients to use. By default new ones.
     """
 
     def __init__(self, name: str | None = None, clients: Clients | None = None) -> None:
@@ -51,35 +51,35 @@ class AwsRegion:
         self.clients = clients or Clients.of(name)
 
     def read_plans(self) -> ScaledPlans:
-        """The plans in SSM parameters; one that cannot be read does not hide the others."""
+        """Read the plans in SSM parameters. An unreadable plan is listed as such and does not affect the others."""
         return plans.read_plans(plans.client(self.name))
 
     def read_tagged_plans(self) -> ScaledPlans:
-        """The plans of tables that carry the tag `highwater:managed`."""
+        """Read the plans of tables that have the tag `highwater:managed`."""
         return tagged.read_tagged_plans(tagged.client(self.name), self.name)
 
     def read_alarms(self) -> Mapping[TargetName, TargetAlarm]:
-        """Every alarm of a scaler, by its target."""
+        """Read all alarms of the scaler, by target."""
         return alarms.read_alarms(self.clients.cloudwatch)
 
     def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets:
-        """Bounds and suspensions of the targets, and the service's time."""
+        """Read the bounds and suspensions of the targets, and the service's time."""
         return autoscaling.read_targets(self.clients.autoscaling, names)
 
     def read_consumption(
         self, names: Iterable[TargetName], minutes: int, now: datetime
     ) -> Mapping[TargetName, Observation]:
-        """What each target consumed in the last whole *minutes* before *now*."""
+        """Read the units that each target consumed in the last whole *minutes* before *now*."""
         return metrics.read_consumption(self.clients.cloudwatch, names, minutes, now)
 
     def with_throttles(
         self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
     ) -> Mapping[TargetName, Observation]:
-        """The same with the throttles of the last *minutes*."""
+        """Return the observations *consumed* with the throttles of the last *minutes*."""
         return metrics.with_throttles(self.clients.cloudwatch, consumed, minutes, now)
 
     def describe_table(self, table: str) -> DescribedTable:
-        """The table's capacities, decreases and last increases; raises the errors of `aws.tables`."""
+        """Read the table's capacities, decreases and last increases; raises the errors of `aws.tables`."""
         return tables.describe_table(self.clients.dynamodb, table)
 
     def set_bounds(self, name: TargetName, bounds: Bounds) -> None:
@@ -91,5 +91,5 @@ class AwsRegion:
         tables.set_capacity(self.clients.dynamodb, table, index, units)
 
     def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None:
-        """Put the alarm again with another threshold, in units consumed in a minute."""
+        """Set the alarm's threshold, in units consumed in a minute."""
         alarms.move_threshold(self.clients.cloudwatch, alarm, threshold)

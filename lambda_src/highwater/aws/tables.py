@@ -1,4 +1,4 @@
-"""DynamoDB's control plane: capacity, marks and the note that a raise leaves on its table."""
+"""DynamoDB's control plane: capacity, marks, and the note with the original capacity that a raise leaves in tags."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from highwater.core.units import Units
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# Tags in which a raise under way notes the capacities to go back to: this key, then with -1, -2 and so on behind it
+# Key of the tag in which a raise notes the capacities to restore. Long notes continue in tags with -1, -2 and so on
+# appended to the key.
 RAISED_FROM_TAG = "highwater:raised-from"
 # A tag's value has up to 256 characters, and a table up to 50 tags (Amazon DynamoDB Developer Guide, "Tagging
-# restrictions", read 2026-11); 20 indexes with names of 255 characters need 22 tags
+# restrictions", read 2026-11). 20 indexes with names of 255 characters need 22 tags.
 _NOTE_CHUNK = 250
 
 
 def client(region: str | None = None) -> DynamoDBClient:
-    """A client that does not retry by itself: a refused decrease stays refused for up to an hour."""
+    """Create a client without retries, because DynamoDB refuses an excess decrease for up to an hour."""
     config = Config(retries={"mode": "standard", "total_max_attempts": 1})
     return boto3.client("dynamodb", config=config, region_name=region)
 
 
-# Answers after which the same call may pass
+# Error codes after which the same call may succeed later
 _BUSY = frozenset(
     {
         "InternalServerError",
@@ -51,28 +52,37 @@ T = TypeVar("T")
 
 
 class TableNotFoundError(Exception):
-    """The table is gone."""
+    """The table does not exist."""
 
 
 class TableBusyError(Exception):
-    """The table is being changed or the account asks too fast; the same call may pass later."""
+    """The table is being changed or a rate limit is exceeded. The same call may succeed later."""
 
 
 class OvertakenError(Exception):
-    """The table changed since it was seen, so that the change asked for makes no sense any more."""
+    """The table has changed since it was described, so the requested change does not apply any more."""
 
 
 class TableRefusedError(Exception):
-    """DynamoDB refuses for good; the message is its own."""
+    """AWS refuses the call, and would refuse it again. The message is from AWS."""
 
 
 class DecreaseRefusedError(Exception):
-    """The decrease budget of the day is spent; the message says until when."""
+    """The decreases of the day are used. The message, from DynamoDB, says until when."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A table's capacities, marks, decreases used and last increases, by index name; `None` is the table itself."""
+    """The answer of DescribeTable.
+
+    Attributes:
+        arn: The table's ARN.
+        is_active: Whether the table and all its indexes are ACTIVE.
+        capacities: Provisioned units per second by index name, `None` for the table itself; 0 units if on demand.
+        marks: Warm throughput in units per second, by the same keys.
+        budgets: Decreases used, by the same keys.
+        increased: Instant of the last increase, by the same keys; `None` for never.
+    """
 
     arn: str
     is_active: bool
@@ -83,7 +93,7 @@ class DescribedTable:
 
 
 def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
-    """The table (`None`) and its indexes, as the scaler's turn takes them."""
+    """Return the table (`None`) and its indexes as the input of a scaler's turn."""
     return {
         index: SeenResource(
             provisioned=capacity,
@@ -96,7 +106,7 @@ def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
 
 
 def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
-    """DescribeTable, read; raises `TableNotFoundError`."""
+    """Call DescribeTable; raises the errors of `translating`."""
     table = translating(lambda: dynamodb.describe_table(TableName=name)["Table"])
     resources: dict[str | None, Any] = {None: table}
     resources |= {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", [])}
@@ -112,7 +122,7 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
 
 
 def set_mark(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:
-    """Ask for warm throughput; both units must be at least the live ones."""
+    """Request warm throughput. *units* must not be below the present warm throughput in either dimension."""
     warm = {"ReadUnitsPerSecond": units.read, "WriteUnitsPerSecond": units.write}
     if index is None:
         _update(dynamodb, {"TableName": name, "WarmThroughput": warm})
@@ -122,7 +132,7 @@ def set_mark(dynamodb: DynamoDBClient, name: str, index: str | None, units: Unit
 
 
 def set_capacity(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:
-    """Provision *units*; table and index go in separate calls, as one refused part would refuse the other."""
+    """Provision *units* for the table or one index. In a joint call, one refused part would fail the whole call."""
     throughput = {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
     if index is None:
         _update(dynamodb, {"TableName": name, "ProvisionedThroughput": throughput})
@@ -132,7 +142,7 @@ def set_capacity(dynamodb: DynamoDBClient, name: str, index: str | None, units: 
 
 
 def read_raised_from(dynamodb: DynamoDBClient, arn: str) -> dict[str | None, Units] | None:
-    """The capacities that a raise under way came from, `None` where none is."""
+    """Read the capacities noted by `write_raised_from`, `None` if no raise is in progress."""
     chunks = _note_tags(dynamodb, arn)
     if not chunks:
         return None
@@ -142,7 +152,7 @@ def read_raised_from(dynamodb: DynamoDBClient, arn: str) -> dict[str | None, Uni
 
 
 def write_raised_from(dynamodb: DynamoDBClient, arn: str, capacities: dict[str | None, Units]) -> None:
-    """Note where a raise starts from, before it starts."""
+    """Note in tags the capacities to restore after a raise. Call this before the raise."""
     text = "/".join(f"{name or ''}={units.read}={units.write}" for name, units in capacities.items())
     chunks = [text[start : start + _NOTE_CHUNK] for start in range(0, len(text), _NOTE_CHUNK)]
     keys = [RAISED_FROM_TAG, *(f"{RAISED_FROM_TAG}-{number}" for number in range(1, len(chunks)))]
@@ -151,7 +161,7 @@ def write_raised_from(dynamodb: DynamoDBClient, arn: str, capacities: dict[str |
 
 
 def clear_raised_from(dynamodb: DynamoDBClient, arn: str) -> None:
-    """The raise is over."""
+    """Remove the note of `write_raised_from` after capacity is restored."""
     keys = list(_note_tags(dynamodb, arn))
     if keys:
         translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=keys))
@@ -172,14 +182,14 @@ def _update(dynamodb: DynamoDBClient, request: Any) -> None:
 
 
 def translating(call: Callable[[], T]) -> T:
-    """Make a call to AWS and raise its errors as callers tell them apart.
+    """Make a call to AWS and translate its errors.
 
     Raises:
-        TableNotFoundError: The table is gone.
-        TableBusyError: The same call may pass later, whatever AWS or the network said.
-        OvertakenError: The table is no longer what the call took it for.
-        DecreaseRefusedError: The day's decreases are spent.
-        TableRefusedError: Anything else that AWS refuses.
+        TableNotFoundError: The table does not exist.
+        TableBusyError: The same call may succeed later; also for network errors and malformed answers.
+        OvertakenError: The table has changed since it was described.
+        DecreaseRefusedError: The decreases of the day are used.
+        TableRefusedError: AWS refuses the call for another reason.
     """
     try:
         return call()
@@ -188,7 +198,7 @@ def translating(call: Callable[[], T]) -> T:
     except (ConnectionError, HTTPClientError, ResponseParserError) as error:
         raise TableBusyError(str(error)) from error
     except KeyError as error:
-        # botocore reads a successful answer that is no JSON as one without any content
+        # botocore turns a successful answer that is not JSON into an empty one
         raise TableBusyError(f"malformed answer without {error}") from error
 
 
@@ -199,7 +209,7 @@ def _translated(error: ClientError) -> Exception:
         return TableNotFoundError(text)
     if code in _BUSY or status >= 500:
         return TableBusyError(text or code)
-    # one code for conditions that pass and such that do not: only the text tells them apart
+    # LimitExceededException stands for permanent and temporary conditions, which only the text distinguishes
     if code == "LimitExceededException" and "decreases are limited" in text:
         return DecreaseRefusedError(text)
     if code == "LimitExceededException" and _CONCURRENT.search(text):
@@ -220,7 +230,7 @@ def _mark(resource: Any) -> Units:
 
 
 def _budget(resource: Any) -> DecreaseBudget:
-    """Decreases used, of the day of the last one."""
+    """The decreases used on the day of the last decrease."""
     throughput = resource.get("ProvisionedThroughput", {})
     last = throughput.get("LastDecreaseDateTime")
     if last is None:

@@ -1,4 +1,4 @@
-"""Tables that were chosen by a tag."""
+"""Plans of tables that have the tag `highwater:managed`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def client(region: str | None = None) -> ResourceGroupsTaggingAPIClient:
-    """A client that waits out rate limits."""
+    """Create a client that retries throttled calls up to seven times."""
     config = Config(retries={"mode": "standard", "total_max_attempts": 8})
     return boto3.client("resourcegroupstaggingapi", config=config, region_name=region)
 
 
 def read_tagged_plans(tagging: ResourceGroupsTaggingAPIClient, region: str | None = None) -> ScaledPlans:
-    """The plans of all tables with the tag `highwater:managed` in the client's region.
+    """Read the plans of all tables with the tag `highwater:managed` in the client's region.
 
-    *region* is the region that the plans name, `None` where it is the scaler's own. A table whose tags are wrong does
-    not hide the others.
+    *region* is the region to write into the plans, `None` for the scaler's own. A table with wrong tags is listed as
+    unreadable and does not affect the others.
     """
-    found, unreadable = [], []
+    plans, unreadable = [], []
     pages = tagging.get_paginator("get_resources").paginate(
         TagFilters=[{"Key": MANAGED_TAG}], ResourceTypeFilters=["dynamodb:table"]
     )
@@ -36,7 +36,7 @@ def read_tagged_plans(tagging: ResourceGroupsTaggingAPIClient, region: str | Non
             table = resource["ResourceARN"].rsplit("/", 1)[-1]
             tags = {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
             try:
-                found.append(plan_of_tags(table, tags, region))
+                plans.append(plan_of_tags(table, tags, region))
             except ValueError as error:
                 unreadable.append(f"table {table_label(table, region)}: {error}")
-    return ScaledPlans(tuple(found), tuple(unreadable))
+    return ScaledPlans(tuple(plans), tuple(unreadable))

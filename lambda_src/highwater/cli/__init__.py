@@ -1,1 +1,1 @@
-"""The `highwater` command; never part of a Lambda asset. Its libraries come with the extra `[cli]`."""
+"""The `highwater` command. Lambda assets do not contain it; the extra `[cli]` installs its libraries."""

@@ -1,4 +1,4 @@
-"""`highwater explain` and `highwater status`: why capacity is what it is, without changing it."""
+"""`highwater explain` and `highwater status`: the present capacity of managed tables and its reasons, read only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from highwater.cli.situation import Situation, find_plans, read_situations
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.scaler.settings import Mode
 
-_WATCH = click.option("--watch", is_flag=True, help="Show it anew every ten seconds, until interrupted.")
+_WATCH = click.option("--watch", is_flag=True, help="Refresh the output every ten seconds until interrupted.")
 _EVERY_SECONDS = 10
 
 
@@ -30,61 +30,61 @@ _EVERY_SECONDS = 10
 @region_option
 @as_json_option
 def explain(table: str, watch: bool, region: str | None, as_json: bool) -> None:
-    """Say why the capacity of TABLE is what it is now: plan, open windows, relief, last decisions, decreases used, what
-    comes next.
+    """Explain the present capacity of TABLE: plan, open windows, relief, last decisions, decreases used, next change.
 
-    Reads what a ThrottleAwareScaler reads and decides as it would, but changes nothing.
+    Reads the same data as a ThrottleAwareScaler and makes the same decisions, but changes nothing.
     """
     _show(lambda: _situations(table, region, decides=True), _explained, watch=watch, as_json=as_json)
 
 
-@click.command(short_help="All managed tables in a line for each target.")
+@click.command(short_help="All managed tables, one line per target.")
 @_WATCH
 @region_option
 @as_json_option
 def status(watch: bool, region: str | None, as_json: bool) -> None:
-    """List every target that a scaler looks after: capacity, floor, relief, pauses, decreases used, next change."""
+    """List every target that a scaler manages: capacity, floor, relief, pauses, decreases used, next change."""
     _show(lambda: _situations(None, region, decides=False), _listed, watch=watch, as_json=as_json)
 
 
 def _show(
-    look: Callable[[], list[Situation]],
+    read: Callable[[], list[Situation]],
     render: Callable[[Sequence[Situation]], RenderableType],
     *,
     watch: bool,
     as_json: bool,
 ) -> None:
     if as_json:
-        click.echo(json.dumps([situation.document() for situation in _asked(look)], indent=1))
+        click.echo(json.dumps([situation.document() for situation in _read_or_fail(read)], indent=1))
         return
     console = Console()
     if not watch or not console.is_terminal:
-        console.print(render(_asked(look)))
+        console.print(render(_read_or_fail(read)))
         return
-    with Live(render(_asked(look)), console=console, auto_refresh=False) as live:
+    with Live(render(_read_or_fail(read)), console=console, auto_refresh=False) as live:
         while True:
             time.sleep(_EVERY_SECONDS)
-            live.update(render(_asked(look)), refresh=True)
+            live.update(render(_read_or_fail(read)), refresh=True)
 
 
-def _asked(look: Callable[[], list[Situation]]) -> list[Situation]:
+def _read_or_fail(read: Callable[[], list[Situation]]) -> list[Situation]:
     try:
-        return look()
-    except TableNotFoundError as gone:
-        raise click.ClickException(f"a table that has a plan does not exist: {gone}") from gone
-    except (TableBusyError, TableRefusedError, ClientError, BotoCoreError) as refused:
-        raise click.ClickException(f"AWS did not answer: {refused}") from refused
+        return read()
+    except TableNotFoundError as not_found:
+        raise click.ClickException(f"a table with a plan does not exist: {not_found}") from not_found
+    except (TableBusyError, TableRefusedError, ClientError, BotoCoreError) as failed:
+        raise click.ClickException(f"a request to AWS failed: {failed}") from failed
 
 
 def _situations(table: str | None, region: str | None, *, decides: bool) -> list[Situation]:
-    found, unreadable = find_plans(table, AwsRegion(region))
+    plans, unreadable = find_plans(table, AwsRegion(region))
     for line in unreadable:
         click.echo(f"highwater: a plan could not be read: {line}", err=True)
-    if table is not None and not found:
+    if table is not None and not plans:
         raise click.ClickException(
-            f"no scaler looks after a table {table!r} here; list its tables with: highwater status, or give --region"
+            f"no scaler manages a table {table!r} in this region; list the managed tables with: highwater status, or "
+            "give --region"
         )
-    return [situation for scaled in found for situation in read_situations(scaled, region, decides=decides)]
+    return [situation for scaled in plans for situation in read_situations(scaled, region, decides=decides)]
 
 
 def _listed(situations: Sequence[Situation]) -> RenderableType:
@@ -107,7 +107,7 @@ def _listed(situations: Sequence[Situation]) -> RenderableType:
             _next(situation),
         )
     if not situations:
-        return Text("no scaler looks after a table here")
+        return Text("no scaler manages a table in this region")
     return view
 
 
@@ -133,29 +133,29 @@ def _lines(situation: Situation) -> list[str]:
             relief = f", {situation.relief:,} of it relief" if situation.relief else ""
             lines.append(f"the live floor is {registered.min:,}{relief}; the live ceiling {registered.max:,}")
     if situation.is_paused:
-        lines.append("paused: scaling is suspended; go on with: highwater resume " + situation.table)
+        lines.append("paused: scaling is suspended; resume it with: highwater resume " + situation.table)
     if situation.skip is not None and not situation.is_paused:
-        lines.append(f"the scaler leaves it alone: {situation.skip}")
+        lines.append(f"the scaler does not change this target: {situation.skip}")
     if decision is not None:
         lines.append(f"demand asks for {decision.wanted:,}: {decision.reason}")
         lines.extend(f"  {limit.before:,} becomes {limit.after:,}: {limit.sentence}" for limit in decision.limits)
         lines.append(
-            f"the next run leaves it at {decision.granted:,}"
+            f"the scaler's next run keeps {decision.granted:,}"
             if not decision.changes
-            else f"the next run sets {decision.granted:,} in place of {decision.current:,}"
+            else f"the scaler's next run sets {decision.granted:,} instead of {decision.current:,}"
         )
         if decision.has_hot_key:
-            lines.append("a single key throttles: no capacity helps, spread the key or cache it")
+            lines.append("a single key is throttled: more capacity does not help, spread the key or cache it")
     lines.extend(
-        f"decided at {told.at:%Y-%m-%d %H:%M:%S} UTC: {told.current:,} to {told.granted:,}, {told.reason}"
-        if told.granted != told.current
-        else f"decided at {told.at:%Y-%m-%d %H:%M:%S} UTC: left at {told.current:,}, {told.reason}"
-        for told in situation.last_decisions
+        f"decided at {logged.at:%Y-%m-%d %H:%M:%S} UTC: {logged.current:,} to {logged.granted:,}, {logged.reason}"
+        if logged.granted != logged.current
+        else f"decided at {logged.at:%Y-%m-%d %H:%M:%S} UTC: kept at {logged.current:,}, {logged.reason}"
+        for logged in situation.last_decisions
     )
     if situation.log_refused is not None:
-        lines.append(f"its last decisions could not be read from CloudWatch Logs: {situation.log_refused}")
-    left = max(0, FREE_DECREASES_PER_DAY - situation.decreases_used)
-    lines.append(f"decreases today: {situation.decreases_used}, {left} left at any time, then one an hour")
+        lines.append(f"the last decisions could not be read from CloudWatch Logs: {situation.log_refused}")
+    free = max(0, FREE_DECREASES_PER_DAY - situation.decreases_used)
+    lines.append(f"decreases today: {situation.decreases_used}, {free} left at any time, then one an hour")
     lines.append(f"next change by the plan: {_next(situation) or 'none within eight days'}")
     return lines
 

@@ -1,4 +1,4 @@
-"""`highwater pause` and `highwater resume`: hands off a table, and on again."""
+"""`highwater pause` and `highwater resume`: suspend and resume all scaling of a table."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from highwater.core.scaler import Mode
 @region_option
 @as_json_option
 def pause(table: str, region: str | None, as_json: bool) -> None:
-    """Suspend scaling of TABLE and its indexes: target tracking, windows and the scaler leave capacity as it is.
+    """Suspend scaling of TABLE and its indexes: target tracking, windows and the scaler do not change their capacity.
 
-    TABLE is named as `highwater explain` prints it: `orders`, or `eu-west-1/orders` where it is in another region than
-    its scaler. After a day the scaler's alarm reminds of it. Tables in DIRECT mode cannot be paused: they have no
-    scalable target.
+    Give TABLE as `highwater explain` prints it: `orders`, or `eu-west-1/orders` if the table is in another region than
+    its scaler. If the table is still paused after a day, the scaler's alarm `Paused` goes off. Tables in DIRECT mode
+    have no scalable target and cannot be paused.
     """
     _suspend(table, region, suspended=True, as_json=as_json)
 
 
-@click.command(short_help="Let a paused table be scaled again.")
+@click.command(short_help="Resume scaling of a paused table.")
 @click.argument("table")
 @region_option
 @as_json_option
 def resume(table: str, region: str | None, as_json: bool) -> None:
-    """Let TABLE and its indexes be scaled again; the scaler's next run brings floors to where they should be.
+    """Resume scaling of TABLE and its indexes; the scaler's next run corrects their floors.
 
-    TABLE is named as `highwater explain` prints it: `orders`, or `eu-west-1/orders`.
+    Give TABLE as `highwater explain` prints it: `orders`, or `eu-west-1/orders`.
     """
     _suspend(table, region, suspended=False, as_json=as_json)
 
@@ -49,8 +49,8 @@ def _suspend(label: str, region: str | None, *, suspended: bool, as_json: bool) 
             raise click.ClickException(_why_no_target(label, region))
         for name in names:
             autoscaling.suspend(client, name, suspended=suspended)
-    except (ClientError, BotoCoreError) as refused:
-        raise click.ClickException(f"Application Auto Scaling did not answer: {refused}") from refused
+    except (ClientError, BotoCoreError) as failed:
+        raise click.ClickException(f"a request to Application Auto Scaling failed: {failed}") from failed
     _print(label, names, suspended=suspended, as_json=as_json)
 
 
@@ -58,15 +58,16 @@ def _why_no_target(label: str, region: str | None) -> str:
     try:
         plans = AwsRegion(region).read_plans().plans
     except (ClientError, BotoCoreError):
-        # who may suspend targets need not be allowed to read plans
+        # permission to suspend targets does not include permission to read plans
         plans = ()
     if any(plan.label == label and plan.mode is Mode.DIRECT for plan in plans):
         return (
             f"table {label!r} is in DIRECT mode, which has no scalable target to suspend; set dry_run=True on its "
-            "scaler, or take add_direct_table out, and deploy"
+            "scaler, or remove the call of add_direct_table, and deploy"
         )
     return (
-        f"there is no scalable target of a table {label!r} here; deploy the table first, or give --region where it is"
+        f"table {label!r} has no scalable target in this region; deploy the table first, or give its region with "
+        "--region"
     )
 
 
@@ -74,4 +75,4 @@ def _print(label: str, names: list[TargetName], *, suspended: bool, as_json: boo
     if as_json:
         click.echo(json.dumps({"table": label, "paused": suspended, "targets": [str(name) for name in names]}))
         return
-    click.echo(f"{label}: {len(names)} targets {'paused' if suspended else 'are scaled again'}")
+    click.echo(f"{label}: {len(names)} targets {'paused' if suspended else 'resumed'}")

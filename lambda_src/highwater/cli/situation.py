@@ -1,4 +1,4 @@
-"""What AWS knows of a managed table just now, and what the core says of it: read, never changed."""
+"""The present state of managed tables in AWS, and the scaler's next decisions about them; nothing is changed."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ _AHEAD = timedelta(days=8)
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """One target: what its plan asks for, what is live, and what the scaler would decide.
+    """One target: its planned bounds, its state in AWS, and the scaler's next decision.
 
     Attributes:
-        table: Its table, with the region ahead where that is another than the plan's.
+        table: The table's label; with the region in front if the table is in another region than its plan.
         target: The target, as planned.
-        mode: What the scaler moves.
-        at: The time of all this, the services' own.
+        mode: The scaler's mode for the table.
+        at: The time of this state, from Application Auto Scaling's clock.
         planned: Floor and ceiling that the plan alone asks for now.
-        registered: Floor and ceiling of the scalable target, `None` where none is.
-        provisioned: Units now.
-        is_paused: Whether its scaling is suspended.
-        decreases_used: Of the table or index today, reads and writes together.
-        next_change: When the plan next asks for other bounds within eight days, and for which.
+        registered: Floor and ceiling of the scalable target, `None` if none is registered.
+        provisioned: Provisioned units per second.
+        is_paused: Whether scaling of the target is suspended.
+        decreases_used: Decreases of the table or index today (UTC), reads and writes together.
+        next_change: The next change of the planned bounds within eight days: its time and the new bounds.
         open_windows: Names of the windows that are open now.
-        decision: What the scaler would decide, `None` where it would leave the target alone.
-        skip: Why it would leave the target alone, `None` where it would not.
-        last_decisions: What it decided lately, as its log has it, the newest last.
-        log_refused: Why its log could not be read, `None` where it could.
+        decision: The scaler's next decision, `None` if the scaler would skip the target.
+        skip: Why the scaler would skip the target, `None` if it would not.
+        last_decisions: The scaler's decisions of the last day from its log, the newest last.
+        log_refused: The error code with which CloudWatch Logs refused to read the log, `None` if it did not.
     """
 
     table: str
@@ -77,11 +77,11 @@ class Situation:
 
     @property
     def relief(self) -> int:
-        """Units that the floor is above what the plan asks for."""
+        """Units per second by which the registered floor is above the planned floor."""
         return max(0, self.registered.min - self.planned.min) if self.registered else 0
 
     def document(self) -> dict[str, Any]:
-        """The same for machines."""
+        """Return the situation as JSON-ready values."""
         return {
             "table": self.table,
             "target": self.target.label,
@@ -100,34 +100,40 @@ class Situation:
             "decision": None if self.decision is None else decision_document(self.decision),
             "skip": None if self.skip is None else str(self.skip),
             "last_decisions": [
-                {"at": told.at.isoformat(), "current": told.current, "granted": told.granted, "reason": told.reason}
-                for told in self.last_decisions
+                {
+                    "at": logged.at.isoformat(),
+                    "current": logged.current,
+                    "granted": logged.granted,
+                    "reason": logged.reason,
+                }
+                for logged in self.last_decisions
             ],
         }
 
 
 def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], tuple[str, ...]]:
-    """The plans of *table*, one for each region that it is in, or all plans; and for each unreadable plan why.
+    """Read the plans of *table*, one for each of its regions, or all plans if *table* is `None`.
 
-    *region* is where the plans are kept. Tables that tags choose in that region are among them.
+    *region* is the region with the plans. Tables that tags choose in that region are included. The second part of the
+    result gives the place and the reason for each unreadable plan.
     """
-    read = region.read_plans()
+    scaled_plans = region.read_plans()
     try:
-        read = read.and_others(region.read_tagged_plans())
+        scaled_plans = scaled_plans.and_others(region.read_tagged_plans())
     except ClientError as refused:
-        # who may not search by tags still learns of all tables that constructs made
-        read = read.and_others(ScaledPlans((), (f"tables chosen by tags: {refused}",)))
-    chosen = [plan for plan in read.plans if table is None or table in (plan.table, plan.label)]
-    return sorted(chosen, key=lambda plan: plan.label), read.unreadable
+        # without permission to search by tags, the plans written by constructs are still listed
+        scaled_plans = scaled_plans.and_others(ScaledPlans((), (f"tables chosen by tags: {refused}",)))
+    chosen = [plan for plan in scaled_plans.plans if table is None or table in (plan.table, plan.label)]
+    return sorted(chosen, key=lambda plan: plan.label), scaled_plans.unreadable
 
 
 def read_situations(scaled: ScaledPlan, home: str | None, *, decides: bool) -> Iterator[Situation]:
-    """The situation of every autoscaled target of a plan; *decides* asks for metrics and logs too.
+    """Yield the situation of every autoscaled target of a plan. With *decides*, also read metrics and logs.
 
-    *home* is the scaler's region, `None` for the one of the environment.
+    *home* is the scaler's region, `None` for the region of the environment.
 
     Raises:
-        TableNotFoundError: The table is gone.
+        TableNotFoundError: The table does not exist.
     """
     region = AwsRegion(scaled.region or home)
     described = region.describe_table(scaled.table)
@@ -141,7 +147,7 @@ def read_situations(scaled: ScaledPlan, home: str | None, *, decides: bool) -> I
     registered = region.read_targets(names.values())
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
     reviewed = _review(scaled, names, region, described, registered, clock) if decides else None
-    by_key = {} if reviewed is None else {each.decision.key: each.decision for each in reviewed.targets}
+    decided = {} if reviewed is None else {each.decision.key: each.decision for each in reviewed.targets}
     skipped = {} if reviewed is None else {skip.target.key: skip.reason for skip in reviewed.skips}
     logged, log_refused = logged_decisions(decisions.client(home), scaled.label, clock.now) if decides else ({}, None)
     for target in scaled_targets(scaled):
@@ -161,7 +167,7 @@ def read_situations(scaled: ScaledPlan, home: str | None, *, decides: bool) -> I
             decreases_used=described.budgets[target.index].used_on(clock.now),
             next_change=changes[1] if len(changes) > 1 else None,
             open_windows=tuple(each.window.name for each in target.windows if is_open(each.window, clock.now)),
-            decision=by_key.get(target.key),
+            decision=decided.get(target.key),
             skip=skipped.get(target.key),
             last_decisions=logged.get(target.label, ()),
             log_refused=log_refused,
@@ -176,7 +182,7 @@ def _review(
     registered: RegisteredTargets,
     clock: Clock,
 ) -> TableReview:
-    """What the scaler would do now; throttles are asked for even where they are unlikely."""
+    """The scaler's review of the table now. Unlike the scaler, this reads the throttles of every target."""
     consumed = region.read_consumption(names.values(), minutes_to_observe(scaled, clock), clock.now)
     observed = region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
     targets = {
@@ -189,9 +195,9 @@ def _review(
 
 
 def logged_decisions(logs: Any, label: str, now: datetime) -> tuple[dict[str, tuple[LoggedDecision, ...]], str | None]:
-    """The last decisions by target, or the error for which the log could not be read.
+    """Read the last decisions by target, or return the error code with which CloudWatch Logs refused.
 
-    Who may not read the log still learns everything else.
+    A refusal is no exception, because all other parts of a situation are known without the log.
     """
     try:
         return read_decisions(logs, label, now), None

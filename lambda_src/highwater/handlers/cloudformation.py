@@ -1,4 +1,4 @@
-"""The answer that CloudFormation waits for from a custom resource."""
+"""The response of a custom resource to CloudFormation."""
 
 from __future__ import annotations
 
@@ -8,37 +8,42 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-# CloudFormation refuses longer answers (User Guide, "Custom resource response objects", read 2026-11)
+# CloudFormation refuses longer responses (User Guide, "Custom resource response objects", read 2026-11)
 _LONGEST_ANSWER_BYTES = 4096
-# Where a cloud on this machine waits for answers
+# Addresses of an AWS emulator on this machine, which may receive responses over plain HTTP
 _LOOPBACK = (("http", "localhost"), ("http", "127.0.0.1"))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an event ended, with one sentence about it."""
+    """Whether an event succeeded, and a sentence with the reason."""
 
     ok: bool
     reason: str
 
     @property
     def line(self) -> dict[str, Any]:
-        """The outcome for the log."""
+        """The outcome as JSON-ready values for the log."""
         return {"ok": self.ok, "reason": self.reason}
 
 
 def success(reason: str) -> Outcome:
-    """The resource is as asked for."""
+    """Return the outcome that lets CloudFormation go on."""
     return Outcome(True, reason)
 
 
 def failure(reason: str) -> Outcome:
-    """It could not be made so; CloudFormation rolls back."""
+    """Return the outcome on which CloudFormation rolls back."""
     return Outcome(False, reason)
 
 
 def answer(event: dict[str, Any], outcome: Outcome) -> None:
-    """Put the answer where CloudFormation waits for it."""
+    """Send the outcome to the response URL of the event.
+
+    Raises:
+        ValueError: The URL is neither https nor a loopback address.
+        OSError: The URL cannot be reached or refuses the response.
+    """
     url = event["ResponseURL"]
     parts = urlsplit(url)
     if parts.scheme != "https" and (parts.scheme, parts.hostname) not in _LOOPBACK:
@@ -53,13 +58,13 @@ def answer(event: dict[str, Any], outcome: Outcome) -> None:
 
 
 def _body(event: dict[str, Any], outcome: Outcome) -> bytes:
-    """The answer, its reason cut to what CloudFormation takes."""
+    """The response as JSON. The reason is shortened until the response has at most 4,096 bytes."""
     reason = outcome.reason
     while True:
         document = {
             "Status": "SUCCESS" if outcome.ok else "FAILED",
             "Reason": reason,
-            # one resource for a table's lifetime: a new id would make CloudFormation delete the old one
+            # the id must never change: CloudFormation would send a Delete event for the old id
             "PhysicalResourceId": event.get("PhysicalResourceId") or event["LogicalResourceId"],
             "StackId": event["StackId"],
             "RequestId": event["RequestId"],

@@ -1,10 +1,10 @@
-"""Asserting floors after a deploy: what the plan asks for now, whatever CloudFormation registered.
+"""Setting floors and ceilings after a deploy to the values that the plan asks for now.
 
-CloudFormation registers a changed target at its base floor and would leave it there until the window's next edge.
-And where several targets of a table are registered at once, Application Auto Scaling may find the table being changed
-for one of them and leave another below its floor. It enforces bounds when they are registered, not later (measured
-2026-10: capacity below the minimum was left alone for half an hour). So this handler compares the capacity too, and
-registers a target that was left behind again.
+CloudFormation registers a changed target with its base floor. If a window is open, the floor would stay too low until
+the window next opens or closes. Also, Application Auto Scaling raises capacity to a floor only when the target is
+registered, not later (measured 2026-10: for half an hour, capacity below the minimum did not change). If several
+targets of a table are registered at once, DynamoDB may refuse the change for one of them because the table is being
+changed for another. So this handler also compares the capacity, and registers a target below its floor again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class FloorsNotReachedError(Exception):
-    """Capacity stays below its floor; the message says where."""
+    """Capacity has not reached its floor in time. The message names the targets."""
 
 
 def assert_floors(
@@ -37,54 +37,60 @@ def assert_floors(
     autoscaling: ApplicationAutoScalingClient,
     patience: Patience,
 ) -> str:
-    """Set every target to its bounds of now, and wait until its capacity follows; answers what was done.
+    """Set every target to the bounds that the plan asks for now, and wait until its capacity has reached the floor.
+
+    Returns:
+        A sentence about the changes, for CloudFormation.
 
     Raises:
-        FloorsNotReachedError: The time is up, and capacity lies below a floor though nothing is being changed.
+        FloorsNotReachedError: The time is up, and a bound is wrong, or capacity is below a floor and the table is not
+            being changed.
     """
     plan = Plan.from_json(plan_json)
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
-    done: dict[str, str] = {}
-    for look in count():
-        live = _describe(dynamodb, table, patience)
-        seen = read_targets(autoscaling, targets)
-        wanted = {name: bounds_at(target, seen.at) for name, target in targets.items()}
-        wrong = [name for name in targets if seen.of(name) != wanted[name]]
-        behind = _behind(live, wanted)
-        if not wrong and not behind:
-            at = f"{seen.at:%Y-%m-%d %H:%M:%S} UTC"
-            return f"at {at}: {', '.join(done.values()) if done else 'floors and ceilings were as planned'}"
-        for name in wrong or (behind if live.is_active else []):
+    changes: dict[str, str] = {}
+    for attempt in count():
+        described = _describe(dynamodb, table, patience)
+        registered = read_targets(autoscaling, targets)
+        wanted = {name: bounds_at(target, registered.at) for name, target in targets.items()}
+        wrong = [name for name in targets if registered.of(name) != wanted[name]]
+        below_floor = _below_floor(described, wanted)
+        if not wrong and not below_floor:
+            at = f"{registered.at:%Y-%m-%d %H:%M:%S} UTC"
+            return f"at {at}: {', '.join(changes.values()) if changes else 'floors and ceilings were as planned'}"
+        for name in wrong or (below_floor if described.is_active else []):
             set_bounds(autoscaling, name, wanted[name])
-            done[targets[name].label] = f"{targets[name].label} to {wanted[name].min}..{wanted[name].max}"
-        if look == 0:
-            # what was just set is mostly there; and a window may have opened between looking and setting
+            changes[targets[name].label] = f"{targets[name].label} to {wanted[name].min}..{wanted[name].max}"
+        if attempt == 0:
+            # compare again at once: most changes take effect immediately, and a window may have opened meanwhile
             continue
         try:
             patience.pause()
         except TimeIsUpError:
-            if not wrong and not live.is_active:
-                return f"{_told(targets, behind)} is still being raised"
-            raise FloorsNotReachedError(_not_reached(targets, wanted, behind, wrong or list(behind))) from None
+            if not wrong and not described.is_active:
+                return f"{_labels(targets, below_floor)} is still being raised"
+            raise FloorsNotReachedError(
+                _not_reached(targets, wanted, below_floor, wrong or list(below_floor))
+            ) from None
     raise AssertionError  # the loop above only returns or raises
 
 
 def release(table: str, plan_json: str, autoscaling: ApplicationAutoScalingClient) -> str:
-    """Put every target that is registered back to the bounds that its plan alone asks for now; answers what was done.
+    """Set every registered target to the bounds that its plan alone asks for now.
 
-    *autoscaling* is a client of the table's region.
+    *autoscaling* is a client of the table's region. Returns a sentence about the changes, for CloudFormation.
     """
     plan = Plan.from_json(plan_json)
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
-    seen = read_targets(autoscaling, targets)
-    done = []
+    registered = read_targets(autoscaling, targets)
+    changes = []
     for name, target in targets.items():
-        wanted = bounds_at(target, seen.at)
-        # one that is gone is not registered again
-        if seen.of(name) is not None and seen.of(name) != wanted:
+        wanted = bounds_at(target, registered.at)
+        # a target that was deregistered must not be registered again
+        if registered.of(name) is not None and registered.of(name) != wanted:
             set_bounds(autoscaling, name, wanted)
-            done.append(f"{target.label} to {wanted.min}..{wanted.max}")
-    return ", ".join(done) if done else "floors and ceilings were as planned"
+            changes.append(f"{target.label} to {wanted.min}..{wanted.max}")
+    return ", ".join(changes) if changes else "floors and ceilings were as planned"
 
 
 def _describe(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
@@ -95,33 +101,33 @@ def _describe(dynamodb: DynamoDBClient, table: str, patience: Patience) -> table
             patience.pause()
 
 
-def _behind(live: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
-    """Targets whose capacity lies below their floor, and that capacity."""
-    behind = {}
+def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
+    """The targets whose capacity is below their floor, each with its capacity in units per second."""
+    below_floor = {}
     for name, bounds in wanted.items():
-        capacity = live.capacities.get(name.index)
-        # registration itself reports a missing index; an on-demand table has no units
+        capacity = described.capacities.get(name.index)
+        # registration itself reports a missing index; an on-demand table has 0 units
         if capacity is None or capacity == Units(0, 0):
             continue
         units = capacity.read if name.dimension is Dimension.READ else capacity.write
         if units < bounds.min:
-            behind[name] = units
-    return behind
+            below_floor[name] = units
+    return below_floor
 
 
 def _not_reached(
     targets: Mapping[TargetName, Target],
     wanted: Mapping[TargetName, Bounds],
-    behind: Mapping[TargetName, int],
+    below_floor: Mapping[TargetName, int],
     names: list[TargetName],
 ) -> str:
     parts = [
-        f"{targets[name].label} stands at {behind.get(name, wanted[name].min)} units per second with its floor at "
+        f"{targets[name].label} has {below_floor.get(name, wanted[name].min)} units per second and its floor is "
         f"{wanted[name].min}"
         for name in names
     ]
-    return f"{'; '.join(parts)}; the scaling activities of the table say why it did not follow"
+    return f"{'; '.join(parts)}; the table's scaling activities show why the capacity was not raised"
 
 
-def _told(targets: Mapping[TargetName, Target], names: Mapping[TargetName, int]) -> str:
+def _labels(targets: Mapping[TargetName, Target], names: Mapping[TargetName, int]) -> str:
     return ", ".join(targets[name].label for name in names)

@@ -1,12 +1,12 @@
-"""Raising high-water marks during a deploy, and never leaving a table at the price of one.
+"""Raising high-water marks during a deploy, and always restoring capacity that was provisioned for a raise.
 
-A mark only rises: what is live already, or higher, is left alone. Strategy `warm-throughput` asks DynamoDB for it.
-Strategy `provision-and-lower` provisions the mark once and goes back. Before it raises, it notes on the table, in
-tags, where it came from; as long as the note is there, every event of the resource, whether create, update, rollback
-or delete, first of all finishes the way down.
+A mark only rises: a mark that is already as high or higher is not changed. Strategy `warm-throughput` requests warm
+throughput from DynamoDB. Strategy `provision-and-lower` provisions the mark once and then restores the capacity. Before
+it raises, it notes the present capacity in tags of the table. While this note exists, every event of the custom
+resource (create, update, rollback, delete) first restores the noted capacity and removes the note.
 
-Every step looks at the table and does what is still missing, so that it does not matter who else changed it, what
-was refused, or in which invocation it runs.
+Every step describes the table and does only what is still missing. So the result does not depend on other changes to
+the table, on refused calls, or on the invocation in which a step runs.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ T = TypeVar("T")
 WARM_THROUGHPUT = "warm-throughput"
 PROVISION_AND_LOWER = "provision-and-lower"
 
-# A raise that has not come through after so many invocations of a quarter of an hour is given up; going down is not
+# A raise is given up after this many invocations of 15 minutes. Restoring capacity is never given up.
 _MAX_RAISING_INVOCATIONS = 3
 
 
 class _Phase(StrEnum):
-    """Where an event's work stands."""
+    """The phase of the work on an event."""
 
-    CLEARING = "clearing"  # finishing what an earlier event left under way
-    RAISING = "raising"
-    LOWERING = "lowering"
+    CLEARING = "clearing"  # restore the capacity that an earlier event noted
+    RAISING = "raising"  # raise the marks
+    LOWERING = "lowering"  # restore the capacity that this event noted
 
 
 @dataclass(slots=True)
 class _Progress:
-    """What a continuation needs to know of the invocations before it."""
+    """The progress that an invocation passes on to the invocation that continues its work."""
 
     phase: _Phase = _Phase.CLEARING
     raising_invocations: int = 0
@@ -61,23 +61,23 @@ class _Progress:
 
     @classmethod
     def of(cls, event: dict[str, Any]) -> _Progress:
-        """The progress that the event carries, a new one for CloudFormation's own events."""
-        carried = event.get("HighwaterProgress")
-        return cls(**(carried | {"phase": _Phase(carried["phase"])})) if carried else cls()
+        """Return the progress in a continued event; an event from CloudFormation has none and starts anew."""
+        progress = event.get("HighwaterProgress")
+        return cls(**(progress | {"phase": _Phase(progress["phase"])})) if progress else cls()
 
 
 @dataclass(slots=True)
 class _Job:
-    """One event's work on one table."""
+    """The work on one table for one event."""
 
     dynamodb: DynamoDBClient
-    targets: ApplicationAutoScalingClient
+    autoscaling: ApplicationAutoScalingClient
     table: str
     progress: _Progress
     patience: Patience
 
     def patiently(self, call: Callable[[], T]) -> T:
-        """Make a call until it is not turned away for the moment."""
+        """Repeat a call, with pauses, until it raises no `TableBusyError`."""
         while True:
             try:
                 return call()
@@ -86,7 +86,7 @@ class _Job:
                 self.patience.pause()
 
     def attempt(self, change: Callable[[], None]) -> bool:
-        """Try a change; whether it was taken, or must be looked at and decided anew."""
+        """Try a change once; return false if DynamoDB refused it and the table must be described again."""
         try:
             change()
         except (TableBusyError, DecreaseRefusedError, OvertakenError) as refused:
@@ -94,102 +94,104 @@ class _Job:
             return False
         return True
 
-    def see_active(self, wanted: dict[str | None, Units]) -> tables.DescribedTable:
-        """The table, once nothing is being changed, and having every resource that is *wanted*."""
-        while not (seen := self.patiently(partial(tables.describe_table, self.dynamodb, self.table))).is_active:
+    def wait_until_active(self, wanted: dict[str | None, Units]) -> tables.DescribedTable:
+        """Describe the table until it is ACTIVE; raises `ValueError` if it lacks an index of *wanted*."""
+        while not (described := self.patiently(partial(tables.describe_table, self.dynamodb, self.table))).is_active:
             self.patience.pause()
         for index in wanted:
-            if index not in seen.marks:
-                message = f"table {self.table} has no index {index!r}; take it out of the plan or add it to the table"
+            if index not in described.marks:
+                message = f"table {self.table} has no index {index!r}; remove it from the plan or add it to the table"
                 raise ValueError(message)
-        return seen
+        return described
 
     def raise_marks(self, wanted: dict[str | None, Units]) -> None:
-        """Ask for warm throughput wherever less is live; it comes within minutes, which a deploy need not wait for."""
-        asked: set[str | None] = set()
+        """Request warm throughput for each mark that is too low. DynamoDB takes minutes; the deploy does not wait."""
+        requested: set[str | None] = set()
         while True:
-            seen = self.see_active(wanted)
-            short = [index for index, units in wanted.items() if not seen.marks[index].covers(units)]
-            missing = [index for index in short if index not in asked]
+            described = self.wait_until_active(wanted)
+            too_low = [index for index, units in wanted.items() if not described.marks[index].covers(units)]
+            missing = [index for index in too_low if index not in requested]
             if not missing:
                 return
             for index in missing:
-                mark = wanted[index].at_least(seen.marks[index])
+                mark = wanted[index].at_least(described.marks[index])
                 if self.attempt(partial(tables.set_mark, self.dynamodb, self.table, index, mark)):
-                    asked.add(index)
-                    self.progress.raised.append(_told(index, mark))
-            if not asked.issuperset(missing):
+                    requested.add(index)
+                    self.progress.raised.append(_mark_text(index, mark))
+            if not requested.issuperset(missing):
                 self.patience.pause()
 
     def provision(self, wanted: dict[str | None, Units]) -> None:
-        """Provision up to the marks that are not live yet, until they are; note first where each came from."""
+        """Note the present capacity, then provision each mark that is too low until DynamoDB shows the mark."""
         while True:
-            seen = self.see_active(wanted)
-            short = {index: units for index, units in wanted.items() if not seen.marks[index].covers(units)}
-            if not short:
+            described = self.wait_until_active(wanted)
+            too_low = {index: units for index, units in wanted.items() if not described.marks[index].covers(units)}
+            if not too_low:
                 return
-            note = self.patiently(partial(tables.read_raised_from, self.dynamodb, seen.arn)) or {}
-            unnoted = {index: seen.capacities[index] for index in short if index not in note}
+            note = self.patiently(partial(tables.read_raised_from, self.dynamodb, described.arn)) or {}
+            unnoted = {index: described.capacities[index] for index in too_low if index not in note}
             if unnoted:
-                write = partial(tables.write_raised_from, self.dynamodb, seen.arn, note | unnoted)
+                write = partial(tables.write_raised_from, self.dynamodb, described.arn, note | unnoted)
                 self.patiently(write)
-                self.see_note(seen.arn, note | unnoted)
-            for index, units in short.items():
-                capacity = units.at_least(seen.capacities[index])
-                if capacity == seen.capacities[index]:
+                self.wait_for_note(described.arn, note | unnoted)
+            for index, units in too_low.items():
+                capacity = units.at_least(described.capacities[index])
+                if capacity == described.capacities[index]:
                     continue
-                raised = self.attempt(partial(tables.set_capacity, self.dynamodb, self.table, index, capacity))
-                if raised and _told(index, units) not in self.progress.raised:
-                    self.progress.raised.append(_told(index, units))
-            if not self.is_live(short):
+                is_raised = self.attempt(partial(tables.set_capacity, self.dynamodb, self.table, index, capacity))
+                if is_raised and _mark_text(index, units) not in self.progress.raised:
+                    self.progress.raised.append(_mark_text(index, units))
+            if not self.has_marks(too_low):
                 self.patience.pause()
 
-    def is_live(self, wanted: dict[str | None, Units]) -> bool:
-        """Whether every mark stands."""
-        seen = self.see_active(wanted)
-        return all(seen.marks[index].covers(units) for index, units in wanted.items())
+    def has_marks(self, wanted: dict[str | None, Units]) -> bool:
+        """Whether every mark of the table is at least as high as *wanted*."""
+        described = self.wait_until_active(wanted)
+        return all(described.marks[index].covers(units) for index, units in wanted.items())
 
-    def go_down(self) -> bool:
-        """Finish the way down of a raise, if one is under way; whether one was."""
-        went_down = False
+    def restore_capacity(self) -> bool:
+        """Restore the noted capacity and remove the note; return whether there was a note."""
+        had_note = False
         while True:
-            seen = self.see_active({})
-            home = self.patiently(partial(tables.read_raised_from, self.dynamodb, seen.arn))
-            if home is None:
-                return went_down
-            went_down = True
-            above = self.still_above(seen, home)
-            if not above:
-                self.patiently(partial(tables.clear_raised_from, self.dynamodb, seen.arn))
-                self.see_note(seen.arn, None)
+            described = self.wait_until_active({})
+            noted = self.patiently(partial(tables.read_raised_from, self.dynamodb, described.arn))
+            if noted is None:
+                return had_note
+            had_note = True
+            to_lower = self.capacities_to_lower(described, noted)
+            if not to_lower:
+                self.patiently(partial(tables.clear_raised_from, self.dynamodb, described.arn))
+                self.wait_for_note(described.arn, None)
                 return True
-            taken = [
+            accepted = [
                 self.attempt(partial(tables.set_capacity, self.dynamodb, self.table, index, units))
-                for index, units in above.items()
+                for index, units in to_lower.items()
             ]
-            if not all(taken):
+            if not all(accepted):
                 self.patience.pause()
 
-    def see_note(self, arn: str, expected: dict[str | None, Units] | None) -> None:
-        """Wait until the note reads as it was left: DynamoDB shows changes of tags some seconds late."""
+    def wait_for_note(self, arn: str, expected: dict[str | None, Units] | None) -> None:
+        """Wait until the note can be read as written, because DynamoDB shows changes of tags some seconds late."""
         while self.patiently(partial(tables.read_raised_from, self.dynamodb, arn)) != expected:
             self.patience.pause()
 
-    def still_above(self, seen: tables.DescribedTable, home: dict[str | None, Units]) -> dict[str | None, Units]:
-        """What is above where it came from, and the units to go down to: never below a floor that rose meanwhile."""
-        names = [TargetName(self.table, index, dimension) for index in home for dimension in Dimension]
-        floors = self.patiently(partial(_see_floors, self.targets, names))
-        above = {}
-        for index, units in home.items():
-            live = seen.capacities.get(index)
-            if live is None or live == Units(0, 0):  # gone, or on demand by now
+    def capacities_to_lower(
+        self, described: tables.DescribedTable, noted: dict[str | None, Units]
+    ) -> dict[str | None, Units]:
+        """The resources above their noted capacity, each with the units to set: never below its present floors."""
+        names = [TargetName(self.table, index, dimension) for index in noted for dimension in Dimension]
+        floors = self.patiently(partial(_read_floors, self.autoscaling, names))
+        to_lower = {}
+        for index, units in noted.items():
+            provisioned = described.capacities.get(index)
+            if provisioned is None or provisioned == Units(0, 0):  # deleted, or on demand by now
                 continue
             read = floors.of(TargetName(self.table, index, Dimension.READ))
             write = floors.of(TargetName(self.table, index, Dimension.WRITE))
-            goal = units.at_most(live).at_least(Units(read.min if read else 0, write.min if write else 0))
-            if goal != live:
-                above[index] = goal
-        return above
+            goal = units.at_most(provisioned).at_least(Units(read.min if read else 0, write.min if write else 0))
+            if goal != provisioned:
+                to_lower[index] = goal
+        return to_lower
 
 
 def serve(
@@ -199,7 +201,7 @@ def serve(
     patience: Patience,
     continue_later: Callable[[dict[str, Any]], None],
 ) -> Outcome | None:
-    """Work on one event; `None` where the work goes on in another invocation, which then answers."""
+    """Work on one event; return `None` if another invocation continues the work and answers CloudFormation."""
     table = event["ResourceProperties"]["TableName"]
     progress = _Progress.of(event)
     job = _Job(dynamodb, autoscaling, table, progress, patience)
@@ -210,15 +212,15 @@ def serve(
             return success("the table is gone")
         return failure(f"table {table} does not exist")
     except TimeIsUpError:
-        return _hand_on(job, event, continue_later)
+        return _continue_later(job, event, continue_later)
 
 
 def _work(job: _Job, event: dict[str, Any]) -> Outcome:
     progress = job.progress
     if progress.phase is _Phase.CLEARING:
-        went_down = job.go_down()
+        had_note = job.restore_capacity()
         if event["RequestType"] == "Delete":
-            return success("capacity went back down" if went_down else "nothing to undo: a mark stays")
+            return success("capacity is restored" if had_note else "nothing to undo: a high-water mark never falls")
         progress.phase = _Phase.RAISING
     if progress.phase is _Phase.RAISING:
         try:
@@ -229,10 +231,10 @@ def _work(job: _Job, event: dict[str, Any]) -> Outcome:
             logger.exception("the raise failed")
             progress.failure = str(error) or type(error).__name__
         progress.phase = _Phase.LOWERING
-    job.go_down()
+    job.restore_capacity()
     if progress.failure is not None:
         return failure(progress.failure)
-    return success(_raised(progress) or "the live marks are as high already, or higher")
+    return success(_raised(progress) or "the table's marks are already as high or higher")
 
 
 def _raise(job: _Job, properties: dict[str, Any]) -> None:
@@ -243,26 +245,28 @@ def _raise(job: _Job, properties: dict[str, Any]) -> None:
         job.raise_marks(wanted)
 
 
-def _hand_on(job: _Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> Outcome | None:
-    """Let another invocation go on, and answer already if only the way down is left."""
+def _continue_later(
+    job: _Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]
+) -> Outcome | None:
+    """Start another invocation to continue the work; return an outcome if only restoring capacity is left."""
     progress = job.progress
     if progress.phase is _Phase.RAISING:
         progress.raising_invocations += 1
         if progress.raising_invocations >= _MAX_RAISING_INVOCATIONS:
-            progress.failure = f"the high-water mark of {job.table} did not rise in time; capacity goes back down"
+            progress.failure = f"the high-water mark of {job.table} did not rise in time; the capacity will be restored"
             progress.phase = _Phase.LOWERING
-    carried = event | {"HighwaterProgress": asdict(progress)}
+    continued = event | {"HighwaterProgress": asdict(progress)}
     if progress.phase is not _Phase.LOWERING or event.get("HighwaterAnswered"):
-        continue_later(carried)
+        continue_later(continued)
         return None
-    # should a rollback delete this resource, and the function with it, the event of that deletion finishes the way down
-    continue_later(carried | {"HighwaterAnswered": True})
+    # if a rollback deletes this resource, and then the function, the Delete event restores the capacity
+    continue_later(continued | {"HighwaterAnswered": True})
     if progress.failure is not None:
         return failure(progress.failure)
-    return success(f"{_raised(progress)}; capacity goes back down as soon as DynamoDB lets it")
+    return success(f"{_raised(progress)}; the capacity will be restored as soon as DynamoDB accepts the decrease")
 
 
-def _see_floors(client: ApplicationAutoScalingClient, names: list[TargetName]) -> RegisteredTargets:
+def _read_floors(client: ApplicationAutoScalingClient, names: list[TargetName]) -> RegisteredTargets:
     return tables.translating(lambda: read_targets(client, names))
 
 
@@ -270,6 +274,6 @@ def _raised(progress: _Progress) -> str:
     return f"raised {', '.join(progress.raised)}" if progress.raised else ""
 
 
-def _told(index: str | None, units: Units) -> str:
+def _mark_text(index: str | None, units: Units) -> str:
     subject = "the table" if index is None else f"index {index!r}"
     return f"{subject} to {units.read} RCU and {units.write} WCU"
