@@ -174,24 +174,25 @@ FINDINGS = [
     ),
     pytest.param(
         plan(read=17),
-        "table read: got 17, allowed: a Capacity; give Capacity.autoscaled(min=, max=) or Capacity.fixed(units=) "
+        "table read: got 17, allowed: a Capacity; give Capacity.autoscaled(min_capacity=, max_capacity=) or "
+        "Capacity.fixed(units=) "
         "[highwater:capacityMissing]",
         id="units without a Capacity",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=2, max=9, scale_out_cooldown="60")),  # type: ignore[arg-type]
+        plan(read=Capacity.autoscaled(min_capacity=2, max_capacity=9, scale_out_cooldown="60")),  # type: ignore[arg-type]
         "table read scale_out_cooldown: got '60', allowed: whole seconds, 0 or more; give a timedelta, "
         "e.g. timedelta(seconds=60) [highwater:cooldownOutOfRange]",
         id="cooldown as text",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=2, max=9, scale_out_cooldown=timedelta(seconds=1.5))),
+        plan(read=Capacity.autoscaled(min_capacity=2, max_capacity=9, scale_out_cooldown=timedelta(seconds=1.5))),
         "table read scale_out_cooldown: got 0:00:01.500000, allowed: whole seconds, 0 or more; give a timedelta, "
         "e.g. timedelta(seconds=60) [highwater:cooldownOutOfRange]",
         id="cooldown with half a second",
     ),
     pytest.param(
-        plan(read=Capacity.autoscaled(min=9, max=2.5)),
+        plan(read=Capacity.autoscaled(min_capacity=9, max_capacity=2.5)),
         f"table read max: got 2.5, {WHOLE}",
         id="max not whole is not compared with min",
     ),
@@ -500,10 +501,12 @@ def test_check_of_what_will_hurt_tells_the_warning(declared: Plan, expected: str
             id="mark of a single unit",
         ),
         pytest.param(
-            plan(read=Capacity.autoscaled(min=2, max=9, scale_in_cooldown=timedelta(seconds=61))),
+            plan(read=Capacity.autoscaled(min_capacity=2, max_capacity=9, scale_in_cooldown=timedelta(seconds=61))),
             id="cooldown of an odd number of seconds",
         ),
-        pytest.param(plan(read=Capacity.autoscaled(min=5, max=DEPLOY_TIME)), id="deploy time, max alone"),
+        pytest.param(
+            plan(read=Capacity.autoscaled(min_capacity=5, max_capacity=DEPLOY_TIME)), id="deploy time, max alone"
+        ),
         pytest.param(plan(mark=HighWaterMark.none()), id="no mark"),
         pytest.param(
             plan(write=Capacity.autoscaled(min_capacity=DEPLOY_TIME, max_capacity=DEPLOY_TIME)),
