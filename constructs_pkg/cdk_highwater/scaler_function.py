@@ -64,7 +64,7 @@ class ScalerFunction(Construct):
             self,
             "Role",
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description="Highwater: sets floors of scalable targets to what demand and plans ask for",
+            description="Highwater: sets floors of scalable targets by demand and plans",
         )
         self.log_group.grant_write(self.role)
         regions = () if tagged is None else tuple(tagged.regions)

@@ -21,7 +21,7 @@ from highwater.core.names import TargetName
 
 _AS_OF_CONTEXT = "highwater:asOf"
 _POLICY_NAME = "target-tracking"
-_MARK_REMEDY = "HighWaterMark.none() leaves marks to DynamoDB"
+_MARK_REMEDY = "HighWaterMark.none() does not raise marks"
 
 
 class TableCapacity(Construct):

@@ -184,8 +184,8 @@ def test_warm_up_charge_is_told_with_its_arithmetic() -> None:
     assert messages(stack, "info") == [
         "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
         "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; a mark that the table already has is not "
-        "charged again; "
-        "HighWaterMark.none() leaves marks to DynamoDB [highwater:warmUpCharge] [ack: highwater:warmUpCharge]"
+        "charged again; HighWaterMark.none() does not raise marks [highwater:warmUpCharge] "
+        "[ack: highwater:warmUpCharge]"
     ]
 
 

@@ -144,8 +144,7 @@ def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None
     assert messages(stack, "error") == [
         "Shop/World: windows 'night': CloudFormation itself creates the scalable targets of a TableV2, and they "
         "cannot have scheduled actions; let a ThrottleAwareScaler open and close the windows with windows_held_by=, "
-        "or use "
-        "HighWaterTable or dynamodb.Table [highwater:globalTableWindows]"
+        "or use HighWaterTable or dynamodb.Table [highwater:globalTableWindows]"
     ]
 
 
@@ -175,8 +174,8 @@ def test_index_added_after_the_plan_is_refused_at_synth() -> None:
     manage_capacity(table, read=READ, write=WRITE)
     table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
     assert messages(stack, "error") == [
-        "Shop/Jobs: index 'by-owner': it was added after the table's capacity was declared, so nothing scales "
-        "it; give it to HighWaterTable in indexes=; with manage_capacity, add the index before the call "
+        "Shop/Jobs: index 'by-owner': the index was added after the table's capacity was declared, so nothing scales "
+        "it; pass the index to HighWaterTable in indexes=; with manage_capacity, add the index before the call "
         "[highwater:indexNotScaled]"
     ]
 

@@ -209,7 +209,7 @@ def serve(
         return _work(job, event)
     except TableNotFoundError:
         if event["RequestType"] == "Delete":
-            return success("the table is gone")
+            return success("the table does not exist any more")
         return failure(f"table {table} does not exist")
     except TimeIsUpError:
         return _continue_later(job, event, continue_later)

@@ -51,7 +51,7 @@ TargetKey: TypeAlias = tuple[str | None, Dimension]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One dimension of one resource: what Application Auto Scaling calls a scalable target.
+    """One dimension of one resource, called a scalable target by Application Auto Scaling.
 
     Attributes:
         index: Name of the index, `None` for the table itself.

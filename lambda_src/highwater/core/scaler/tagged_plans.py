@@ -32,7 +32,7 @@ def plan_of_tags(table: str, tags: Mapping[str, str], region: str | None = None)
     """
     managed = tags.get(MANAGED_TAG)
     if managed not in set(Mode):
-        message = f"tag {MANAGED_TAG} must be {' or '.join(Mode)}, got {managed!r}"
+        message = f"tag {MANAGED_TAG} must be {' or '.join(Mode)}, got {_given_text(managed)}"
         raise ValueError(message)
     bounds = {key: _units(tag, tags.get(tag)) for key, tag in _BOUND_TAGS.items()}
     read, write = (
@@ -48,6 +48,10 @@ def plan_of_tags(table: str, tags: Mapping[str, str], region: str | None = None)
 
 def _units(tag: str, text: str | None) -> int:
     if text is None or not text.isascii() or not text.isdigit() or len(text) > 9:
-        message = f"tag {tag} must be units per second such as 40, got {text!r}"
+        message = f"tag {tag} must be whole units per second such as 40, got {_given_text(text)}"
         raise ValueError(message)
     return int(text)
+
+
+def _given_text(value: str | None) -> str:
+    return "no such tag" if value is None else repr(value)

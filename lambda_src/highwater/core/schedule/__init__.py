@@ -1,1 +1,1 @@
-"""What a plan asks for at an instant, and the scheduled actions that it compiles to."""
+"""The bounds that a plan asks for at an instant, and the scheduled actions that apply them."""
