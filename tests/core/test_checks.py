@@ -128,8 +128,8 @@ FINDINGS = [
         id="start with seconds",
     ),
     pytest.param(
-        with_windows(once(start="2027-10-31T02:30:00 (the second coming)")),
-        f"window 'sale' start: got '2027-10-31T02:30:00 (the second coming)', {LOCAL}",
+        with_windows(once(start="2027-10-31T02:30:00 (fold=1)")),
+        f"window 'sale' start: got '2027-10-31T02:30:00 (fold=1)', {LOCAL}",
         id="start on the second coming of an hour",
     ),
     pytest.param(
@@ -193,7 +193,7 @@ FINDINGS = [
     ),
     pytest.param(
         plan(read=Capacity.autoscaled(min_capacity=9, max_capacity=2.5)),
-        f"table read max: got 2.5, {WHOLE}",
+        f"table read max_capacity: got 2.5, {WHOLE}",
         id="max not whole is not compared with min",
     ),
     pytest.param(
@@ -454,8 +454,8 @@ WARNINGS = [
                 for n in range(6)
             )
         ),
-        "windows of the table: got 6 planned decreases on Saturday 2027-07-10 (UTC), 2 of which DynamoDB refuses at "
-        f"first, {DECREASES}",
+        "windows of the table: the windows lower capacity 6 times on Saturday 2027-07-10 (UTC), and DynamoDB at first "
+        f"refuses 2 of these decreases: {DECREASES}",
         id="six decreases at the end of long one-off windows",
     ),
 ]

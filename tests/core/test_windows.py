@@ -146,7 +146,7 @@ def test_local_time_that_brings_an_offset_keeps_it_for_the_check_to_tell() -> No
 
 def test_local_time_on_its_second_coming_is_kept_for_the_check_to_tell() -> None:
     second = datetime(2027, 10, 31, 2, 30, fold=1)  # noqa: DTZ001 - local
-    assert once(start=second, end="2027-11-27T00:00").start == "2027-10-31T02:30:00 (the second coming)"
+    assert once(start=second, end="2027-11-27T00:00").start == "2027-10-31T02:30:00 (fold=1)"
 
 
 def test_daily_is_weekly_on_all_days() -> None:

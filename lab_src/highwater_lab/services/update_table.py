@@ -21,13 +21,13 @@ Units = Mapping[Dimension, int]
 
 
 class Refused(StrEnum):
-    """Why an UpdateTable was refused."""
+    """The reason why DynamoDB refuses an UpdateTable call, as text for events."""
 
-    IN_USE = "the last change is still under way"
-    DECREASES = "no decrease is left for now"
-    QUOTA = "above the account's quota"
-    UNCHANGED = "nothing would change"
-    TOO_SMALL = "less than one unit"
+    IN_USE = "an earlier change is still in progress"
+    DECREASES = "the quota of decreases is used up for now"
+    QUOTA = "the capacity is above the account's quota"
+    UNCHANGED = "the capacity is already as requested"
+    TOO_SMALL = "the capacity is below one unit"
 
 
 class ChangeKind(Enum):
