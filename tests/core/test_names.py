@@ -64,3 +64,22 @@ def test_plan_of_a_table_is_kept_under_its_name_and_region_and_found_again(
 
 def test_plan_is_kept_where_the_table_is_by_default() -> None:
     assert plan_parameter("orders") == "/highwater/plans/orders"
+
+
+@pytest.mark.parametrize("index", [None, "by-day"])
+@pytest.mark.parametrize("dimension", Dimension)
+def test_target_is_found_by_the_names_that_auto_scaling_has_for_it(index: str | None, dimension: Dimension) -> None:
+    name = TargetName("orders", index, dimension)
+    assert TargetName.find(name.resource_id, name.scalable_dimension) == name
+
+
+@pytest.mark.parametrize(
+    ("resource_id", "scalable_dimension"),
+    [
+        ("service/cluster/web", "ecs:service:DesiredCount"),
+        ("table/orders", "ecs:service:DesiredCount"),
+        ("cluster/orders", "dynamodb:table:ReadCapacityUnits"),
+    ],
+)
+def test_target_of_another_service_is_not_found(resource_id: str, scalable_dimension: str) -> None:
+    assert TargetName.find(resource_id, scalable_dimension) is None
