@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from highwater.aws import decisions
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import as_json_option, region_option
@@ -76,7 +78,8 @@ def _read_or_fail(read: Callable[[], list[Situation]]) -> list[Situation]:
 
 
 def _situations(table: str | None, region: str | None, *, decides: bool) -> list[Situation]:
-    plans, unreadable = find_plans(table, AwsRegion(region))
+    region_of = cache(AwsRegion)
+    plans, unreadable = find_plans(table, region_of(region))
     for line in unreadable:
         click.echo(f"highwater: a plan could not be read: {line}", err=True)
     if table is not None and not plans:
@@ -84,7 +87,10 @@ def _situations(table: str | None, region: str | None, *, decides: bool) -> list
             f"no scaler manages a table {table!r} in this region; list the managed tables with: highwater status, or "
             "give --region"
         )
-    return [situation for scaled in plans for situation in read_situations(scaled, region, decides=decides)]
+    logs = decisions.client(region) if decides else None
+    return [
+        situation for scaled in plans for situation in read_situations(scaled, region_of(scaled.region or region), logs)
+    ]
 
 
 def _listed(situations: Sequence[Situation]) -> RenderableType:

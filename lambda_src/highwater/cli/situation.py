@@ -9,7 +9,6 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from highwater.aws import decisions
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.decisions import LoggedDecision, read_decisions
 from highwater.aws.plans import ScaledPlans
@@ -127,15 +126,15 @@ def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], 
     return sorted(chosen, key=lambda plan: plan.label), scaled_plans.unreadable
 
 
-def read_situations(scaled: ScaledPlan, home: str | None, *, decides: bool) -> Iterator[Situation]:
-    """Yield the situation of every autoscaled target of a plan. With *decides*, also read metrics and logs.
+def read_situations(scaled: ScaledPlan, region: AwsRegion, logs: Any | None) -> Iterator[Situation]:
+    """Yield the situation of every autoscaled target of a plan.
 
-    *home* is the scaler's region, `None` for the region of the environment.
+    *region* is the table's. *logs*, a client of CloudWatch Logs in the scaler's region, asks for the scaler's decisions
+    too: those that its log has, and the next ones, for which metrics are read.
 
     Raises:
         TableNotFoundError: The table does not exist.
     """
-    region = AwsRegion(scaled.region or home)
     described = region.describe_table(scaled.table)
     if scaled.is_tagged:
         scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
@@ -146,10 +145,10 @@ def read_situations(scaled: ScaledPlan, home: str | None, *, decides: bool) -> I
     }
     registered = region.read_targets(names.values())
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
-    reviewed = _review(scaled, names, region, described, registered, clock) if decides else None
+    reviewed = _review(scaled, names, region, described, registered, clock) if logs is not None else None
     decided = {} if reviewed is None else {each.decision.key: each.decision for each in reviewed.targets}
     skipped = {} if reviewed is None else {skip.target.key: skip.reason for skip in reviewed.skips}
-    logged, log_refused = logged_decisions(decisions.client(home), scaled.label, clock.now) if decides else ({}, None)
+    logged, log_refused = logged_decisions(logs, scaled.label, clock.now) if logs is not None else ({}, None)
     for target in scaled_targets(scaled):
         if target.key not in names:
             continue

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import boto3
@@ -105,7 +106,7 @@ class Scaler:
         run = Run(
             event,
             lambda: remaining_seconds() - _MARGIN_SECONDS,
-            self.region_of,
+            cache(self.region_of),  # a run makes a region's clients once
             plan_cache=self.plan_cache,
             options=self.options,
         )
