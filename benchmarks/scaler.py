@@ -19,8 +19,6 @@ from typing import Any, Final
 
 from botocore.awsrequest import AWSResponse
 
-from highwater.aws import plans
-from highwater.aws.plans import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.core import Capacity, IndexCapacity, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName
@@ -136,13 +134,8 @@ class _Stubbed(AwsRegion):
 
     def __init__(self, stub: Stub) -> None:
         super().__init__()
-        self._ssm = plans.client()
-        for client in (self.clients.dynamodb, self.clients.autoscaling, self.clients.cloudwatch, self._ssm):
+        for client in (self.clients.dynamodb, self.clients.autoscaling, self.clients.cloudwatch, self.ssm):
             stub.serve(client)
-
-    def read_plans(self) -> ScaledPlans:
-        """The plans that the stub has."""
-        return plans.read_plans(self._ssm)
 
 
 def _names() -> list[str]:

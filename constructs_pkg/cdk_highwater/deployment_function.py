@@ -9,9 +9,16 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from cdk_highwater.function_asset import make_function, pack_runtime
-from cdk_highwater.permissions import TABLE_ACTIONS, reading_targets, setting_bounds
+from cdk_highwater.permissions import (
+    TABLE_ACTIONS,
+    plans_arns,
+    reading_targets,
+    reading_targets_and_metrics,
+    setting_bounds,
+)
 from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, role_rules
 from cdk_highwater.subject import Subject
+from cdk_highwater.unique_names import id_within
 
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
@@ -47,9 +54,8 @@ class DeploymentFunction(Construct):
         )
         self._log_group.grant_write(self._role)
         self._function = self._make_function()
-        self._continue: iam.Policy | None = None
         self._service_token = self._function.function_arn
-        self._allowed: dict[tuple[str, ...], iam.PolicyStatement] = {}
+        self._invoked: set[str] = set()
         self._acknowledge()
 
     @classmethod
@@ -63,52 +69,64 @@ class DeploymentFunction(Construct):
         """The function's ARN, for custom resources."""
         return self._service_token
 
-    @property
-    def permissions(self) -> list[Construct]:
-        """The constructs with the function's permissions, on which a custom resource must depend."""
-        return [self._role] if self._continue is None else [self._role, self._continue]
+    def allow_floors(self, subject: Subject, region: str | None = None) -> list[Construct]:
+        """Allow the function to set bounds of the table's targets; *region* is by default the stack's.
 
-    def allow_floors(self, subject: Subject, region: str | None = None) -> None:
-        """Allow the function to set bounds of the table's targets; *region* is by default the stack's."""
+        Returns:
+            The constructs with the permissions, on which a custom resource for the table must depend.
+        """
         if region is not None:
             acknowledge(self, role_rules(self._stack, [region]))
-        for statement in (reading_targets(), *setting_bounds(self._stack, region)):
-            self._allow_once(statement)
-        self._allow_once(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[subject.arn_in(region)]))
+        statements = [reading_targets_and_metrics(), *setting_bounds(self._stack, region)]
+        if region is None:
+            # the function continues in other invocations while an index is being built
+            statements.append(_invoking(self._function.function_arn))
+        bounds = self._policy(f"Bounds{region or ''}", statements)
+        return [self._role, bounds, self._allow_table(subject, region)]
+
+    def allow_handing_over(self, scaler: str) -> Construct:
+        """Allow the function to note in the plans of *scaler* that a table left it; return the permissions."""
+        actions = ["ssm:GetParameter", "ssm:PutParameter"]
+        plans = plans_arns(self._stack, scaler)[1]
+        return self._policy(f"Plans-{scaler}", [iam.PolicyStatement(actions=actions, resources=[plans])])
 
     def allow_invoking(self, function_arn: str) -> None:
         """Allow the function to invoke the scaler with that ARN."""
-        self._allow_once(iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn]))
+        if function_arn not in self._invoked:
+            self._invoked.add(function_arn)
+            self._role.add_to_policy(_invoking(function_arn))
 
-    def allow_marks(self, subject: Subject, *, provisions: bool) -> None:
+    def allow_marks(self, subject: Subject, *, provisions: bool) -> list[Construct]:
         """Allow the function to raise the table's marks; *provisions* also allows noting the present capacity in tags.
 
-        Every table gets the permissions to read and remove that note and to continue in another invocation, because a
-        table may have a note from an earlier deploy with strategy PROVISION_AND_LOWER.
+        Returns:
+            The constructs with the permissions, on which a custom resource for the table must depend.
         """
-        self._allow_once(reading_targets())
-        for actions in (TABLE_ACTIONS, _NOTE_ACTIONS, ("dynamodb:TagResource",) if provisions else ()):
-            if actions:
-                self._allow_once(iam.PolicyStatement(actions=list(actions), resources=[subject.arn]))
-        if self._continue is None:
-            # a separate policy, because the function depends on the role's default policy
-            self._continue = iam.Policy(
-                self,
-                "Continue",
-                roles=[self._role],
-                statements=[
-                    iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self._function.function_arn])
-                ],
-            )
+        marks = self._policy("Marks", [reading_targets(), _invoking(self._function.function_arn)])
+        table = self._allow_table(subject)
+        if provisions:
+            table.add_statements(iam.PolicyStatement(actions=["dynamodb:TagResource"], resources=[subject.arn]))
+        return [self._role, marks, table]
 
-    def _allow_once(self, statement: iam.PolicyStatement) -> None:
-        """Add the statement to the role, or its resources to the existing statement with the same actions."""
-        existing = self._allowed.setdefault(tuple(statement.actions), statement)
-        if existing is statement:
-            self._role.add_to_policy(statement)
-            return
-        present = set(existing.resources)
-        existing.add_resources(*(resource for resource in statement.resources if resource not in present))
+    def _allow_table(self, subject: Subject, region: str | None = None) -> iam.Policy:
+        """Allow describing and updating the table, and reading and removing the note of a raise, in its own policy.
+
+        The note may be from an earlier deploy with strategy PROVISION_AND_LOWER.
+        """
+        id = f"Table{region or ''}-{id_within(self._stack, subject.construct)}"
+        actions = [*TABLE_ACTIONS, *_NOTE_ACTIONS]
+        return self._policy(id, [iam.PolicyStatement(actions=actions, resources=[subject.arn_in(region)])])
+
+    def _policy(self, id: str, statements: list[iam.PolicyStatement]) -> iam.Policy:
+        """Return the policy *id* of the role; the first call creates it with *statements*.
+
+        CloudFormation updates policies before it deletes custom resources, and deletes policies after them. So what a
+        deletion needs must be in a policy that goes with the last custom resource that needs it.
+        """
+        existing = self.node.try_find_child(id)
+        if isinstance(existing, iam.Policy):
+            return existing
+        return iam.Policy(self, id, roles=[self._role], statements=statements)
 
     def _make_function(self) -> lambda_.Function:
         return make_function(
@@ -119,6 +137,9 @@ class DeploymentFunction(Construct):
             description="Highwater: floors of open windows and high-water marks, during deploys only",
             timeout=_TIMEOUT,
             memory_size=256,
+            # it invokes itself until an index is built or capacity is restored, at most once in 15 minutes; by default,
+            # Lambda ends such a chain after 16 invocations
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
             log_group=self._log_group,
         )
 
@@ -128,3 +149,7 @@ class DeploymentFunction(Construct):
         acknowledge(self._log_group, LOG_RULES)
         # on this construct, because the permissions are in two policies below it
         acknowledge(self, role_rules(self._stack))
+
+
+def _invoking(function_arn: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn])

@@ -8,7 +8,7 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
-from highwater.core.names import ALARM_PREFIX, PLANS_PATH
+from highwater.core.names import ALARM_PREFIX, plans_path
 from highwater.core.scaler import Mode
 from highwater.core.scaler.tagged_plans import MANAGED_TAG
 
@@ -46,9 +46,9 @@ def targets_arn(stack: cdk.Stack, region: str | None = None) -> str:
     )
 
 
-def plans_arns(stack: cdk.Stack) -> list[str]:
-    """Return the ARN of the parameter path with the plans, and a pattern for the parameters below it."""
-    folder = stack.format_arn(service="ssm", resource="parameter", resource_name=PLANS_PATH.strip("/"))
+def plans_arns(stack: cdk.Stack, scaler: str) -> list[str]:
+    """Return the ARN of the parameter path with the plans of *scaler*, and a pattern for the parameters below it."""
+    folder = stack.format_arn(service="ssm", resource="parameter", resource_name=plans_path(scaler).strip("/"))
     return [folder, f"{folder}/*"]
 
 
@@ -63,9 +63,10 @@ def reading_targets_and_metrics() -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=["*"])
 
 
-def reading_plans(stack: cdk.Stack) -> iam.PolicyStatement:
-    """Allow reading the plans of all tables."""
-    return iam.PolicyStatement(actions=["ssm:GetParametersByPath"], resources=plans_arns(stack))
+def reading_plans(stack: cdk.Stack, scaler: str) -> iam.PolicyStatement:
+    """Allow reading the plans of *scaler*, and no others."""
+    actions = ["ssm:GetParameters", "ssm:GetParametersByPath"]
+    return iam.PolicyStatement(actions=actions, resources=plans_arns(stack, scaler))
 
 
 def setting_bounds(stack: cdk.Stack, region: str | None = None) -> list[iam.PolicyStatement]:

@@ -104,8 +104,8 @@ def raise_marks(
     wanted = [mark for mark in marks if mark.is_above_base]
     if not wanted:
         return
-    function = DeploymentFunction.of(subject.stack)
-    function.allow_marks(subject, provisions=strategy is PreWarmStrategy.PROVISION_AND_LOWER)
+    function = DeploymentFunction.of(cdk.Stack.of(scope))
+    permissions = function.allow_marks(subject, provisions=strategy is PreWarmStrategy.PROVISION_AND_LOWER)
     resource = cdk.CustomResource(
         scope,
         "Marks",
@@ -118,7 +118,7 @@ def raise_marks(
         },
     )
     predecessor = after or subject.template
-    resource.node.add_dependency(*function.permissions, *([] if predecessor is None else [predecessor]))
+    resource.node.add_dependency(*permissions, *([] if predecessor is None else [predecessor]))
     annotate(scope, _charge_findings(wanted, strategy, remedy))
 
 

@@ -12,12 +12,12 @@ from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import Subject
 from cdk_highwater.table_capacity import TableCapacity
 from highwater.core import Plan, Target
-from highwater.core.names import TargetName
+from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 
-# Maximum size of an SSM parameter: 4 KB in the standard tier, 8 KB in the advanced tier (AWS Systems Manager User
-# Guide, "Managing parameter tiers", read 2026-11)
-_STANDARD_BYTES, _ADVANCED_BYTES = 4_096, 8_192
+# Maximum size of an SSM parameter in the advanced tier. A parameter that is in it cannot go back to the standard tier
+# with its 4 KB; Intelligent-Tiering chooses (AWS Systems Manager User Guide, "Managing parameter tiers", read 2026-11).
+_ADVANCED_BYTES = 8_192
 # The parameter also contains the mode, and names that are only known at deploy time.
 LONGEST_PLAN_BYTES = _ADVANCED_BYTES - 200
 
@@ -61,6 +61,10 @@ class ScaledTable(Construct):
         function_arn = self._function.function.function_arn
         deployment = DeploymentFunction.of(self._stack)
         deployment.allow_invoking(function_arn)
+        reading_plans = deployment.allow_handing_over(self._function.name)
+        if None in self._plans:
+            # the table's deploys can only change plans of their own region
+            capacity.hand_over_to(self._function.name)
         # once the scaler is removed, nothing would close a window that the scaler opened
         remaining = capacity.plan.without_windows() if capacity.are_windows_held else capacity.plan
         properties = {"TableName": capacity.subject.name, "Plan": remaining.to_json(), "Scaler": function_arn}
@@ -68,15 +72,17 @@ class ScaledTable(Construct):
             properties["Held"] = capacity.plan.to_json()
         resources = []
         for region in self._plans:
-            deployment.allow_floors(capacity.subject, region)
+            permissions = deployment.allow_floors(capacity.subject, region)
             resource = cdk.CustomResource(
                 self,
                 f"Scaled{region or ''}",
                 resource_type="Custom::HighwaterScaled",
                 service_token=deployment.service_token,
-                properties=properties | ({} if region is None else {"Region": region}),
+                properties=properties
+                | {"Parameter": plan_parameter(self._function.name, capacity.subject.name, region)}
+                | ({} if region is None else {"Region": region}),
             )
-            resource.node.add_dependency(capacity, *self._plans.values(), *deployment.permissions)
+            resource.node.add_dependency(capacity, *self._plans.values(), *permissions, reading_plans)
             resources.append(resource)
         return resources
 
@@ -89,16 +95,15 @@ class ScaledTable(Construct):
         return cdk.Token.is_unresolved(region) or cdk.Token.is_unresolved(other) or region == other
 
     def _store_plan(self, subject: Subject, plan: Plan, mode: Mode, region: str | None) -> ssm.CfnParameter:
-        scaled = ScaledPlan(table=subject.name, mode=mode, plan=plan, region=region)
-        value = scaled.to_json()
+        scaled = ScaledPlan(table=subject.name, mode=mode, plan=plan, region=region, scaler=self._function.name)
         return ssm.CfnParameter(
             self,
             f"Plan{region or ''}",
             name=scaled.parameter,
             type="String",
-            tier="Standard" if len(value.encode()) <= _STANDARD_BYTES else "Advanced",
+            tier="Intelligent-Tiering",
             description="Highwater: the plan for this table, read by its scaler",
-            value=value,
+            value=scaled.to_json(),
         )
 
     def _add_alarm(self, scope: Construct, table: str, target: Target, *, starts_function: bool) -> None:

@@ -64,7 +64,7 @@ class ScalerAlarms(Construct):
             periods=1,
         )
         for scaler_metric in _METRICS:
-            metric = put_metric(scaler_metric.metric)
+            metric = put_metric(function.name, scaler_metric.metric)
             periods = max(1, scaler_metric.minutes // 5)
             if scaler_metric.minutes == _DAY_MINUTES:
                 metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24

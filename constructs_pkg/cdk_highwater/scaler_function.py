@@ -26,6 +26,7 @@ from cdk_highwater.rule_packs import (
     scaler_role_rules,
 )
 from cdk_highwater.tagged_tables import TaggedTables
+from cdk_highwater.unique_names import unique_name
 from highwater.core.names import LOG_GROUPS_PREFIX
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); another invocation continues with the remaining tables
@@ -40,7 +41,9 @@ class ScalerFunction(Construct):
     targets, and describe and update only the tables given to `allow_table` or chosen by tags.
     """
 
-    def __init__(self, scope: Construct, id: str, *, dry_run: bool, tagged: TaggedTables | None) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, scaler_name: str, dry_run: bool, tagged: TaggedTables | None
+    ) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
         self._regions: set[str] = set()
@@ -51,12 +54,12 @@ class ScalerFunction(Construct):
             enforce_ssl=True,
             retention_period=cdk.Duration.days(14),
         )
+        self.name = scaler_name
         # `highwater explain` finds the decisions by the prefix of this name
-        unique_name = cdk.Names.unique_resource_name(self, max_length=200, separator="-")
         self.log_group = logs.LogGroup(
             self,
             "Logs",
-            log_group_name=f"{LOG_GROUPS_PREFIX}{unique_name}",
+            log_group_name=f"{LOG_GROUPS_PREFIX}{unique_name(self, most_characters=200)}",
             retention=logs.RetentionDays.THREE_MONTHS,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
@@ -68,7 +71,7 @@ class ScalerFunction(Construct):
         )
         self.log_group.grant_write(self.role)
         regions = () if tagged is None else tuple(tagged.regions)
-        self._allow(reading_plans(self._stack), reading_targets_and_metrics())
+        self._allow(reading_plans(self._stack, scaler_name), reading_targets_and_metrics())
         self._allow(*setting_bounds(self._stack))
         for region in regions:
             self._allow_region(region)
@@ -86,7 +89,7 @@ class ScalerFunction(Construct):
         acknowledge(self.function, SCALER_FUNCTION_RULES)
         acknowledge(self.log_group, LOG_RULES)
         acknowledge(self.dead_letters, QUEUE_RULES)
-        acknowledge(self, scaler_role_rules(self._stack, (None, *regions)))
+        acknowledge(self, scaler_role_rules(self._stack, self.name, (None, *regions)))
 
     def allow_table(self, arn: str, region: str | None = None) -> None:
         """Allow the function to describe and update the table *arn*; *region* is the table's, if not the function's."""
@@ -116,9 +119,10 @@ class ScalerFunction(Construct):
             log_group=self.log_group,
             dead_letter_queue=self.dead_letters,
             environment={
+                "HIGHWATER_SCALER": self.name,
                 "HIGHWATER_DRY_RUN": "true" if dry_run else "false",
                 "HIGHWATER_SEES_TAGS": "false" if tagged is None else "true",
                 "HIGHWATER_REGIONS": "" if tagged is None else " ".join(tagged.regions),
-                "POWERTOOLS_SERVICE_NAME": "scaler",
+                "POWERTOOLS_SERVICE_NAME": self.name,
             },
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
-from constructs import Construct, IConstruct, Node
+from constructs import Construct, Node
 
 from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import WindowHolder
@@ -17,7 +18,7 @@ from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from cdk_highwater.table_findings import EveryIndexIsScaled, fitting_findings
 from highwater.core import Plan, ScheduledAction, Target, check, compile_actions, marks_of
-from highwater.core.names import TargetName
+from highwater.core.names import TargetName, plan_parameter
 
 _AS_OF_CONTEXT = "highwater:asOf"
 _POLICY_NAME = "target-tracking"
@@ -67,14 +68,14 @@ class TableCapacity(Construct):
             self.node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
         if not annotate(self._subject.construct, findings):
             return
-        floors: IConstruct | None = None
+        self._floors: cdk.CustomResource | None = None
         if self._subject.is_global:
             scale_global_table(self._subject, self._plan)
         else:
             # floors before marks: when a raise restores the capacity, it must not go below the new floors
-            floors = self._assert_floors(self._add_targets())
+            self._floors = self._assert_floors(self._add_targets())
         marks = marks_of(self._plan.without_past(self._as_of))
-        raise_marks(self, self._subject, marks, pre_warm_strategy, after=floors, remedy=_MARK_REMEDY)
+        raise_marks(self, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
         if windows_held_by is not None:
             windows_held_by.add_table(self)
 
@@ -92,6 +93,16 @@ class TableCapacity(Construct):
     def are_windows_held(self) -> bool:
         """Whether the plan has windows and a scaler, not scheduled actions, opens and closes them."""
         return self._are_windows_held
+
+    def hand_over_to(self, scaler: str) -> None:
+        """Have deploys note which scaler sets the table's floors; called by the scaler with its name."""
+        if self._floors is None:
+            return
+        permissions = DeploymentFunction.of(cdk.Stack.of(self)).allow_handing_over(scaler)
+        template = self._floors.node.default_child
+        assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a custom resource
+        template.add_property_override("ScalerPlan", plan_parameter(scaler, self._subject.name))
+        self._floors.node.add_dependency(permissions)
 
     def _add_targets(self) -> Construct:
         targets = Construct(self, "Targets")
@@ -113,7 +124,7 @@ class TableCapacity(Construct):
             scalable_dimension=name.scalable_dimension,
             min_capacity=target.capacity.min_capacity,
             max_capacity=target.capacity.max_capacity,
-            scheduled_actions=self._actions(target) or None,
+            scheduled_actions=[_scheduled(action) for action in self._compiled(target)] or None,
         )
         if target.capacity.is_autoscaled:
             autoscaling.CfnScalingPolicy(
@@ -125,10 +136,8 @@ class TableCapacity(Construct):
                 target_tracking_scaling_policy_configuration=_tracking(target),
             )
 
-    def _actions(self, target: Target) -> list[autoscaling.CfnScalableTarget.ScheduledActionProperty]:
-        if self._are_windows_held:
-            return []
-        return [_scheduled(action) for action in compile_actions(target, self._as_of)]
+    def _compiled(self, target: Target) -> tuple[ScheduledAction, ...]:
+        return () if self._are_windows_held else tuple(compile_actions(target, self._as_of))
 
     def _assert_floors(self, targets: Construct) -> cdk.CustomResource:
         """Create the custom resource that sets floors of open windows after each change of the plan.
@@ -136,17 +145,30 @@ class TableCapacity(Construct):
         CloudFormation registers targets with their base floors. The function also waits until the capacity has reached
         the floors, because Application Auto Scaling may miss some of several targets registered at once.
         """
-        function = DeploymentFunction.of(self._subject.stack)
-        function.allow_floors(self._subject)
+        function = DeploymentFunction.of(cdk.Stack.of(self))
+        permissions = function.allow_floors(self._subject)
         floors = cdk.CustomResource(
             self,
             "Floors",
             resource_type="Custom::HighwaterFloors",
             service_token=function.service_token,
-            properties={"TableName": self._subject.name, "Plan": self.plan_text()},
+            properties={
+                "TableName": self._subject.name,
+                "Plan": self.plan_text(),
+                "Actions": self._actions_digest(),
+            },
         )
-        floors.node.add_dependency(targets, *function.permissions)
+        floors.node.add_dependency(targets, *permissions)
         return floors
+
+    def _actions_digest(self) -> str:
+        """A digest of the scheduled actions, which leave out windows that are over at the time of synth.
+
+        CloudFormation registers a target with its base floor whenever its actions change, also where the plan does not.
+        The floors must then be set again.
+        """
+        actions = [(target.label, action) for target in self._plan.targets() for action in self._compiled(target)]
+        return hashlib.sha256(repr(actions).encode()).hexdigest()[:16]
 
     def plan_text(self) -> str:
         """Return the plan as JSON. CloudFormation fills in the values that are known only at deploy time."""

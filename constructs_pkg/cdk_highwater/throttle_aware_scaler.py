@@ -25,11 +25,14 @@ from cdk_highwater.scaler_metrics import ScalerMetrics
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
 from cdk_highwater.table_findings import fitting_findings
 from cdk_highwater.tagged_tables import TaggedTables
+from cdk_highwater.unique_names import id_within, unique_name
 from highwater.core import Capacity, Finding, HighWaterMark, IndexCapacity, Plan, Window, check
 from highwater.core.findings import conflict, error
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler import Mode
 
+# the name is part of the names of parameters and the value of a metric dimension
+_LONGEST_NAME = 80
 _TICK = {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
 
 
@@ -62,11 +65,17 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
     ) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
-        self._function = ScalerFunction(self, "Function", dry_run=dry_run, tagged=tagged)
+        self._scaler_name = unique_name(self, most_characters=_LONGEST_NAME)
+        self._function = ScalerFunction(self, "Function", scaler_name=self._scaler_name, dry_run=dry_run, tagged=tagged)
         self._schedule = self._run_every_minute()
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic)
         self._managed: set[str] = set()
+
+    @property
+    def scaler_name(self) -> str:
+        """The scaler's name, unique in its account and region: in parameter names, metrics and `highwater status`."""
+        return self._scaler_name
 
     @property
     def function(self) -> lambda_.IFunction:
@@ -158,8 +167,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
 
     def _add_scaled_table(self, subject: Subject, plan: Plan, mode: Mode) -> ScaledTable:
         # the id depends on the table's path only, so that adding other tables does not change it
-        path = subject.construct.node.path.removeprefix(f"{self._stack.node.path}/")
-        id = f"Table-{path.replace('/', '.')}"
+        id = f"Table-{id_within(self._stack, subject.construct)}"
         return ScaledTable(self, id, subject=subject, plan=plan, mode=mode, function=self._function)
 
     def _run_every_minute(self) -> scheduler.CfnSchedule:

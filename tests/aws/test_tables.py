@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -14,6 +15,7 @@ from highwater.aws import tables
 from highwater.aws.tables import (
     DecreaseRefusedError,
     DescribedTable,
+    ForbiddenError,
     OvertakenError,
     TableBusyError,
     TableNotFoundError,
@@ -58,7 +60,7 @@ ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
             id="above-the-quota",
         ),
         pytest.param("ValidationException", SPENT, 400, TableRefusedError, id="text-under-another-code"),
-        pytest.param("AccessDeniedException", "not authorized", 400, TableRefusedError, id="denied"),
+        pytest.param("AccessDeniedException", "not authorized", 400, ForbiddenError, id="denied"),
         pytest.param("ValidationException", "neither is allowed", 400, TableRefusedError, id="invalid"),
         pytest.param("RequestLimitExceeded", "Throughput exceeds the limit", 400, TableBusyError, id="request-limit"),
         pytest.param("SomethingNew", "try later", 503, TableBusyError, id="any-5xx"),
@@ -76,7 +78,7 @@ ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
             OvertakenError,
             id="mark-lower-than-live",
         ),
-        pytest.param("AccessDeniedException", "it will not change", 400, TableRefusedError, id="text-under-denial"),
+        pytest.param("AccessDeniedException", "it will not change", 400, ForbiddenError, id="text-under-denial"),
     ],
 )
 def test_set_capacity_when_refused_tells_what_passes_from_what_does_not(
@@ -158,8 +160,10 @@ def test_see_table_when_on_demand_has_no_capacity_and_the_default_mark(bench: Be
     assert (seen.capacities, seen.marks) == ({None: Units(0, 0)}, {None: Units(12_000, 4_000)})
 
 
-@pytest.mark.parametrize("status", ["CREATING", "UPDATING", "DELETING"])
-@pytest.mark.parametrize("of_index", [False, True], ids=["table", "index"])
+@pytest.mark.parametrize(
+    ("status", "of_index"),
+    [("CREATING", False), ("UPDATING", False), ("DELETING", False), ("UPDATING", True), ("DELETING", True)],
+)
 def test_see_table_when_anything_changes_is_not_active(bench: Bench, status: str, of_index: bool) -> None:
     name = bench.make_table(HOME, by_status=(3, 4), by_day=(2, 9))
 
@@ -172,6 +176,21 @@ def test_see_table_when_anything_changes_is_not_active(bench: Bench, status: str
 
     bench.wire.fault = rewritten(change)
     assert not tables.describe_table(bench.wire.client, name).is_active
+
+
+def test_index_that_is_being_built_does_not_keep_the_table_busy(bench: Bench) -> None:
+    """2: a build takes hours."""
+    name = bench.make_table(HOME, by_status=(3, 4), by_day=(2, 9))
+
+    def build(document: dict[str, dict[str, Any]]) -> None:
+        indexes = {index["IndexName"]: index for index in document["Table"]["GlobalSecondaryIndexes"]}
+        indexes["by_day"]["IndexStatus"] = "CREATING"
+
+    bench.wire.fault = rewritten(build)
+    described = tables.describe_table(bench.wire.client, name)
+    assert (described.is_active, described.building) == (True, frozenset({"by_day"}))
+    active = {index: seen.is_active for index, seen in tables.seen_resources(described).items()}
+    assert active == {None: True, "by_status": True, "by_day": False}
 
 
 def test_see_table_when_parts_are_missing_from_the_answer_counts_them_as_nothing(bench: Bench) -> None:

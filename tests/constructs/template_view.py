@@ -64,6 +64,10 @@ class TemplateView:
         """Resources of a CloudFormation type, whole."""
         return [resource for resource in self._resources.values() if resource["Type"] == kind]
 
+    def named(self, kind: str) -> dict[str, Any]:
+        """Resources of a CloudFormation type by logical id, whole."""
+        return {name: resource for name, resource in self._resources.items() if resource["Type"] == kind}
+
     def properties_of(self, kind: str) -> dict[str, Any]:
         """The properties of the one resource of a type."""
         found = self.of_type(kind)

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, Window, manage_capacity
+from cdk_highwater import Capacity, HighWaterMark, Window, manage_capacity
 from cdk_highwater.function_asset import pack_runtime
 from tests.constructs.template_view import TemplateView, arn, key, new_stack
 
@@ -26,14 +27,20 @@ def _view() -> TemplateView:
 
 
 def test_role_may_do_exactly_this() -> None:
-    statements = _view().statements()
-    for of_one_resource in (0, 4, 5):
-        assert statements[of_one_resource].pop("Resource")["Fn::GetAtt"][1] == "Arn"
-    function = statements[6].pop("Resource")
-    assert function["Fn::GetAtt"][0].startswith("HighwaterDeploymentFunction"), "itself"
-    assert statements == [
-        {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Effect": "Allow"},
-        {"Action": "application-autoscaling:DescribeScalableTargets", "Effect": "Allow", "Resource": "*"},
+    policies = {
+        name.removeprefix("HighwaterDeployment")[:-8]: policy["Properties"]["PolicyDocument"]["Statement"]
+        for name, policy in _view().named("AWS::IAM::Policy").items()
+    }
+    assert set(policies) == {"RoleDefaultPolicy", "Bounds", "Marks", "TableJobs"}
+    (logs,) = policies["RoleDefaultPolicy"]
+    assert logs.pop("Resource")["Fn::GetAtt"][0].startswith("HighwaterDeploymentLogs")
+    assert logs == {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Effect": "Allow"}
+    assert policies["Bounds"] == [
+        {
+            "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
+            "Effect": "Allow",
+            "Resource": "*",
+        },
         {
             "Action": "application-autoscaling:RegisterScalableTarget",
             "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
@@ -45,10 +52,65 @@ def test_role_may_do_exactly_this() -> None:
             "Effect": "Allow",
             "Resource": arn("cloudwatch", "alarm:*"),
         },
-        {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Effect": "Allow"},
-        {"Action": ["dynamodb:ListTagsOfResource", "dynamodb:UntagResource"], "Effect": "Allow"},
-        {"Action": "lambda:InvokeFunction", "Effect": "Allow"},
+        policies["Marks"][1],
     ]
+    targets, itself = policies["Marks"]
+    assert targets == {
+        "Action": "application-autoscaling:DescribeScalableTargets",
+        "Effect": "Allow",
+        "Resource": "*",
+    }
+    assert itself.pop("Resource")["Fn::GetAtt"][0].startswith("HighwaterDeploymentFunction")
+    assert itself == {"Action": "lambda:InvokeFunction", "Effect": "Allow"}
+    (table,) = policies["TableJobs"]
+    assert table.pop("Resource")["Fn::GetAtt"][0].startswith("Jobs")
+    assert table == {
+        "Action": [
+            "dynamodb:DescribeTable",
+            "dynamodb:UpdateTable",
+            "dynamodb:ListTagsOfResource",
+            "dynamodb:UntagResource",
+        ],
+        "Effect": "Allow",
+    }
+
+
+def _two_tables(*names: str, marks: bool = True) -> TemplateView:
+    stack = new_stack()
+    for name in names:
+        manage_capacity(
+            dynamodb.Table(stack, name, partition_key=key()),
+            read=Capacity.autoscaled(min_capacity=3, max_capacity=30),
+            write=Capacity.autoscaled(min_capacity=4, max_capacity=4_000),
+            windows=[Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)],
+            high_water_mark=None if marks else HighWaterMark.none(),
+        )
+    return TemplateView(stack)
+
+
+@pytest.mark.parametrize(
+    ("tables", "marks", "resource"),
+    [
+        pytest.param(["Jobs"], True, "OrdersCapacityFloors", id="a-table-goes"),
+        pytest.param(["Jobs", "Orders"], False, "OrdersCapacityMarks", id="its-marks-go"),
+        pytest.param([], True, "OrdersCapacityFloors", id="all-goes"),
+    ],
+)
+def test_permissions_of_a_custom_resource_outlive_it(tables: list[str], marks: bool, resource: str) -> None:
+    """4: CloudFormation updates policies first and deletes custom resources last, and after them their policies."""
+    before = _two_tables("Jobs", "Orders")
+    policies = before.named("AWS::IAM::Policy")
+    (custom,) = [
+        each
+        for kind in ("Custom::HighwaterFloors", "Custom::HighwaterMarks")
+        for name, each in before.named(kind).items()
+        if name.startswith(resource)
+    ]
+    needed = [name for name in custom["DependsOn"] if name in policies]
+    assert len(needed) == 3, "what all tables need, what this one needs, and the log"
+    later = _two_tables(*tables, marks=marks).named("AWS::IAM::Policy")
+    for name in needed:
+        assert name not in later or later[name] == policies[name], "updated before the resource is deleted"
 
 
 def test_function_is_bounded_and_keeps_its_logs_for_a_while() -> None:
@@ -57,6 +119,7 @@ def test_function_is_bounded_and_keeps_its_logs_for_a_while() -> None:
     assert function["Architectures"] == ["arm64"]
     assert function["Runtime"] == "python3.14"
     assert (function["MemorySize"], function["Timeout"]) == (256, 900)
+    assert function["RecursiveLoop"] == "Allow", "Lambda would stop it after four hours of restoring capacity"
     assert view.properties_of("AWS::Logs::LogGroup")["RetentionInDays"] == 90
 
 

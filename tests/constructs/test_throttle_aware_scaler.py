@@ -37,6 +37,13 @@ def _view() -> TemplateView:
     return TemplateView(stack)
 
 
+def _scaler_name(view: TemplateView) -> str:
+    """The scaler's name: that of its stack, its place in it, and a hash."""
+    functions = [each["Properties"] for each in view.of_type("AWS::Lambda::Function")]
+    (variables,) = [each["Environment"]["Variables"] for each in functions if "Environment" in each]
+    return str(variables["HIGHWATER_SCALER"])
+
+
 def _policies(view: TemplateView, role: str) -> list[dict[str, Any]]:
     return [
         statement
@@ -57,9 +64,9 @@ def test_role_may_do_exactly_this() -> None:
     assert statements == [
         {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Effect": "Allow"},
         {
-            "Action": "ssm:GetParametersByPath",
+            "Action": ["ssm:GetParameters", "ssm:GetParametersByPath"],
             "Effect": "Allow",
-            "Resource": [arn("ssm", "parameter/highwater/plans"), arn("ssm", "parameter/highwater/plans/*")],
+            "Resource": [arn("ssm", f"parameter/highwater/plans/{_scaler_name(_view())}{end}") for end in ("", "/*")],
         },
         {
             "Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"],
@@ -169,7 +176,7 @@ def test_plan_is_stored_for_the_function() -> None:
         "floor",
         {"min": 41, "max": 4_000, "target_utilization_percent": 70},
     )
-    assert parameter["Tier"] == "Standard"
+    assert parameter["Tier"] == "Intelligent-Tiering"
 
 
 def test_long_plan_takes_an_advanced_parameter_and_a_longer_one_is_refused() -> None:
@@ -187,7 +194,7 @@ def test_long_plan_takes_an_advanced_parameter_and_a_longer_one_is_refused() -> 
 
     stack = new_stack()
     ThrottleAwareScaler(stack, "Scaler").add_table(_scaled(stack, windows=windows(30)))
-    assert TemplateView(stack).properties_of("AWS::SSM::Parameter")["Tier"] == "Advanced"
+    assert TemplateView(stack).properties_of("AWS::SSM::Parameter")["Tier"] == "Intelligent-Tiering"
     stack = new_stack()
     ThrottleAwareScaler(stack, "Scaler").add_table(_scaled(stack, windows=windows(70)))
     assert messages(stack, "error") == [
@@ -333,12 +340,12 @@ def test_global_table_is_scaled_in_each_region_and_its_windows_are_held_by_the_s
     assert messages(stack, "error") == []
     view = TemplateView(stack)
     plans = {
-        json.dumps(each["Properties"]["Name"]).split("/highwater/plans/")[1].split('"')[0]: each["Properties"]["Value"]
+        json.dumps(each["Properties"]["Name"]).split(_scaler_name(view))[1].split('"')[0]: each["Properties"]["Value"]
         for each in view.of_type("AWS::SSM::Parameter")
     }
-    assert set(plans) == {"", "eu-west-1/"}
-    assert plans[""] == plans["eu-west-1/"]
-    assert json.loads(plans[""])["plan"]["windows"][0]["write_min"] == 900
+    assert set(plans) == {"/", "/eu-west-1/"}
+    assert plans["/"] == plans["/eu-west-1/"]
+    assert json.loads(plans["/"])["plan"]["windows"][0]["write_min"] == 900
     scaled = {each["Properties"].get("Region"): each["Properties"] for each in view.of_type("Custom::HighwaterScaled")}
     assert set(scaled) == {None, "eu-west-1"}
     # nothing holds a window when the scaler has gone
@@ -360,7 +367,9 @@ def test_table_of_another_region_is_scaled_where_it_is_and_has_its_alarms_there(
     table = _scaled(there, table_name="jobs")
     ThrottleAwareScaler(here, "Scaler").add_table(table)
     view, other = TemplateView(here), TemplateView(there)
-    assert view.properties_of("AWS::SSM::Parameter")["Name"] == "/highwater/plans/eu-central-1/jobs"
+    assert (
+        view.properties_of("AWS::SSM::Parameter")["Name"] == f"/highwater/plans/{_scaler_name(view)}/eu-central-1/jobs"
+    )
     scaled = view.properties_of("Custom::HighwaterScaled")
     assert (scaled["Region"], scaled["TableName"]) == ("eu-central-1", "jobs")
     alarms = [alarm["Properties"] for alarm in other.of_type("AWS::CloudWatch::Alarm")]

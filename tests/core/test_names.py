@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.core import Dimension
-from highwater.core.names import TargetName, plan_parameter, table_label, table_of_plan
+from highwater.core.names import TargetName, names_of_parameter, plan_parameter, table_label
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,18 @@ def test_target_has_the_names_of_auto_scaling_and_of_its_alarm(
 @pytest.mark.parametrize(
     ("region", "label", "parameter"),
     [
-        pytest.param(None, "orders", "/highwater/plans/orders", id="where the scaler runs"),
-        pytest.param("eu-west-1", "eu-west-1/orders", "/highwater/plans/eu-west-1/orders", id="in another region"),
+        pytest.param(None, "orders", "/highwater/plans/Prod-Scaler/orders", id="where the scaler runs"),
+        pytest.param(
+            "eu-west-1", "eu-west-1/orders", "/highwater/plans/Prod-Scaler/eu-west-1/orders", id="in another region"
+        ),
     ],
 )
 def test_plan_of_a_table_is_kept_under_its_name_and_region_and_found_again(
     region: str | None, label: str, parameter: str
 ) -> None:
     assert table_label("orders", region) == label
-    assert plan_parameter("orders", region) == parameter
-    assert table_of_plan(parameter) == ("orders", region)
-
-
-def test_plan_is_kept_where_the_table_is_by_default() -> None:
-    assert plan_parameter("orders") == "/highwater/plans/orders"
+    assert plan_parameter("Prod-Scaler", "orders", region) == parameter
+    assert names_of_parameter(parameter) == ("Prod-Scaler", "orders", region)
 
 
 @pytest.mark.parametrize("index", [None, "by-day"])

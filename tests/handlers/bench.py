@@ -113,9 +113,14 @@ def rewritten(change: Callable[[dict[str, Any]], None]) -> Fault:
         response = call.send()
         document = json.loads(response.content)
         change(document)
-        return _response(call.request.url, response.status_code, json.dumps(document).encode())
+        return replaced(response, document)
 
     return rewrite
+
+
+def replaced(response: Any, document: dict[str, Any]) -> Any:
+    """An answer with another content."""
+    return _response(response.url, response.status_code, json.dumps(document).encode())
 
 
 def _closed(response: Any) -> Any:

@@ -23,6 +23,7 @@ class FakeRegion:
     Attributes:
         now: The time that Application Auto Scaling answers with.
         units: Units per second that each target consumed in every minute so far; 0 where it is not set.
+        busy: Tables that are being changed.
         before: Called with the name of each method before it answers; may change things, or raise.
         calls: The methods that were called, in order.
     """
@@ -33,6 +34,7 @@ class FakeRegion:
     bounds: dict[TargetName, Bounds] = field(default_factory=dict)
     alarms: dict[TargetName, TargetAlarm] = field(default_factory=dict)
     units: dict[TargetName, int] = field(default_factory=dict)
+    busy: set[str] = field(default_factory=set)
     before: Callable[[str], None] = lambda _: None
     calls: list[str] = field(default_factory=list)
 
@@ -47,17 +49,23 @@ class FakeRegion:
                 capacity = target.capacity
                 self.bounds[target_name] = Bounds(int(capacity.min_capacity), int(capacity.max_capacity))
 
-    def read_plans(self) -> ScaledPlans:
-        self._called("read_plans")
+    def read_plans(self, scaler: str | None = None) -> ScaledPlans:
+        self._called(f"read_plans {scaler}")
         return ScaledPlans(tuple(self.plans), ())
+
+    def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans:
+        wanted = list(labels)
+        self._called(f"read_plans_of {scaler} {' '.join(wanted)}")
+        return ScaledPlans(tuple(plan for plan in self.plans if plan.label in wanted), ())
 
     def read_tagged_plans(self) -> ScaledPlans:
         self._called("read_tagged_plans")
         return ScaledPlans((), ())
 
-    def read_alarms(self) -> Mapping[TargetName, TargetAlarm]:
-        self._called("read_alarms")
-        return dict(self.alarms)
+    def read_alarms(self, names: Iterable[TargetName] | None = None) -> Mapping[TargetName, TargetAlarm]:
+        wanted = None if names is None else list(names)
+        self._called("read_alarms" if wanted is None else f"read_alarms of {len(wanted)}")
+        return {name: alarm for name, alarm in self.alarms.items() if wanted is None or name in wanted}
 
     def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets:
         wanted = list(names)
@@ -87,7 +95,7 @@ class FakeRegion:
         self._called(f"describe_table {table}")
         if table not in self.tables:
             raise TableNotFoundError(f"no {table}")
-        return DescribedTable(arn=f"arn:{table}", is_active=True, capacities=dict(self.tables[table]))
+        return DescribedTable(arn=f"arn:{table}", is_active=table not in self.busy, capacities=dict(self.tables[table]))
 
     def set_bounds(self, name: TargetName, bounds: Bounds) -> None:
         self._called(f"set_bounds {name}")

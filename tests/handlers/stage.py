@@ -88,7 +88,7 @@ class Stage:
 
     def store(self, table: str, value: str) -> None:
         (self.home or self).client("ssm").put_parameter(
-            Name=plan_parameter(table, self.region), Type="String", Value=value, Overwrite=True
+            Name=plan_parameter(Options().name, table, self.region), Type="String", Value=value, Overwrite=True
         )
 
     def register(self, name: TargetName, low: int, high: int, **more: Any) -> None:
@@ -201,7 +201,7 @@ class Stage:
         for target in autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]:
             named = {key: target[key] for key in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
             autoscaling.deregister_scalable_target(**named)
-        stored = [plan_parameter(name, self.region) for name in self.made]
+        stored = [plan_parameter(Options().name, name, self.region) for name in self.made]
         for start in range(0, len(stored), 10):
             (self.home or self).client("ssm").delete_parameters(Names=stored[start : start + 10])
         for name in self.made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from highwater.core import Capacity, Plan, Window
 from highwater.core.units import Units
 from highwater.handlers import cloudformation, deployment, marks
 from highwater.handlers.patience import Patience
-from tests.handlers.bench import Bench, at, refusal, update_table
+from tests.handlers.bench import Bench, Call, Fault, at, refusal, replaced, rewritten, update_table
 from tests.handlers.serving import KilledError, marks_event
 
 TOO_LONG = 4096
@@ -47,7 +48,7 @@ class CloudFormation:
 
 def _serve(event: dict[str, Any], bench: Bench | None = None, seconds: float = 900.0, **edges: Any) -> None:
     """Serve one event, over the bench's wire where one is given."""
-    over_the_wire: dict[str, Any] = {} if bench is None else {"dynamodb": lambda: bench.wire.client}
+    over_the_wire: dict[str, Any] = {} if bench is None else {"dynamodb": lambda _: bench.wire.client}
     deployment.Deployment(**over_the_wire, **edges).serve(event, Patience(lambda: seconds))
 
 
@@ -173,7 +174,7 @@ def test_handler_when_the_type_is_unknown_answers_what_to_do(cloudformation_serv
 
 
 def test_handler_when_an_error_has_no_text_answers_its_kind(cloudformation_server: CloudFormation) -> None:
-    def fail() -> Any:
+    def fail(_region: str | None) -> Any:
         raise RuntimeError
 
     event = _marks_event(cloudformation_server, "Create", "orders", marks.WARM_THROUGHPUT)
@@ -181,17 +182,26 @@ def test_handler_when_an_error_has_no_text_answers_its_kind(cloudformation_serve
     assert cloudformation_server.answers[0]["Reason"] == "RuntimeError"
 
 
-def test_handler_when_floors_are_deleted_succeeds_without_any_call(cloudformation_server: CloudFormation) -> None:
-    def fail(*_: Any) -> Any:
-        raise AssertionError
-
-    _serve(
-        _event(cloudformation_server, "Delete", {"TableName": "gone", "Plan": '{"version": 2}'}),
-        dynamodb=fail,
-        autoscaling=fail,
-    )
+@pytest.mark.parametrize("kind", [deployment.FLOORS_TYPE, deployment.SCALED_TYPE])
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        (PLAN, "the table does not exist any more"),
+        ('{"version":2}', "the plan cannot be read, so nothing is changed: ValueError: plan has version 2, this code "
+        "reads 1; deploy both again"),
+        ("[]", "the plan cannot be read, so nothing is changed: AttributeError: 'list' object has no attribute 'get'"),
+        ("[" * 2000, "the plan cannot be read, so nothing is changed: RecursionError: maximum recursion depth exceeded "
+        "while decoding a JSON array from a unicode string"),
+    ],
+    ids=["no-table", "version", "list", "deep"],
+)  # fmt: skip
+def test_handler_when_deleted_never_fails_for_what_is_gone_or_cannot_be_read(
+    cloudformation_server: CloudFormation, kind: str, plan: str, reason: str
+) -> None:
+    """4 and 20: a Delete that fails keeps the whole stack."""
+    _serve(_event(cloudformation_server, "Delete", {"TableName": "gone", "Plan": plan}, kind))
     (told,) = cloudformation_server.answers
-    assert (told["Status"], told["Reason"]) == ("SUCCESS", "nothing to undo: the targets go with the stack")
+    assert (told["Status"], told["Reason"]) == ("SUCCESS", reason)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +256,7 @@ def test_handler_when_cloudformation_does_not_take_the_answer_fails_so_that_lamb
     cloudformation_server: CloudFormation,
 ) -> None:
     cloudformation_server.status = 503
-    event = _event(cloudformation_server, "Delete", {})
+    event = _event(cloudformation_server, "Delete", {"TableName": "gone", "Plan": PLAN})
     with pytest.raises(OSError, match="503"):
         _serve(event)
     assert len(cloudformation_server.answers) == 1
@@ -295,7 +305,15 @@ def test_handler_when_time_is_up_invokes_itself_and_does_not_answer_yet(
     ((function, again),) = invoked
     assert function == "highwater-deployment"
     assert again == event | {
-        "HighwaterProgress": {"phase": "raising", "raising_invocations": 1, "raised": [], "failure": None}
+        "HighwaterProgress": {
+            "phase": "raising",
+            "raising_invocations": 1,
+            "raised": [],
+            "failure": None,
+            "building": [],
+            "awaited": [],
+            "awaiting_invocations": 0,
+        }
     }
     _serve(again, bench=bench)
     (told,) = cloudformation_server.answers
@@ -312,3 +330,92 @@ def test_handler_when_the_process_ends_does_not_answer(bench: Bench, cloudformat
     with pytest.raises(KilledError):
         _serve(event, bench=bench)
     assert cloudformation_server.answers == [], "Lambda repeats the event, which then answers"
+
+
+def _building(index: str, describes: int) -> Fault:
+    """So many answers of DescribeTable in which an index is being built."""
+    left = itertools.count(describes, -1)
+
+    def build(document: dict[str, Any]) -> None:
+        if next(left) > 0:
+            for each in document["Table"]["GlobalSecondaryIndexes"]:
+                each["IndexStatus"] = "CREATING" if each["IndexName"] == index else each["IndexStatus"]
+
+    change = rewritten(build)
+    return lambda call: change(call) if call.operation == "DescribeTable" else None
+
+
+def _served_to_the_end(bench: Bench, event: dict[str, Any]) -> tuple[list[cloudformation.Outcome], int]:
+    """CloudFormation's answers, and how many invocations there were, each with a minute for waiting."""
+    answers: list[cloudformation.Outcome] = []
+    waiting, invocations = [event], 0
+    while waiting:
+        invocations += 1
+        left = itertools.count(90, -5)
+        served = deployment.Deployment(
+            dynamodb=lambda _: bench.wire.client,
+            autoscaling=lambda _: bench.autoscaling,
+            answer=lambda _event, outcome: answers.append(outcome),
+            invoke=lambda _function, again: waiting.append(again),
+        )
+        served.serve(waiting.pop(0), Patience(lambda left=left: float(next(left)), lambda _: None))  # type: ignore[misc]
+    return answers, invocations
+
+
+@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
+def test_marks_of_an_index_that_takes_hours_to_build_are_raised_when_it_is_ready(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """2: CloudFormation waits an hour for an answer, and then rolls the new index back."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
+    table = bench.make_table(Units(5, 7), by_day=(3, 4))
+    wanted: dict[str | None, Units] = {None: Units(400, 90), "by_day": Units(300, 80)}
+    bench.wire.fault = _building("by_day", 40)
+    answers, invocations = _served_to_the_end(bench, marks_event("Create", table, wanted, strategy))
+    assert answers == [
+        cloudformation.success(
+            "raised the table to 400 RCU and 90 WCU; marks of indexes that are still being built are raised when they "
+            "are ready: 'by_day'"
+        )
+    ]
+    assert invocations > 2
+    assert bench.marks(table) == wanted
+    assert bench.capacities(table) == {None: Units(5, 7), "by_day": Units(3, 4)}
+
+
+def test_floors_of_an_index_that_takes_hours_to_build_are_reached_when_it_is_ready(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2: the deploy is answered at once."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
+    table = bench.make_table(Units(5, 7), by_day=(3, 4))
+    capacity = Capacity.autoscaled(min_capacity=6, max_capacity=500)
+    plan = Plan(read=capacity, write=capacity).with_indexes(["by_day"])
+    event = marks_event("Create", table, {}) | {
+        "ResourceType": deployment.FLOORS_TYPE,
+        "ResourceProperties": {"TableName": table, "Plan": plan.to_json()},
+    }
+    below = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4}
+    building = _building("by_day", 40)
+
+    def without_capacity(document: dict[str, Any]) -> None:
+        (index,) = document["Table"]["GlobalSecondaryIndexes"]
+        if index["IndexStatus"] == "CREATING":
+            index["ProvisionedThroughput"] |= below
+
+    def fault(call: Call) -> Any:
+        answered = building(call)
+        if answered is None or call.operation != "DescribeTable":
+            return answered
+        document = json.loads(answered.content)
+        without_capacity(document)
+        return replaced(answered, document)
+
+    bench.wire.fault = fault
+    answers, invocations = _served_to_the_end(bench, event)
+    assert [answer.ok for answer in answers] == [True]
+    assert answers[0].reason == (
+        "capacity follows when index 'by_day' is built: index 'by_day' read, index 'by_day' write"
+    )
+    assert invocations > 2
+    assert bench.capacities(table) == {None: Units(6, 7), "by_day": Units(6, 6)}

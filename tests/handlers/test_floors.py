@@ -13,10 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from highwater.aws import autoscaling
-from highwater.aws.tables import TableNotFoundError
+from highwater.aws.tables import TableNotFoundError, TableRefusedError
 from highwater.core import Capacity, IndexCapacity, Plan, Window
 from highwater.handlers import floors
 from highwater.handlers.patience import Patience
@@ -62,7 +61,7 @@ def assert_floors(bench: Bench, wire: Wire) -> AssertFloors:
     def run(table: str, plan_json: str, seconds: float = 300.0) -> str:
         left = itertools.count(seconds, -5.0)
         patience = Patience(lambda: next(left), lambda _: None)
-        return floors.assert_floors(table, plan_json, bench.wire.client, wire.client, patience)
+        return floors.assert_floors(table, plan_json, bench.wire.client, wire.client, patience).reason
 
     return run
 
@@ -365,7 +364,8 @@ def test_assert_floors_when_an_index_is_missing_names_it(
     table = bench.make_table()
     _register(bench, table, BASE)
     plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="by_night"),))
-    with pytest.raises(ClientError, match=re.escape(f"DynamoDB table does not exist: table/{table}/index/by_night")):
+    missing = re.escape(f"DynamoDB table does not exist: table/{table}/index/by_night")
+    with pytest.raises(TableRefusedError, match=missing):
         assert_floors(table, plan.to_json())
 
 
@@ -410,5 +410,5 @@ def test_assert_floors_when_a_target_is_refused_fails_with_the_service_text(
     _register(bench, table, BASE)
     wire.fault = at(1, refusal("ValidationException", "Unable to assume IAM role: x"), "RegisterScalableTarget")
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, read_min=120, write_min=140),))
-    with pytest.raises(ClientError, match=re.escape("Unable to assume IAM role: x")):
+    with pytest.raises(TableRefusedError, match=re.escape("Unable to assume IAM role: x")):
         assert_floors(table, plan.to_json())

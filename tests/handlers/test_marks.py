@@ -82,6 +82,8 @@ TRANSIENT: dict[str, Fault] = {
 }
 DENIED_TEXT = "User: arn:aws:sts::000000000000:x is not authorized to perform this"
 DENIED = refusal("AccessDeniedException", DENIED_TEXT)
+REFUSED_TEXT = "Subscriber limit exceeded: Provisioned throughput is limited for this account"
+REFUSED = refusal("LimitExceededException", REFUSED_TEXT)
 
 
 def _updating(document: dict[str, Any]) -> None:
@@ -316,12 +318,20 @@ def _updates_of_a_success(bench: Bench) -> int:
 def test_provision_when_the_nth_update_is_refused_for_good_is_home_after_the_rollback(
     bench: Bench, table: str, number: int
 ) -> None:
-    bench.wire.fault = at(number, DENIED, "UpdateTable")
+    bench.wire.fault = at(number, REFUSED, "UpdateTable")
     outcome = _serve(bench, "Create", table, WANTED)
-    assert outcome == failure(DENIED_TEXT)
+    assert outcome == failure(REFUSED_TEXT)
     if number <= 2:
         assert _left_up(bench, table) is None, "it was refused on the way up: the way down was open"
     _serve(bench, "Delete", table, WANTED)
+    assert _left_up(bench, table) is None
+
+
+def test_provision_when_a_permission_is_not_in_effect_yet_waits_for_it(bench: Bench, table: str) -> None:
+    """CloudFormation invokes the function seconds after it changed the role."""
+    bench.wire.fault = lambda call: DENIED(call) if call.number <= 5 else None
+    outcome = _serve(bench, "Create", table, WANTED)
+    assert outcome.ok, outcome.reason
     assert _left_up(bench, table) is None
 
 
@@ -379,7 +389,7 @@ def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(
 def _continue_as_lambda_does(bench: Bench, continued: list[dict[str, Any]]) -> None:
     """Give continuations to the handler; one that it lets fail is tried twice more."""
     deployed = deployment.Deployment(
-        dynamodb=lambda: bench.wire.client,
+        dynamodb=lambda _: bench.wire.client,
         autoscaling=lambda _: bench.autoscaling,
         invoke=lambda _, event: continued.append(event),
     )
@@ -737,10 +747,10 @@ def test_delete_when_an_index_went_meanwhile_brings_the_table_home(bench: Bench,
 
 
 def test_serve_when_the_table_is_missing_raises_nothing_but_other_errors_pass(bench: Bench, table: str) -> None:
-    bench.wire.fault = at(1, DENIED)
+    bench.wire.fault = at(1, REFUSED)
     clients = bench.wire.client, bench.autoscaling
     patience = Patience(lambda: 60.0, lambda _: None)
-    with pytest.raises(TableRefusedError, match=f"^{re.escape(DENIED_TEXT)}$"):
+    with pytest.raises(TableRefusedError, match=f"^{re.escape(REFUSED_TEXT)}$"):
         marks.serve(marks_event("Create", table, WANTED), *clients, patience, lambda _: None)
 
 
@@ -749,6 +759,7 @@ def test_serve_when_the_table_is_missing_raises_nothing_but_other_errors_pass(be
 _FAULTS: dict[str, Fault] = TRANSIENT | {
     "busy": BUSY,
     "denied": DENIED,
+    "refused": REFUSED,
     "killed-before": _killed_before,
     "killed-after": _killed_after,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -205,12 +207,47 @@ def test_dry_run_says_what_it_would_do(stage: Stage) -> None:
     assert [(d["granted"], d["dry_run"]) for d in answer.decisions] == [(12, True)]
 
 
-def test_plan_that_cannot_be_read_hides_no_other(stage: Stage) -> None:
+_PLAN = PLAN.to_document()
+
+
+def _stored(**changes: Any) -> str:
+    return json.dumps({"mode": "floor", "plan": _PLAN | changes})
+
+
+def _with_window(**changes: Any) -> str:
+    window = {"name": "w", "start": "01:00", "end": "02:00", "timezone": "UTC", "days": "MON", "lead_minutes": 5}
+    return _stored(windows=[window | {"write_min": 9} | changes])
+
+
+POISONED = {
+    "mode": '{"mode": "sideways"}',
+    "list": json.dumps({"mode": "floor", "plan": []}),
+    "no-object": "7",
+    "deep": f'{{"mode": "floor", "plan": {"[" * 2_000}',
+    "infinite-lead": _with_window(lead_minutes=math.inf),
+    "infinite-floor": _stored(read={"min": math.inf, "max": 8}),
+    "unknown-zone": _with_window(timezone="Mars/Base"),
+    "unknown-day": _with_window(days="SOMEDAY"),
+    "days-of-numbers": _with_window(days=7),
+    "windows-of-text": _stored(windows="none"),
+    "capacity-of-text": _stored(read="many"),
+}
+
+
+@pytest.mark.parametrize("poisoned", POISONED.values(), ids=list(POISONED))
+@pytest.mark.parametrize("kind", ["tick", "tables"])
+def test_one_bad_plan_fails_alone_and_is_counted(stage: Stage, kind: str, poisoned: str) -> None:
+    """19: no plan, whatever is in it, stops the scaler for the others."""
     table, broken = stage.table(), stage.table()
-    stage.store(broken, '{"mode": "sideways"}')
+    stage.store(broken, poisoned)
     stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    answer = stage.run(table)
-    assert answer.counts["UnreadablePlans"] == 1
+    at = stage.now().replace(second=0, microsecond=0)
+    # the next minutes in which the good table, and the bad one, are due
+    for minute in range(5):
+        answer = stage.serve({"highwater": kind, "time": (at + minute * MINUTE).isoformat()})
+        assert answer.failed == {}
+        assert answer.counts["UnreadablePlans"] == 1, answer.notes
+        assert any(broken in note for note in answer.notes)
     assert stage.bounds(table) == (12, 400)
 
 
@@ -238,19 +275,19 @@ def test_many_plans_are_kept_for_five_minutes_and_few_never(stage: Stage) -> Non
     home = AwsRegion()
     cache, now = PlanCache(most_read_always=0), stage.now()
     first = stage.table()
-    assert [plan.table for plan in cache.read(home, now).plans] == [first]
+    assert [plan.table for plan in cache.read(home, "scaler", now).plans] == [first]
     second = stage.table()
-    assert len(cache.read(home, now + 4 * MINUTE).plans) == 1
-    assert {plan.table for plan in cache.read(home, now + 5 * MINUTE).plans} == {first, second}
+    assert len(cache.read(home, "scaler", now + 4 * MINUTE).plans) == 1
+    assert {plan.table for plan in cache.read(home, "scaler", now + 5 * MINUTE).plans} == {first, second}
     third = stage.table()
-    assert len(cache.read(home, now).plans) == 3, "an event from before"
+    assert len(cache.read(home, "scaler", now).plans) == 3, "an event from before"
     fourth = stage.table()
-    assert {plan.table for plan in cache.read(home, None).plans} == {first, second, third, fourth}
-    assert len(PlanCache().read(home, now).plans) == 4
+    assert {plan.table for plan in cache.read(home, "scaler", None).plans} == {first, second, third, fourth}
+    assert len(PlanCache().read(home, "scaler", now).plans) == 4
     always = PlanCache()
-    always.read(home, now)
+    always.read(home, "scaler", now)
     stage.table()
-    assert len(always.read(home, now).plans) == 5
+    assert len(always.read(home, "scaler", now).plans) == 5
 
 
 def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage) -> None:

@@ -15,7 +15,7 @@ from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable
 from highwater.core import Capacity, Dimension, Plan, Window
-from highwater.core.names import TargetName
+from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Observation
 from highwater.handlers.scaler.handler import Scaler
 from tests.handlers.stage import MINUTE, PLAN, Stage
@@ -208,7 +208,7 @@ def test_table_that_is_deleted_in_the_middle_of_a_run_touches_no_other(stage: St
     assert answer.failed == {gone: f"TableNotFoundError: Requested resource not found: Table: {gone} not found"}
     assert stage.bounds(other) == (12, 400)
     assert [event["tables"] for event in stage.handed_on] == [[gone]]
-    stage.client("ssm").delete_parameter(Name=f"/highwater/plans/{gone}")
+    stage.client("ssm").delete_parameter(Name=plan_parameter("scaler", gone))
 
 
 class _Updating(AwsRegion):

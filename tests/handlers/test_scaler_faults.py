@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
-from highwater.aws import plans
-from highwater.aws.plans import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.core import Dimension
 from highwater.core.names import TargetName
@@ -97,7 +95,7 @@ def test_no_fault_raises_a_floor_above_its_ceiling_or_lowers_one_without_data(
                 blind += 1
                 assert floor >= min(before[target][0], ceiling), f"{target} fell without data"
     assert RUNS < 50 or met >= {
-        "GetParametersByPath",
+        "GetParameters",
         "DescribeAlarms",
         "DescribeScalableTargets",
         "DescribeTable",
@@ -131,12 +129,8 @@ class _Wired(AwsRegion):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ssm = plans.client()
-        clients = (self.clients.dynamodb, self.clients.autoscaling, self.clients.cloudwatch, self._ssm)
+        clients = (self.clients.dynamodb, self.clients.autoscaling, self.clients.cloudwatch, self.ssm)
         self.wires = [Wire(client) for client in clients]
-
-    def read_plans(self) -> ScaledPlans:
-        return plans.read_plans(self._ssm)
 
 
 def _was_blind(outcome: Outcome, target: TargetName) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from highwater.aws.alarms import TargetAlarm
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, alarm_threshold
@@ -38,7 +40,7 @@ def _serve(region: FakeRegion, *tables: str, seconds: float = 300.0, **more: Any
     """Serve an event of now for these tables; what was done, and the events that were handed on."""
     handed_on: list[Any] = []
     options = more.pop("options", Options())
-    scaler = Scaler(options, region_of=lambda _: as_region(region), hand_on=handed_on.append, report=lambda _: None)
+    scaler = Scaler(options, region_of=lambda _: as_region(region), hand_on=handed_on.append, report=lambda *_: None)
     event = {"highwater": "tables", "tables": list(tables), "time": NOW.isoformat()} | more
     return scaler.serve(event, lambda: seconds), handed_on
 
@@ -90,7 +92,7 @@ def test_tables_without_time_are_handed_on_and_left_as_they_are(region: FakeRegi
 @pytest.mark.parametrize(
     ("method", "note"),
     [
-        ("read_alarms", "no alarms could be read: RuntimeError: refused"),
+        ("read_alarms of 2", "no alarms could be read: RuntimeError: refused"),
         ("read_consumption", "no metrics could be read: RuntimeError: refused"),
     ],
 )
@@ -137,4 +139,73 @@ def test_tick_reads_nothing_of_tables_that_are_not_due(region: FakeRegion) -> No
     region.plans = region.plans[:1]
     outcome, _ = _serve(region, highwater="tick", time=calm.isoformat())
     assert outcome.counts["TargetsDue"] == 0
-    assert region.calls == ["read_plans", "read_alarms"]
+    assert region.calls == ["read_plans scaler", "read_alarms"]
+
+
+@pytest.mark.parametrize(("is_busy", "registers"), [(False, True), (True, False)])
+def test_capacity_below_its_floor_is_repaired_once_nothing_changes_the_table(
+    region: FakeRegion, is_busy: bool, registers: bool
+) -> None:
+    """8: Application Auto Scaling looks at bounds only when a target is registered, and may miss one of several."""
+    region.bounds[ORDERS] = Bounds(12, 400)
+    region.tables["orders"] = {None: Units(7, 11)}
+    region.busy = {"orders"} if is_busy else set()
+    _serve(region, "orders")
+    assert ("set_bounds table/orders write" in region.calls) is registers
+    assert region.bounds[ORDERS] == Bounds(12, 400)
+
+
+def test_floors_come_before_alarms_and_a_refused_alarm_is_left_to_the_next_run(region: FakeRegion) -> None:
+    """9: CloudWatch takes about three changes of alarms a second."""
+
+    def refuse(called: str) -> None:
+        if called == "move_threshold":
+            raise RuntimeError("Rate exceeded")
+
+    region.before = refuse
+    outcome, handed_on = _serve(region, "orders", "jobs")
+    assert (region.bounds[ORDERS], region.bounds[JOBS]) == (Bounds(12, 400), Bounds(12, 400))
+    assert (outcome.failed, handed_on) == ({}, [])
+    assert region.calls.count("move_threshold") == 3, "more refusals would only take the rate from others"
+    assert outcome.notes == [
+        "thresholds of 4 alarms are left to the next runs: RuntimeError: Rate exceeded; RuntimeError: Rate exceeded; "
+        "RuntimeError: Rate exceeded"
+    ]
+    region.before = lambda _: None
+    assert _serve(region, "orders", "jobs")[0].counts["AlarmsMoved"] == 4
+
+
+def test_run_moves_a_limited_number_of_alarms(region: FakeRegion) -> None:
+    """9: the schedule starts the next run a minute later."""
+    for number in range(60):
+        region.add_table(f"more-{number}", PLAN, HERE)
+    outcome, _ = _serve(region, *(f"more-{number}" for number in range(60)))
+    assert (outcome.counts["AlarmsMoved"], outcome.failed) == (100, {})
+    assert outcome.notes == ["thresholds of 20 alarms are left to the next runs"]
+
+
+def test_event_of_one_table_asks_for_nothing_of_the_others(region: FakeRegion) -> None:
+    """13: a storm of alarms would exceed the rates of Systems Manager and CloudWatch."""
+    _serve(region, "orders")
+    assert region.calls[:2] == ["read_plans_of scaler orders", "read_alarms of 2"]
+    assert not [call for call in region.calls if "jobs" in call]
+
+
+def test_table_whose_alarm_starts_another_scaler_is_told(region: FakeRegion) -> None:
+    """1: two scalers on one table set each other's floors."""
+    actions = ["arn:aws:lambda:us-east-1:111122223333:function:other-scaler", "arn:aws:sns:us-east-1:111122223333:ops"]
+    for name in (ORDERS, JOBS):
+        mine = actions if name is ORDERS else ["arn:aws:lambda:us-east-1:111122223333:function:my-scaler"]
+        region.alarms[name] = TargetAlarm(False, alarm_threshold(12), {"AlarmActions": mine})
+    outcome, _ = _serve(region, "orders", "jobs", options=Options(function="my-scaler"))
+    assert outcome.notes == [
+        "orders: another scaler manages this table too, with the function other-scaler; remove the table from one of "
+        "the two"
+    ]
+
+
+def test_table_that_has_left_the_scaler_is_let_alone(region: FakeRegion) -> None:
+    """18: its plan is still there until CloudFormation cleans up."""
+    region.plans = [replace(plan, is_released=plan.table == "orders") for plan in region.plans]
+    _serve(region, "orders", "jobs")
+    assert (region.bounds[ORDERS], region.bounds[JOBS]) == (Bounds(2, 400), Bounds(12, 400))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
 _DIMENSION_OF_METRIC = {f"Consumed{dimension.title()}CapacityUnits": dimension for dimension in Dimension}
+# DescribeAlarms accepts up to 100 names (Amazon CloudWatch API Reference, read 2026-11)
+_ALARMS_PER_CALL = 100
 # The members of a DescribeAlarms result that PutMetricAlarm accepts
 _ALARM_PROPERTIES = (
     "AlarmName",
@@ -48,13 +50,25 @@ class TargetAlarm:
     threshold: int
     document: dict[str, Any]
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The ARNs of the Lambda functions that the alarm starts."""
+        return tuple(arn for arn in self.document.get("AlarmActions", ()) if ":lambda:" in arn)
 
-def read_alarms(cloudwatch: CloudWatchClient) -> dict[TargetName, TargetAlarm]:
-    """Read all alarms of the scaler in the client's region, by target."""
-    pages = cloudwatch.get_paginator("describe_alarms").paginate(
-        AlarmNamePrefix=ALARM_PREFIX, AlarmTypes=["MetricAlarm"]
-    )
-    return dict(_read(pages))
+
+def read_alarms(
+    cloudwatch: CloudWatchClient, names: Iterable[TargetName] | None = None
+) -> dict[TargetName, TargetAlarm]:
+    """Read the alarms of the targets *names*, by default the alarms of all scalers in the client's region."""
+    paginator = cloudwatch.get_paginator("describe_alarms")
+    if names is None:
+        return dict(_read(paginator.paginate(AlarmNamePrefix=ALARM_PREFIX, AlarmTypes=["MetricAlarm"])))
+    wanted = [name.alarm for name in names]
+    found: dict[TargetName, TargetAlarm] = {}
+    for start in range(0, len(wanted), _ALARMS_PER_CALL):
+        some = wanted[start : start + _ALARMS_PER_CALL]
+        found |= _read(paginator.paginate(AlarmNames=some, AlarmTypes=["MetricAlarm"]))
+    return found
 
 
 def target_of_event(event: dict[str, Any]) -> TargetName | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from highwater.aws import alarms, autoscaling, metrics, plans, tables, tagged
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ssm import SSMClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,26 @@ class AwsRegion:
         self.name = name
         self.clients = clients or Clients.of(name)
 
-    def read_plans(self) -> ScaledPlans:
-        """Read the plans in SSM parameters. An unreadable plan is listed as such and does not affect the others."""
-        return plans.read_plans(plans.client(self.name))
+    @cached_property
+    def ssm(self) -> SSMClient:
+        """The client for the plans, which only the scaler's own region has."""
+        return plans.client(self.name)
+
+    def read_plans(self, scaler: str | None = None) -> ScaledPlans:
+        """Read the plans of *scaler*, by default of all. An unreadable plan does not affect the others."""
+        return plans.read_plans(self.ssm, scaler)
+
+    def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans:
+        """Read the plans of the tables with these labels; a table without a plan of *scaler* is left out."""
+        return plans.read_plans_of(self.ssm, scaler, labels)
 
     def read_tagged_plans(self) -> ScaledPlans:
         """Read the plans of tables that have the tag `highwater:managed`."""
         return tagged.read_tagged_plans(tagged.client(self.name), self.name)
 
-    def read_alarms(self) -> Mapping[TargetName, TargetAlarm]:
-        """Read all alarms of the scaler, by target."""
-        return alarms.read_alarms(self.clients.cloudwatch)
+    def read_alarms(self, names: Iterable[TargetName] | None = None) -> Mapping[TargetName, TargetAlarm]:
+        """Read the alarms of the targets *names*, by default the alarms of all scalers."""
+        return alarms.read_alarms(self.clients.cloudwatch, names)
 
     def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets:
         """Read the bounds and suspensions of the targets, and the service's time."""

@@ -37,6 +37,7 @@ def client(region: str | None = None) -> DynamoDBClient:
 # Error codes after which the same call may succeed later
 _BUSY = frozenset(
     {
+        "ConcurrentUpdateException",
         "InternalServerError",
         "RequestLimitExceeded",
         "ResourceInUseException",
@@ -45,6 +46,8 @@ _BUSY = frozenset(
         "ThrottlingException",
     }
 )
+# Error codes of a missing permission. Right after a deploy the permission may only not be known everywhere yet.
+_FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 # The quota of control plane operations under way at once (Amazon DynamoDB Developer Guide, "Quotas", read 2026-11)
 _CONCURRENT = re.compile(r"simultaneous|concurrent|at once", re.IGNORECASE)
 
@@ -67,6 +70,10 @@ class TableRefusedError(Exception):
     """AWS refuses the call, and would refuse it again. The message is from AWS."""
 
 
+class ForbiddenError(TableRefusedError):
+    """A permission is missing, or is not in effect yet. The message is from AWS."""
+
+
 class DecreaseRefusedError(Exception):
     """The decreases of the day are used. The message, from DynamoDB, says until when."""
 
@@ -77,11 +84,12 @@ class DescribedTable:
 
     Attributes:
         arn: The table's ARN.
-        is_active: Whether the table and all its indexes are ACTIVE.
+        is_active: Whether the table and its indexes are ACTIVE, except for indexes that are being built.
         capacities: Provisioned units per second by index name, `None` for the table itself; 0 units if on demand.
         marks: Warm throughput in units per second, by the same keys.
         budgets: Decreases used, by the same keys.
         increased: Instant of the last increase, by the same keys; `None` for never.
+        building: Names of the indexes that are being built. This can take hours, in which they cannot be changed.
     """
 
     arn: str
@@ -90,6 +98,7 @@ class DescribedTable:
     marks: dict[str | None, Units] = field(default_factory=dict)
     budgets: dict[str | None, DecreaseBudget] = field(default_factory=dict)
     increased: dict[str | None, datetime | None] = field(default_factory=dict)
+    building: frozenset[str] = frozenset()
 
 
 def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
@@ -97,7 +106,7 @@ def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
     return {
         index: SeenResource(
             provisioned=capacity,
-            is_active=described.is_active,
+            is_active=described.is_active and index not in described.building,
             last_increase=described.increased.get(index),
             budget=described.budgets.get(index, DecreaseBudget()),
         )
@@ -108,16 +117,19 @@ def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
 def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
     """Call DescribeTable; raises the errors of `translating`."""
     table = translating(lambda: dynamodb.describe_table(TableName=name)["Table"])
+    indexes: dict[str, Any] = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", [])}
     resources: dict[str | None, Any] = {None: table}
-    resources |= {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", [])}
+    resources.update(indexes.items())
+    building = frozenset(name for name, index in indexes.items() if index.get("IndexStatus") == "CREATING")
     return DescribedTable(
         arn=table["TableArn"],
         is_active=table["TableStatus"] == "ACTIVE"
-        and all(index.get("IndexStatus") == "ACTIVE" for index in table.get("GlobalSecondaryIndexes", [])),
+        and all(index.get("IndexStatus") == "ACTIVE" for name, index in indexes.items() if name not in building),
         capacities={key: _capacity(resource) for key, resource in resources.items()},
         marks={key: _mark(resource) for key, resource in resources.items()},
         budgets={key: _budget(resource) for key, resource in resources.items()},
         increased={key: _last_increase(resource) for key, resource in resources.items()},
+        building=building,
     )
 
 
@@ -189,6 +201,7 @@ def translating(call: Callable[[], T]) -> T:
         TableBusyError: The same call may succeed later; also for network errors and malformed answers.
         OvertakenError: The table has changed since it was described.
         DecreaseRefusedError: The decreases of the day are used.
+        ForbiddenError: A permission is missing, or is not in effect yet.
         TableRefusedError: AWS refuses the call for another reason.
     """
     try:
@@ -207,6 +220,8 @@ def _translated(error: ClientError) -> Exception:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "ResourceNotFoundException":
         return TableNotFoundError(text)
+    if code in _FORBIDDEN:
+        return ForbiddenError(text or code)
     if code in _BUSY or status >= 500:
         return TableBusyError(text or code)
     # LimitExceededException stands for permanent and temporary conditions, which only the text distinguishes

@@ -10,7 +10,7 @@ from highwater.core.units import Dimension
 
 # Names of the scaler's alarms begin with this; a table's name has no blank.
 ALARM_PREFIX: Final = "Highwater "
-# SSM parameters below this path hold the plans, one a table.
+# SSM parameters below this path hold the plans: a folder for each scaler, and in it a parameter for each table.
 PLANS_PATH: Final = "/highwater/plans/"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
@@ -78,11 +78,17 @@ def table_of_label(label: str) -> tuple[str, str | None]:
     return table, region[0] if region else None
 
 
-def table_of_plan(parameter: str) -> tuple[str, str | None]:
-    """The table and region that `plan_parameter` made a parameter's name of."""
-    return table_of_label(parameter.removeprefix(PLANS_PATH))
+def plans_path(scaler: str) -> str:
+    """The path of the SSM parameters with the plans of one scaler."""
+    return f"{PLANS_PATH}{scaler}/"
 
 
-def plan_parameter(table: str, region: str | None = None) -> str:
-    """The name of the SSM parameter that holds a table's plan; *region* is where the table is, if not with it."""
-    return f"{PLANS_PATH}{table_label(table, region)}"
+def plan_parameter(scaler: str, table: str, region: str | None = None) -> str:
+    """The name of the SSM parameter with a table's plan; *region* is the table's, if not that of the parameter."""
+    return f"{plans_path(scaler)}{table_label(table, region)}"
+
+
+def names_of_parameter(parameter: str) -> tuple[str, str, str | None]:
+    """The scaler, the table and the region that `plan_parameter` made a parameter's name of."""
+    scaler, _, label = parameter.removeprefix(PLANS_PATH).partition("/")
+    return scaler, *table_of_label(label)

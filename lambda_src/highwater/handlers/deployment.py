@@ -12,18 +12,21 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from highwater.aws import autoscaling, tables
+from highwater.aws import autoscaling, metrics, plans, tables
 from highwater.core.names import table_label
-from highwater.handlers import cloudformation, floors, marks
-from highwater.handlers.patience import Patience
+from highwater.handlers import cloudformation, floors, leaving, marks
+from highwater.handlers.patience import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ssm import SSMClient
 
 logger = logging.getLogger("highwater")
 logger.setLevel(logging.INFO)
@@ -52,14 +55,18 @@ class Deployment:
     """Serves events.
 
     Attributes:
-        dynamodb: Makes a client of DynamoDB.
-        autoscaling: Makes a client of Application Auto Scaling in a region, `None` for the function's own.
+        dynamodb: Makes a client of DynamoDB in a region, `None` for the function's own.
+        autoscaling: Likewise of Application Auto Scaling.
+        cloudwatch: Likewise of CloudWatch.
+        ssm: Makes a client of Systems Manager.
         answer: Gives CloudFormation the answer to an event.
         invoke: Has a function, named by name or ARN, serve an event.
     """
 
-    dynamodb: Callable[[], DynamoDBClient] = tables.client
+    dynamodb: Callable[[str | None], DynamoDBClient] = tables.client
     autoscaling: Callable[[str | None], ApplicationAutoScalingClient] = autoscaling.client
+    cloudwatch: Callable[[str | None], CloudWatchClient] = metrics.client
+    ssm: Callable[[], SSMClient] = plans.client
     answer: Callable[[dict[str, Any], cloudformation.Outcome], None] = cloudformation.answer
     invoke: Callable[[str, dict[str, Any]], None] = invoke
 
@@ -93,25 +100,79 @@ class Deployment:
             raise ValueError(message)
         return serve[kind](event, patience)
 
-    def _floors(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
-        if event["RequestType"] == "Delete":
-            return cloudformation.success("nothing to undo: the targets go with the stack")
+    def _floors(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
         properties = event["ResourceProperties"]
-        table, plan = properties["TableName"], properties["Plan"]
-        done = floors.assert_floors(table, plan, self.dynamodb(), self.autoscaling(None), patience)
-        return cloudformation.success(done)
+        table = properties["TableName"]
+        clients = self.dynamodb(None), self.autoscaling(None)
+        if event.get("HighwaterAnswered"):
+            return self._raise_later(event, clients, patience)
+        if event["RequestType"] == "Delete":
+            plan = leaving.find_plan(properties["Plan"])
+            if isinstance(plan, str):
+                return cloudformation.success(plan)
+            return cloudformation.success(
+                leaving.lower_capacity(table, plan, *clients, self.cloudwatch(None), patience)
+            )
+        self._hand_over(event, patience)
+        done = floors.assert_floors(table, properties["Plan"], *clients, patience)
+        if done.building:
+            self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
+        return cloudformation.success(done.reason)
+
+    def _raise_later(
+        self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
+    ) -> cloudformation.Outcome | None:
+        """Go on after CloudFormation was answered, in other invocations, until the table's indexes are built."""
+        properties, invocations = event["ResourceProperties"], event["HighwaterInvocations"]
+        try:
+            floors.raise_to_floors(properties["TableName"], properties["Plan"], *clients, patience)
+        except tables.TableNotFoundError:
+            return cloudformation.success(leaving.NO_TABLE)
+        except TimeIsUpError:
+            if invocations >= MAX_AWAITING_INVOCATIONS:
+                return cloudformation.failure("an index is still being built; its floors are left as they are")
+            self._invoke_itself(event | {"HighwaterInvocations": invocations + 1})
+            return None
+        return cloudformation.success("the indexes are built, and capacity is raised to the floors")
+
+    def _invoke_itself(self, event: dict[str, Any]) -> None:
+        self.invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], event)
+
+    def _hand_over(self, event: dict[str, Any], patience: Patience) -> None:
+        """Note in the plans of scalers which of them looks after the table from now on.
+
+        When a table leaves a scaler, CloudFormation deletes the scaler's plan only after this update, and a run in
+        between would set the floors of the old plan. A rollback takes the note back.
+        """
+        present = event["ResourceProperties"].get("ScalerPlan")
+        before = event.get("OldResourceProperties", {}).get("ScalerPlan")
+        for parameter, released in ((present, False), (before, True)):
+            if parameter is None or (released and parameter == present):
+                continue
+            note = partial(plans.set_released, self.ssm(), parameter, released=released)
+            patience.until_accepted(partial(tables.translating, note))
+            if released:
+                # a run that has read the plan already is over by then
+                patience.pause()
+
+    def _is_released(self, parameter: str, patience: Patience) -> bool:
+        return patience.until_accepted(partial(tables.translating, partial(plans.is_released, self.ssm(), parameter)))
 
     def _marks(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
-        def continue_later(again: dict[str, Any]) -> None:
-            self.invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], again)
+        return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, self._invoke_itself)
 
-        return marks.serve(event, self.dynamodb(), self.autoscaling(None), patience, continue_later)
-
-    def _scaled(self, event: dict[str, Any], _patience: Patience) -> cloudformation.Outcome:
+    def _scaled(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
         properties = event["ResourceProperties"]
         table, region = properties["TableName"], properties.get("Region")
         if event["RequestType"] == "Delete":
-            return cloudformation.success(floors.release(table, properties["Plan"], self.autoscaling(region)))
+            plan = leaving.find_plan(properties["Plan"])
+            if isinstance(plan, str):
+                return cloudformation.success(plan)
+            parameter = properties.get("Parameter")
+            if parameter is not None and self._is_released(parameter, patience):
+                return cloudformation.success("nothing to undo: the table's floors are set by its own plan again")
+            clients = self.dynamodb(region), self.autoscaling(region)
+            return cloudformation.success(leaving.release_floors(table, plan, *clients, patience))
         label = table_label(table, region)
         self.invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]})
         return cloudformation.success(f"the scaler looks at {label}")

@@ -10,6 +10,8 @@ changed for another. So this handler also compares the capacity, and registers a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -30,17 +32,30 @@ class FloorsNotReachedError(Exception):
     """Capacity has not reached its floor in time. The message names the targets."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """What came of setting the floors.
+
+    Attributes:
+        reason: A sentence about the changes, for CloudFormation.
+        building: Indexes that are being built: `raise_to_floors` is to be called for the table.
+    """
+
+    reason: str
+    building: frozenset[str]
+
+
 def assert_floors(
     table: str,
     plan_json: str,
     dynamodb: DynamoDBClient,
     autoscaling: ApplicationAutoScalingClient,
     patience: Patience,
-) -> str:
+) -> Asserted:
     """Set every target to the bounds that the plan asks for now, and wait until its capacity has reached the floor.
 
-    Returns:
-        A sentence about the changes, for CloudFormation.
+    An index that is being built is not waited for, because that can take hours. Meanwhile DynamoDB may refuse changes
+    of the table's own capacity, so nothing is waited for that has not come about after a first look.
 
     Raises:
         FloorsNotReachedError: The time is up, and a bound is wrong, or capacity is below a floor and the table is not
@@ -50,17 +65,23 @@ def assert_floors(
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
     changes: dict[str, str] = {}
     for attempt in count():
-        described = _describe(dynamodb, table, patience)
-        registered = read_targets(autoscaling, targets)
+        described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        registered = patience.until_accepted(partial(tables.translating, partial(read_targets, autoscaling, targets)))
         wanted = {name: bounds_at(target, registered.at) for name, target in targets.items()}
         wrong = [name for name in targets if registered.of(name) != wanted[name]]
         below_floor = _below_floor(described, wanted)
         if not wrong and not below_floor:
             at = f"{registered.at:%Y-%m-%d %H:%M:%S} UTC"
-            return f"at {at}: {', '.join(changes.values()) if changes else 'floors and ceilings were as planned'}"
+            done = ", ".join(changes.values()) if changes else "floors and ceilings were as planned"
+            return Asserted(f"at {at}: {done}", described.building)
         for name in wrong or (below_floor if described.is_active else []):
-            set_bounds(autoscaling, name, wanted[name])
+            register = partial(set_bounds, autoscaling, name, wanted[name])
+            patience.until_accepted(partial(tables.translating, register))
             changes[targets[name].label] = f"{targets[name].label} to {wanted[name].min}..{wanted[name].max}"
+        if not wrong and described.building and attempt > 0:
+            names = ", ".join(repr(name) for name in sorted(described.building))
+            reason = f"capacity follows when index {names} is built: {_labels(targets, below_floor)}"
+            return Asserted(reason, described.building)
         if attempt == 0:
             # compare again at once: most changes take effect immediately, and a window may have opened meanwhile
             continue
@@ -68,37 +89,36 @@ def assert_floors(
             patience.pause()
         except TimeIsUpError:
             if not wrong and not described.is_active:
-                return f"{_labels(targets, below_floor)} is still being raised"
+                return Asserted(f"{_labels(targets, below_floor)} is still being raised", described.building)
             raise FloorsNotReachedError(
                 _not_reached(targets, wanted, below_floor, wrong or list(below_floor))
             ) from None
     raise AssertionError  # the loop above only returns or raises
 
 
-def release(table: str, plan_json: str, autoscaling: ApplicationAutoScalingClient) -> str:
-    """Set every registered target to the bounds that its plan alone asks for now.
+def raise_to_floors(
+    table: str,
+    plan_json: str,
+    dynamodb: DynamoDBClient,
+    autoscaling: ApplicationAutoScalingClient,
+    patience: Patience,
+) -> None:
+    """Wait until no index of the table is being built, then register the targets again that are below their floors.
 
-    *autoscaling* is a client of the table's region. Returns a sentence about the changes, for CloudFormation.
+    The floors are those registered by then: a later deploy may have changed the plan.
+
+    Raises:
+        TableNotFoundError: The table does not exist any more.
+        TimeIsUpError: An index is still being built.
     """
-    plan = Plan.from_json(plan_json)
-    targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
-    registered = read_targets(autoscaling, targets)
-    changes = []
-    for name, target in targets.items():
-        wanted = bounds_at(target, registered.at)
-        # a target that was deregistered must not be registered again
-        if registered.of(name) is not None and registered.of(name) != wanted:
-            set_bounds(autoscaling, name, wanted)
-            changes.append(f"{target.label} to {wanted.min}..{wanted.max}")
-    return ", ".join(changes) if changes else "floors and ceilings were as planned"
-
-
-def _describe(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
-    while True:
-        try:
-            return tables.describe_table(dynamodb, table)
-        except tables.TableBusyError:
-            patience.pause()
+    names = [TargetName(table, *target.key) for target in Plan.from_json(plan_json).targets()]
+    while (described := patience.until_accepted(partial(tables.describe_table, dynamodb, table))).building:
+        patience.pause()
+    registered = patience.until_accepted(partial(tables.translating, partial(read_targets, autoscaling, names)))
+    live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
+    for name in _below_floor(described, live):
+        register = partial(set_bounds, autoscaling, name, live[name])
+        patience.until_accepted(partial(tables.translating, register))
 
 
 def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from highwater.aws import tables
 from highwater.aws.autoscaling import RegisteredTargets, read_targets
@@ -25,15 +25,13 @@ from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusy
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension, Units
 from highwater.handlers.cloudformation import Outcome, failure, success
-from highwater.handlers.patience import Patience, TimeIsUpError
+from highwater.handlers.patience import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_dynamodb import DynamoDBClient
 
 logger = logging.getLogger("highwater")
-
-T = TypeVar("T")
 
 WARM_THROUGHPUT = "warm-throughput"
 PROVISION_AND_LOWER = "provision-and-lower"
@@ -58,6 +56,9 @@ class _Progress:
     raising_invocations: int = 0
     raised: list[str] = field(default_factory=list)
     failure: str | None = None
+    building: list[str] = field(default_factory=list)  # indexes left out, because they are being built
+    awaited: list[str] = field(default_factory=list)  # indexes that earlier invocations left out
+    awaiting_invocations: int = 0
 
     @classmethod
     def of(cls, event: dict[str, Any]) -> _Progress:
@@ -76,19 +77,10 @@ class _Job:
     progress: _Progress
     patience: Patience
 
-    def patiently(self, call: Callable[[], T]) -> T:
-        """Repeat a call, with pauses, until it raises no `TableBusyError`."""
-        while True:
-            try:
-                return call()
-            except TableBusyError as refused:
-                logger.info("waiting: %s", refused)
-                self.patience.pause()
-
     def attempt(self, change: Callable[[], None]) -> bool:
         """Try a change once; return false if DynamoDB refused it and the table must be described again."""
         try:
-            change()
+            self.patience.until_permitted(change)
         except (TableBusyError, DecreaseRefusedError, OvertakenError) as refused:
             logger.info("waiting: %s", refused)
             return False
@@ -96,21 +88,38 @@ class _Job:
 
     def wait_until_active(self, wanted: dict[str | None, Units]) -> tables.DescribedTable:
         """Describe the table until it is ACTIVE; raises `ValueError` if it lacks an index of *wanted*."""
-        while not (described := self.patiently(partial(tables.describe_table, self.dynamodb, self.table))).is_active:
+        while not (
+            described := self.patience.until_accepted(partial(tables.describe_table, self.dynamodb, self.table))
+        ).is_active:
             self.patience.pause()
         for index in wanted:
             if index not in described.marks:
                 message = f"table {self.table} has no index {index!r}; remove it from the plan or add it to the table"
                 raise ValueError(message)
+        if wanted:
+            self.progress.building = sorted(described.building.intersection(index for index in wanted if index))
         return described
+
+    def wait_for_indexes(self, names: list[str]) -> None:
+        """Wait until none of these indexes is being built."""
+        describe = partial(tables.describe_table, self.dynamodb, self.table)
+        while self.patience.until_accepted(describe).building.intersection(names):
+            self.patience.pause()
+
+    def too_low(self, described: tables.DescribedTable, wanted: dict[str | None, Units]) -> dict[str | None, Units]:
+        """The marks of *wanted* that are too low, except those of indexes that are being built."""
+        return {
+            index: units
+            for index, units in wanted.items()
+            if index not in described.building and not described.marks[index].covers(units)
+        }
 
     def raise_marks(self, wanted: dict[str | None, Units]) -> None:
         """Request warm throughput for each mark that is too low. DynamoDB takes minutes; the deploy does not wait."""
         requested: set[str | None] = set()
         while True:
             described = self.wait_until_active(wanted)
-            too_low = [index for index, units in wanted.items() if not described.marks[index].covers(units)]
-            missing = [index for index in too_low if index not in requested]
+            missing = [index for index in self.too_low(described, wanted) if index not in requested]
             if not missing:
                 return
             for index in missing:
@@ -125,14 +134,14 @@ class _Job:
         """Note the present capacity, then provision each mark that is too low until DynamoDB shows the mark."""
         while True:
             described = self.wait_until_active(wanted)
-            too_low = {index: units for index, units in wanted.items() if not described.marks[index].covers(units)}
+            too_low = self.too_low(described, wanted)
             if not too_low:
                 return
-            note = self.patiently(partial(tables.read_raised_from, self.dynamodb, described.arn)) or {}
+            note = self.patience.until_accepted(partial(tables.read_raised_from, self.dynamodb, described.arn)) or {}
             unnoted = {index: described.capacities[index] for index in too_low if index not in note}
             if unnoted:
                 write = partial(tables.write_raised_from, self.dynamodb, described.arn, note | unnoted)
-                self.patiently(write)
+                self.patience.until_accepted(write)
                 self.wait_for_note(described.arn, note | unnoted)
             for index, units in too_low.items():
                 capacity = units.at_least(described.capacities[index])
@@ -154,13 +163,13 @@ class _Job:
         had_note = False
         while True:
             described = self.wait_until_active({})
-            noted = self.patiently(partial(tables.read_raised_from, self.dynamodb, described.arn))
+            noted = self.patience.until_accepted(partial(tables.read_raised_from, self.dynamodb, described.arn))
             if noted is None:
                 return had_note
             had_note = True
             to_lower = self.capacities_to_lower(described, noted)
             if not to_lower:
-                self.patiently(partial(tables.clear_raised_from, self.dynamodb, described.arn))
+                self.patience.until_accepted(partial(tables.clear_raised_from, self.dynamodb, described.arn))
                 self.wait_for_note(described.arn, None)
                 return True
             accepted = [
@@ -172,7 +181,7 @@ class _Job:
 
     def wait_for_note(self, arn: str, expected: dict[str | None, Units] | None) -> None:
         """Wait until the note can be read as written, because DynamoDB shows changes of tags some seconds late."""
-        while self.patiently(partial(tables.read_raised_from, self.dynamodb, arn)) != expected:
+        while self.patience.until_accepted(partial(tables.read_raised_from, self.dynamodb, arn)) != expected:
             self.patience.pause()
 
     def capacities_to_lower(
@@ -180,7 +189,7 @@ class _Job:
     ) -> dict[str | None, Units]:
         """The resources above their noted capacity, each with the units to set: never below its present floors."""
         names = [TargetName(self.table, index, dimension) for index in noted for dimension in Dimension]
-        floors = self.patiently(partial(_read_floors, self.autoscaling, names))
+        floors = self.patience.until_accepted(partial(_read_floors, self.autoscaling, names))
         to_lower = {}
         for index, units in noted.items():
             provisioned = described.capacities.get(index)
@@ -206,7 +215,7 @@ def serve(
     progress = _Progress.of(event)
     job = _Job(dynamodb, autoscaling, table, progress, patience)
     try:
-        return _work(job, event)
+        return _work(job, event, continue_later)
     except TableNotFoundError:
         if event["RequestType"] == "Delete":
             return success("the table does not exist any more")
@@ -215,8 +224,11 @@ def serve(
         return _continue_later(job, event, continue_later)
 
 
-def _work(job: _Job, event: dict[str, Any]) -> Outcome:
+def _work(job: _Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> Outcome:
     progress = job.progress
+    if progress.awaited:
+        job.wait_for_indexes(progress.awaited)
+        progress.awaited = []
     if progress.phase is _Phase.CLEARING:
         had_note = job.restore_capacity()
         if event["RequestType"] == "Delete":
@@ -234,7 +246,20 @@ def _work(job: _Job, event: dict[str, Any]) -> Outcome:
     job.restore_capacity()
     if progress.failure is not None:
         return failure(progress.failure)
-    return success(_raised(progress) or "the table's marks are already as high or higher")
+    done = _raised(progress) or "the table's marks are already as high or higher"
+    if progress.building:
+        return _await_indexes(progress, event, continue_later, done)
+    return success(done)
+
+
+def _await_indexes(
+    progress: _Progress, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
+) -> Outcome:
+    """Have another invocation raise the marks of the indexes that are being built, and let the deploy go on."""
+    awaiting = _Progress(awaited=progress.building, awaiting_invocations=progress.awaiting_invocations)
+    continue_later(event | {"HighwaterProgress": asdict(awaiting), "HighwaterAnswered": True})
+    names = ", ".join(repr(name) for name in progress.building)
+    return success(f"{done}; marks of indexes that are still being built are raised when they are ready: {names}")
 
 
 def _raise(job: _Job, properties: dict[str, Any]) -> None:
@@ -250,6 +275,15 @@ def _continue_later(
 ) -> Outcome | None:
     """Start another invocation to continue the work; return an outcome if only restoring capacity is left."""
     progress = job.progress
+    if progress.awaited:
+        progress.awaiting_invocations += 1
+        if progress.awaiting_invocations >= MAX_AWAITING_INVOCATIONS:
+            return failure(f"indexes of {job.table} are still being built; their marks are left as they are")
+        continue_later(event | {"HighwaterProgress": asdict(progress)})
+        return None
+    if progress.phase is _Phase.RAISING and progress.building:
+        # while an index is built, DynamoDB refuses some changes of the table, too; the deploy must not wait for them
+        return _await_indexes(progress, event, continue_later, _raised(progress) or "no mark could be raised so far")
     if progress.phase is _Phase.RAISING:
         progress.raising_invocations += 1
         if progress.raising_invocations >= _MAX_RAISING_INVOCATIONS:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from highwater.aws.tables import ForbiddenError, TableBusyError
+
+T = TypeVar("T")
+
+# An index that is not built after half a day, in invocations of 15 minutes, is not waited for any longer.
+MAX_AWAITING_INVOCATIONS = 48
 _POLL_SECONDS = 5.0
 # Seconds before the end of an invocation at which waiting stops, so that it can still answer or start another
 _MARGIN_SECONDS = 30.0
+# IAM needs some seconds, at times a minute, until a changed policy is in effect everywhere (IAM User Guide, "Changes
+# that I make are not always immediately visible", read 2026-11)
+_PAUSES_FOR_PERMISSIONS = 24
 
 
 class TimeIsUpError(Exception):
@@ -32,3 +42,35 @@ class Patience:
         if self.remaining_seconds() < _MARGIN_SECONDS + _POLL_SECONDS:
             raise TimeIsUpError("the invocation has no time left to wait")
         self.sleep(_POLL_SECONDS)
+
+    def until_permitted(self, call: Callable[[], T]) -> T:
+        """Repeat *call*, with pauses, while AWS refuses it for want of a permission, for up to two minutes.
+
+        CloudFormation invokes the function seconds after it changed the function's role.
+
+        Raises:
+            ForbiddenError: AWS still refuses, or the invocation has no time left to wait.
+        """
+        for _ in range(_PAUSES_FOR_PERMISSIONS):
+            try:
+                return call()
+            except ForbiddenError as refused:
+                try:
+                    self.pause()
+                except TimeIsUpError:
+                    # another invocation would begin to wait anew, and so on for ever
+                    raise refused from None
+        return call()
+
+    def until_accepted(self, call: Callable[[], T]) -> T:
+        """Repeat *call*, with pauses, while AWS is busy; while a permission is missing, for up to two minutes.
+
+        Raises:
+            ForbiddenError: AWS still refuses.
+            TimeIsUpError: The invocation has no time left to wait.
+        """
+        while True:
+            try:
+                return self.until_permitted(call)
+            except TableBusyError:
+                self.pause()

@@ -50,11 +50,14 @@ class TargetReview:
         decision: The value that it should have: its floor, or in DIRECT mode its capacity.
         bounds: Floor and ceiling that its scalable target should have, in FLOOR mode.
         alarm_threshold: Units consumed in a minute above which its alarm should go off.
+        is_below_floor: Whether its capacity is below the floor that it has and should have, and nothing is changing it.
+            Application Auto Scaling does not correct this until the target is registered again.
     """
 
     decision: Decision
     bounds: Bounds
     alarm_threshold: int
+    is_below_floor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,12 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 skips += (Skip(target, SkipReason.RAISED_MEANWHILE) for target in kept)
                 continue
         reviewed += (
-            TargetReview(decision, Bounds(decision.granted, planned.max), _threshold(resource, decision))
+            TargetReview(
+                decision,
+                Bounds(decision.granted, planned.max),
+                _threshold(resource, decision),
+                is_below_floor=scaled.mode is Mode.FLOOR and _is_below_floor(resource, decision),
+            )
             for planned, decision in zip(bounds, decided, strict=True)
         )
     return TableReview(scaled, clock, tuple(reviewed), tuple(skips), _on_demand_percent(scaled, seen, clock))
@@ -171,6 +179,11 @@ def _was_raised_meanwhile(resource: SeenResource, decisions: Sequence[Decision],
     """Whether another run raised the capacity after this one looked, and this one would lower it."""
     is_newer = resource.last_increase is not None and resource.last_increase > clock.now
     return is_newer and any(decision.granted < decision.current for decision in decisions)
+
+
+def _is_below_floor(resource: SeenResource, decision: Decision) -> bool:
+    floor = min(decision.current, decision.granted)
+    return resource.is_active and resource.provisioned.of(decision.dimension) < floor
 
 
 def _threshold(resource: SeenResource, decision: Decision) -> int:

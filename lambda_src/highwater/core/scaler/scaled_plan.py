@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from highwater.core.names import plan_parameter, table_label, table_of_plan
+from highwater.core.names import names_of_parameter, plan_parameter, table_label
 from highwater.core.plan.plan import Plan
 from highwater.core.scaler.settings import Mode
+from highwater.core.schedule.bounds import bounds_at
+
+_ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,8 @@ class ScaledPlan:
         mode: What the scaler moves.
         plan: What is declared for the table.
         region: The table's region; `None` where that is the scaler's own.
+        scaler: The name of the scaler that looks after the table; empty where tags on the table chose it.
+        is_released: Whether the scaler no longer looks after the table; CloudFormation is about to delete the plan.
         is_tagged: Whether tags on the table chose it. Its plan then lists no indexes: they follow the table.
     """
 
@@ -29,6 +35,8 @@ class ScaledPlan:
     mode: Mode
     plan: Plan
     region: str | None = None
+    scaler: str = ""
+    is_released: bool = False
     is_tagged: bool = False
 
     @property
@@ -39,7 +47,7 @@ class ScaledPlan:
     @property
     def parameter(self) -> str:
         """Name of the SSM parameter that the plan is kept in."""
-        return plan_parameter(self.table, self.region)
+        return plan_parameter(self.scaler, self.table, self.region)
 
     def to_json(self) -> str:
         """The parameter's value: one line of JSON."""
@@ -50,14 +58,30 @@ class ScaledPlan:
         """Read a parameter that the constructs wrote.
 
         Raises:
-            ValueError: The value is not JSON, or has another version of the plan.
-            KeyError: A member is missing.
-            TypeError: The value is JSON of another shape.
+            ValueError: The value is not such a plan, or has a window that never opens or closes. The message begins
+                with the kind of the error.
         """
+        try:
+            scaled = cls._parsed(name, value)
+            for target in scaled.plan.targets():
+                bounds_at(target, _ANY_TIME)
+        except Exception as error:  # a parameter may hold anything
+            message = f"{type(error).__name__}: {error}"
+            raise ValueError(message) from error
+        return scaled
+
+    @classmethod
+    def _parsed(cls, name: str, value: str) -> ScaledPlan:
         document = json.loads(value)
-        table, region = table_of_plan(name)
-        mode, plan = Mode(document["mode"]), Plan.from_document(document["plan"])
-        return cls(table=table, mode=mode, plan=plan, region=region)
+        scaler, table, region = names_of_parameter(name)
+        return cls(
+            table=table,
+            mode=Mode(document["mode"]),
+            plan=Plan.from_document(document["plan"]),
+            region=region,
+            scaler=scaler,
+            is_released=bool(document.get("released")),
+        )
 
     def with_indexes(self, names: Iterable[str]) -> ScaledPlan:
         """The same, where the indexes of these names follow the table unless the plan lists them already."""

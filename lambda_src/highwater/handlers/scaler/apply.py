@@ -10,7 +10,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.decisions import decision_document
 from highwater.handlers.scaler.gather import GatheredRegion
-from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.outcome import Outcome, ThresholdChange
 from highwater.handlers.scaler.region import Region
 
 # Under this share of the least that provisioned capacity can cost, on-demand is cheaper whatever scales the table.
@@ -53,7 +53,7 @@ class Application:
             if self.review.scaled.mode is Mode.FLOOR:
                 self._set_floor(reviewed)
             self._log(reviewed.decision)
-            self._arm(reviewed)
+            self._ask_for_threshold(reviewed)
         return self.outcome
 
     def _note_skips(self) -> None:
@@ -78,7 +78,7 @@ class Application:
     def _set_floor(self, reviewed: TargetReview) -> None:
         name = self._name(reviewed.decision)
         registered = self.gathered.registered.of(name)
-        if reviewed.bounds == registered or self.dry_run:
+        if self.dry_run or (reviewed.bounds == registered and not reviewed.is_below_floor):
             return
         # another run may have raised the floor since this one looked: of two runs the higher floor must stay
         live = self.region.read_targets([name]).of(name)
@@ -101,12 +101,15 @@ class Application:
                 # the next run looks again
                 self.outcome.notes.append(f"{scaled.label}: {refused}")
 
-    def _arm(self, reviewed: TargetReview) -> None:
-        """Move the alarm's threshold with the capacity. A target without an alarm is looked at by ticks alone."""
+    def _ask_for_threshold(self, reviewed: TargetReview) -> None:
+        """Ask for the alarm's threshold to follow the capacity. A target without an alarm is looked at by ticks alone.
+
+        The run moves thresholds after the floors of all tables: floors are what help, and CloudWatch accepts only few
+        changes of alarms a second.
+        """
         alarm = self.gathered.alarms.get(self._name(reviewed.decision))
         if alarm is not None and alarm.threshold != reviewed.alarm_threshold and not self.dry_run:
-            self.region.move_threshold(alarm, reviewed.alarm_threshold)
-            self.outcome.count("AlarmsMoved")
+            self.outcome.thresholds.append(ThresholdChange(self.region, alarm, reviewed.alarm_threshold))
 
     def _name(self, decision: Decision) -> TargetName:
         return TargetName(self.review.scaled.table, *decision.key)

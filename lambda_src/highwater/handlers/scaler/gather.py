@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -69,10 +69,9 @@ def gather_region(
     region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: Outcome
 ) -> GatheredRegion | None:
     """Find the targets of *plans* that are due and read what takes one call for many; `None` where none is due."""
-    alarms = _read_alarms(region, outcome)
     complete = [_with_live_indexes(region, scaled, event) for scaled in plans]
-    tables_of_region = (DueTable(scaled, _due(scaled, event, alarms)) for scaled in complete)
-    due = tuple(table for table in tables_of_region if table.targets)
+    alarms = _read_alarms(region, complete, event, outcome)
+    due = tuple(_due_tables(complete, event, alarms, outcome))
     if not due:
         return None
     names = [name for table in due for name in table.names()]
@@ -111,6 +110,21 @@ def see_table(region: Region, due: DueTable, gathered: GatheredRegion, outcome: 
     )
 
 
+def _due_tables(
+    plans: Iterable[ScaledPlan], event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm], outcome: Outcome
+) -> Iterator[DueTable]:
+    """The tables with targets that are due. A plan whose windows make no sense fails alone."""
+    for scaled in plans:
+        try:
+            targets = _due(scaled, event, alarms)
+        except Exception as error:
+            outcome.notes.append(f"a plan could not be read: {scaled.parameter}: {type(error).__name__}: {error}")
+            outcome.count("UnreadablePlans")
+            continue
+        if targets:
+            yield DueTable(scaled, targets)
+
+
 def _due(scaled: ScaledPlan, event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm]) -> tuple[Target, ...]:
     """A tick looks at the targets whose turn it is; any other event at all targets of the tables that it names."""
     if event.kind != TICK or event.now is None:
@@ -137,10 +151,16 @@ def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -
     return scaled.with_indexes(index for index in live.capacities if index is not None)
 
 
-def _read_alarms(region: Region, outcome: Outcome) -> Mapping[TargetName, TargetAlarm]:
-    """The targets' alarms. Without them a tick looks at each target in its own minute, and thresholds stay."""
+def _read_alarms(
+    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: Outcome
+) -> Mapping[TargetName, TargetAlarm]:
+    """The targets' alarms. Without them a tick looks at each target in its own minute, and thresholds stay.
+
+    An event for some tables asks for their alarms only: a storm of alarms would exceed the rate of DescribeAlarms.
+    """
+    names = [TargetName(scaled.table, *target.key) for scaled in plans for target in scaled_targets(scaled)]
     try:
-        return region.read_alarms()
+        return region.read_alarms(names if event.tables else None)
     except Exception as error:
         outcome.notes.append(f"no alarms could be read: {type(error).__name__}: {error}")
         return {}

@@ -24,7 +24,7 @@ from highwater.handlers.scaler.plan_cache import PlanCache
 from highwater.handlers.scaler.region import Region
 from highwater.handlers.scaler.run import Options, Run
 
-logger = Logger(service="highwater-scaler", log_uncaught_exceptions=False)
+logger = Logger(log_uncaught_exceptions=False)
 _NAMESPACE = "Highwater"
 # What a run keeps of its time for handing on and for its report.
 _MARGIN_SECONDS = 15
@@ -44,6 +44,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """
     scaler = Scaler(
         Options(
+            name=os.environ["HIGHWATER_SCALER"],
+            function=os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ""),
             dry_run=os.environ.get("HIGHWATER_DRY_RUN") == "true",
             sees_tags=os.environ.get("HIGHWATER_SEES_TAGS") == "true",
             regions=tuple(os.environ.get("HIGHWATER_REGIONS", "").split()),
@@ -60,7 +62,7 @@ def hand_on(event: dict[str, Any]) -> None:
     )
 
 
-def report(outcome: Outcome) -> None:
+def report(outcome: Outcome, scaler: str) -> None:
     """Log a line for each decision that changed something or was limited and for each failure; put metrics."""
     for document in outcome.decisions:
         logger.info("decision", extra={"decision": document})
@@ -68,7 +70,7 @@ def report(outcome: Outcome) -> None:
         logger.error("table failed", extra={"table": table, "error": error})
     for line in outcome.notes:
         logger.warning(line)
-    metrics = EphemeralMetrics(namespace=_NAMESPACE, service="scaler")
+    metrics = EphemeralMetrics(namespace=_NAMESPACE, service=scaler)
     for name, value in {"Runs": 1, **outcome.counts}.items():
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     metrics.flush_metrics()
@@ -89,7 +91,7 @@ class Scaler:
     options: Options = field(default_factory=Options)
     region_of: Callable[[str | None], Region] = AwsRegion
     hand_on: Callable[[dict[str, Any]], None] = hand_on
-    report: Callable[[Outcome], None] = report
+    report: Callable[[Outcome, str], None] = report
     plan_cache: PlanCache = field(default_factory=PlanCache)
 
     def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> Outcome:
@@ -111,7 +113,7 @@ class Scaler:
             options=self.options,
         )
         outcome = run.run()
-        self.report(outcome)
+        self.report(outcome, self.options.name)
         if outcome.failed and event.attempt >= _MOST_ATTEMPTS:
             raise TablesFailedError("; ".join(f"{table}: {error}" for table, error in sorted(outcome.failed.items())))
         if outcome.failed:

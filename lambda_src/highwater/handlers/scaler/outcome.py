@@ -5,6 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from highwater.aws.alarms import TargetAlarm
+from highwater.handlers.scaler.region import Region
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdChange:
+    """An alarm in *region* whose threshold should become *threshold*, in units consumed in a minute."""
+
+    region: Region
+    alarm: TargetAlarm
+    threshold: int
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -16,6 +28,7 @@ class Outcome:
         left: Labels of the tables that there was no time for.
         notes: Sentences for the log that somebody should read.
         counts: Figures for CloudWatch, by the names of its metrics.
+        thresholds: The alarms whose thresholds are still to be moved.
     """
 
     decisions: list[dict[str, Any]] = field(default_factory=list)
@@ -23,6 +36,7 @@ class Outcome:
     left: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    thresholds: list[ThresholdChange] = field(default_factory=list)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -37,5 +51,6 @@ class Outcome:
         """Add what was done for one table."""
         self.decisions += other.decisions
         self.notes += other.notes
+        self.thresholds += other.thresholds
         for name, value in other.counts.items():
             self.count(name, value)

@@ -30,10 +30,13 @@ class PlanCache:
     _read_at: datetime | None = None
     _plans: ScaledPlans | None = None
 
-    def read(self, home: Region, now: datetime | None) -> ScaledPlans:
-        """The plans; read again where the last reading is too old or later than *now*, or *now* is not known."""
+    def read(self, home: Region, scaler: str, now: datetime | None) -> ScaledPlans:
+        """The plans of *scaler*.
+
+        They are read again where the last reading is too old or later than *now*, or *now* is not known.
+        """
         is_fresh = now is not None and self._read_at is not None and timedelta(0) <= now - self._read_at < self.kept
         if self._plans is None or not is_fresh or len(self._plans.plans) <= self.most_read_always:
-            self._plans = home.read_plans()
+            self._plans = home.read_plans(scaler)
             self._read_at = now
         return self._plans

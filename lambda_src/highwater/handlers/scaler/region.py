@@ -19,11 +19,15 @@ from highwater.core.units import Units
 class Region(Protocol):
     """One region's tables, targets, metrics, alarms and plans; `AwsRegion` documents each method."""
 
-    def read_plans(self) -> ScaledPlans: ...  # noqa: D102
+    def read_plans(self, scaler: str | None = None) -> ScaledPlans: ...  # noqa: D102
+
+    def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans: ...  # noqa: D102
 
     def read_tagged_plans(self) -> ScaledPlans: ...  # noqa: D102
 
-    def read_alarms(self) -> Mapping[TargetName, TargetAlarm]: ...  # noqa: D102
+    def read_alarms(  # noqa: D102
+        self, names: Iterable[TargetName] | None = None
+    ) -> Mapping[TargetName, TargetAlarm]: ...
 
     def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets: ...  # noqa: D102
 

@@ -16,6 +16,11 @@ from highwater.handlers.scaler.plan_cache import PlanCache
 from highwater.handlers.scaler.region import Region
 
 _THREADS = 8
+# CloudWatch accepts about three changes of alarms a second for the whole account (CloudWatch User Guide, "CloudWatch
+# service quotas", PutMetricAlarm, read 2026-11), so this many take half a minute. The next turns move the others.
+MOST_THRESHOLDS_MOVED = 100
+# So many refusals in one run mean that the rate is exceeded or a permission is missing, not that an alarm is wrong.
+_MOST_REFUSALS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +28,15 @@ class Options:
     """How a scaler was set up.
 
     Attributes:
+        name: The scaler's name, unique in its account and region: the folder of its plans.
+        function: The name of its Lambda function, empty if not known.
         dry_run: Decide and log, and change nothing.
         sees_tags: Also look after tables that tags choose.
         regions: Where tables are looked for by tags, beside the scaler's own region.
     """
 
+    name: str = "scaler"
+    function: str = ""
     dry_run: bool = False
     sees_tags: bool = False
     regions: tuple[str, ...] = ()
@@ -64,21 +73,28 @@ class Run:
         for line in read.unreadable:
             self.outcome.notes.append(f"a plan could not be read: {line}")
             self.outcome.count("UnreadablePlans")
-        chosen = [plan for plan in read.plans if not self.event.tables or plan.label in self.event.tables]
+        managed = [plan for plan in read.plans if not plan.is_released]
+        chosen = [plan for plan in managed if not self.event.tables or plan.label in self.event.tables]
         by_region: dict[str | None, list[ScaledPlan]] = {}
         for plan in chosen:
             by_region.setdefault(plan.region, []).append(plan)
         # the scaler's own region first
         due = sum(self._scale_region(name, home, by_region[name]) for name in sorted(by_region, key=lambda r: r or ""))
+        self._move_thresholds()
         counts = {"Tables": len(chosen), "TargetsDue": due, "TablesFailed": len(self.outcome.failed)}
         self.outcome.counts = counts | {"TablesLeft": len(self.outcome.left)} | self.outcome.counts
         return self.outcome
 
     def _read_plans(self, home: Region) -> ScaledPlans:
         # a run by hand, after a deploy or after a failure needs the plans as they are now
-        cache = self.plan_cache if self.event.kind == TICK else PlanCache()
-        plans = cache.read(home, self.event.now)
-        if not self.options.sees_tags:
+        if self.event.tables:
+            plans = home.read_plans_of(self.options.name, self.event.tables)
+        else:
+            cache = self.plan_cache if self.event.kind == TICK else PlanCache()
+            plans = cache.read(home, self.options.name, self.event.now)
+        # tags are read for the whole region at once, which an event for tables with plans does without
+        is_complete = bool(self.event.tables) and len(plans.plans) == len(set(self.event.tables))
+        if not self.options.sees_tags or is_complete:
             return plans
         plans = plans.and_others(home.read_tagged_plans())
         for name in self.options.regions:
@@ -91,8 +107,8 @@ class Run:
 
     def _scale_region(self, name: str | None, home: Region, plans: list[ScaledPlan]) -> int:
         """Scale the tables of one region; how many targets were due."""
-        region = home if name is None else self.region_of(name)
         try:
+            region = home if name is None else self.region_of(name)
             gathered = gather_region(region, plans, self.event, self.outcome)
         except Exception as error:
             if name is None:
@@ -101,6 +117,7 @@ class Run:
             return 0
         if gathered is None:
             return 0
+        self._note_other_scalers(gathered)
         with ThreadPoolExecutor(_THREADS) as pool:
             work = {due.scaled.label: pool.submit(self._scale_table, region, due, gathered) for due in gathered.due}
             for label, done in work.items():
@@ -111,6 +128,38 @@ class Run:
                 except Exception as error:
                     self.outcome.failed[label] = f"{type(error).__name__}: {error}"
         return sum(len(due.targets) for due in gathered.due)
+
+    def _note_other_scalers(self, gathered: GatheredRegion) -> None:
+        """Note each table whose alarm starts another function: two scalers then set the same floors."""
+        if not self.options.function:
+            return
+        for due in gathered.due:
+            alarms = (gathered.alarms[name] for name in due.names() if name in gathered.alarms)
+            functions = {arn.split(":function:")[-1] for alarm in alarms for arn in alarm.functions}
+            others = sorted(functions - {self.options.function})
+            if others:
+                self.outcome.notes.append(
+                    f"{due.scaled.label}: another scaler manages this table too, with the function "
+                    f"{', '.join(others)}; remove the table from one of the two"
+                )
+
+    def _move_thresholds(self) -> None:
+        """Move thresholds of alarms, within the run's limits; the next turns do the rest."""
+        moved, refusals = 0, list[str]()
+        for change in self.outcome.thresholds[:MOST_THRESHOLDS_MOVED]:
+            if self.remaining_seconds() <= 0 or len(refusals) >= _MOST_REFUSALS:
+                break
+            try:
+                change.region.move_threshold(change.alarm, change.threshold)
+                moved += 1
+            except Exception as error:
+                refusals.append(f"{type(error).__name__}: {error}")
+        if moved:
+            self.outcome.count("AlarmsMoved", moved)
+        left = len(self.outcome.thresholds) - moved
+        if left:
+            why = f": {'; '.join(refusals)}" if refusals else ""
+            self.outcome.notes.append(f"thresholds of {left} alarms are left to the next runs{why}")
 
     def _scale_table(self, region: Region, due: DueTable, gathered: GatheredRegion) -> Outcome:
         """Gather, review and apply, for one table."""

@@ -1,0 +1,162 @@
+"""What is left behind when nothing scales a table any longer: floors of its plan, and capacity that is not too high.
+
+A deletion does not fail for what is gone, nor for what AWS refuses: CloudFormation would keep the whole stack, and ask
+again for what cannot be done. The answer says what was left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.aws import metrics, tables
+from highwater.aws.autoscaling import RegisteredTargets, read_targets, set_bounds
+from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotFoundError, TableRefusedError
+from highwater.core.names import TargetName, resource_label
+from highwater.core.plan.marks import READ_UNIT_HOUR_USD, WRITE_UNIT_HOUR_USD
+from highwater.core.plan.plan import Plan
+from highwater.core.schedule.bounds import bounds_at, bounds_with
+from highwater.core.units import Dimension, Units
+from highwater.handlers.patience import Patience, TimeIsUpError
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+NO_TABLE = "the table does not exist any more"
+# Minutes of traffic that the capacity left behind must hold. CloudWatch has the newest of them some minutes late.
+_TRAFFIC_MINUTES = 15
+# The utilization at which target tracking holds a table by default leaves room for traffic that grows.
+_UTILIZATION_PERCENT = 70
+
+
+def find_plan(plan_json: str) -> Plan | str:
+    """Return the plan, or a sentence with the reason for which it cannot be read."""
+    try:
+        return Plan.from_json(plan_json)
+    except Exception as error:  # the plan may be of any version
+        return f"the plan cannot be read, so nothing is changed: {type(error).__name__}: {error}"
+
+
+def release_floors(
+    table: str, plan: Plan, dynamodb: DynamoDBClient, autoscaling: ApplicationAutoScalingClient, patience: Patience
+) -> str:
+    """Set every registered target to the bounds that its plan alone asks for now.
+
+    The clients are of the table's region. Returns a sentence about the changes, for CloudFormation.
+    """
+    try:
+        patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
+        registered = _registered(autoscaling, targets, patience)
+        changes = []
+        for name, target in targets.items():
+            wanted = bounds_at(target, registered.at)
+            # a target that was deregistered must not be registered again
+            if registered.of(name) is None or registered.of(name) == wanted:
+                continue
+            register = partial(set_bounds, autoscaling, name, wanted)
+            try:
+                patience.until_accepted(partial(tables.translating, register))
+                changes.append(f"{target.label} to {wanted.min}..{wanted.max}")
+            except TableRefusedError as refused:
+                changes.append(f"{target.label} could not be set to {wanted.min}..{wanted.max}: {refused}")
+    except TableNotFoundError:
+        return NO_TABLE
+    except (TableRefusedError, TimeIsUpError) as refused:
+        return f"floors and ceilings are left as they are: {refused}"
+    return ", ".join(changes) if changes else "floors and ceilings were as planned"
+
+
+def lower_capacity(
+    table: str,
+    plan: Plan,
+    dynamodb: DynamoDBClient,
+    autoscaling: ApplicationAutoScalingClient,
+    cloudwatch: CloudWatchClient,
+    patience: Patience,
+) -> str:
+    """Lower the capacity of the table and its indexes to their base floors, but not below their recent traffic.
+
+    Nothing closes an open window once its scheduled actions are gone, and nothing scales in.
+
+    Returns:
+        A sentence for CloudFormation: what was lowered; and what was not, with its cost and how to lower it by hand.
+    """
+    try:
+        described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        needed = _needed(table, plan, autoscaling, cloudwatch, patience)
+        done, left = [], []
+        for index, units in needed.items():
+            provisioned = described.capacities.get(index)
+            if provisioned is None or provisioned == Units(0, 0) or index in described.building:
+                continue
+            goal = units.at_most(provisioned)
+            if goal == provisioned:
+                continue
+            try:
+                patience.until_accepted(partial(tables.set_capacity, dynamodb, table, index, goal))
+                done.append(f"{resource_label(index)} to {goal.read} RCU and {goal.write} WCU")
+            except (DecreaseRefusedError, OvertakenError, TableRefusedError, TimeIsUpError) as refused:
+                left.append(_left(table, index, provisioned, goal, refused))
+        _wait_until_active(dynamodb, table, patience)
+    except TableNotFoundError:
+        return NO_TABLE
+    except (TableRefusedError, TimeIsUpError) as refused:
+        return f"capacity is left as it is: {refused}"
+    lowered = f"lowered {', '.join(done)}" if done else "no capacity was lowered"
+    return "; ".join([lowered, *left])
+
+
+def _registered(
+    autoscaling: ApplicationAutoScalingClient, names: Mapping[TargetName, object], patience: Patience
+) -> RegisteredTargets:
+    return patience.until_accepted(partial(tables.translating, partial(read_targets, autoscaling, names)))
+
+
+def _needed(
+    table: str,
+    plan: Plan,
+    autoscaling: ApplicationAutoScalingClient,
+    cloudwatch: CloudWatchClient,
+    patience: Patience,
+) -> dict[str | None, Units]:
+    """The capacity of the table and each index that holds the base floors and the traffic of the last minutes."""
+    names = {TargetName(table, *target.key): target for target in plan.targets()}
+    now = _registered(autoscaling, names, patience).at
+    try:
+        consumed = metrics.read_consumption(cloudwatch, names, _TRAFFIC_MINUTES, now)
+    except (ClientError, BotoCoreError):
+        # without knowing the traffic, nothing may be lowered
+        return {}
+    units: dict[tuple[str | None, Dimension], int] = {}
+    for name, target in names.items():
+        busiest = max((minute or 0 for minute in consumed[name].consumed_units), default=0)
+        for_traffic = -(-busiest * 100 // (60 * _UTILIZATION_PERCENT))
+        units[target.key] = max(bounds_with(target, ()).min, for_traffic)
+    return {
+        index: Units(units[index, Dimension.READ], units[index, Dimension.WRITE]) for index, _, _ in plan.resources()
+    }
+
+
+def _left(table: str, index: str | None, provisioned: Units, goal: Units, refused: Exception) -> str:
+    surplus = Units(provisioned.read - goal.read, provisioned.write - goal.write)
+    usd = 24 * (surplus.read * READ_UNIT_HOUR_USD + surplus.write * WRITE_UNIT_HOUR_USD)
+    return (
+        f"{resource_label(index)} of {table} stays at {provisioned.read} RCU and {provisioned.write} WCU, which is "
+        f"{surplus.read} RCU and {surplus.write} WCU or {usd:.2f} USD a day (us-east-1) more than needed: {refused}; "
+        "lower it with aws dynamodb update-table"
+    )
+
+
+def _wait_until_active(dynamodb: DynamoDBClient, table: str, patience: Patience) -> None:
+    """Wait until the table can be deleted: DynamoDB refuses that while capacity is being changed."""
+    try:
+        while not patience.until_accepted(partial(tables.describe_table, dynamodb, table)).is_active:
+            patience.pause()
+    except TimeIsUpError:
+        return
