@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, Required, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import Protocol, Required, TypedDict, TypeVar
 
 from cdk_highwater.pre_warm import PreWarmStrategy
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+
+T = TypeVar("T")
 
 
 class WindowHolder(Protocol):
@@ -54,11 +56,28 @@ class IndexedCapacityOptions(CapacityOptions, total=False):
     indexes: Sequence[IndexCapacity]
 
 
+def list_of(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
+    """Return *values* as a tuple; raises `TypeError` if they are not a list whose members are all of *kind*."""
+    if isinstance(values, kind):
+        message = f"{name} must be a list of {kind.__name__}, got one {kind.__name__}; put it in brackets"
+        raise TypeError(message)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        message = f"{name} must be a list of {kind.__name__}, got {values!r}; leave the argument out for none"
+        raise TypeError(message)
+    members = tuple(values)
+    for position, member in enumerate(members):
+        if not isinstance(member, kind):
+            message = f"{name}[{position}] must be a {kind.__name__}, got {type(member).__name__} {member!r}"[:200]
+            raise TypeError(message)
+    return members
+
+
 def declared_plan(options: IndexedCapacityOptions) -> Plan:
     """Return the plan that the keyword arguments declare, without checking it.
 
     Raises:
-        TypeError: If there is an argument of another name, *read* or *write* is missing, or *windows* is one window.
+        TypeError: If there is an argument of another name, *read* or *write* is missing, or an argument is of another
+            type than documented.
     """
     known = IndexedCapacityOptions.__annotations__.keys()
     if unknown := [name for name in options if name not in known]:
@@ -69,15 +88,20 @@ def declared_plan(options: IndexedCapacityOptions) -> Plan:
             f"argument {missing[0]!r} is missing; give Capacity.autoscaled(max_capacity=) or Capacity.fixed(units=)"
         )
         raise TypeError(message)
-    windows = options.get("windows", ())
-    if isinstance(windows, Window):
-        message = f"windows must be a list of Window, got one Window, {windows.name!r}; put it in brackets"
+    windows = list_of("windows", options.get("windows", ()), Window)
+    indexes = list_of("indexes", options.get("indexes", ()), IndexCapacity)
+    for index in indexes:
+        if index.windows is not None:
+            list_of(f"windows of index {index.index_name!r}", index.windows, Window)
+    mark = options.get("high_water_mark") or HighWaterMark.to_windows()
+    if not isinstance(mark, HighWaterMark):
+        message = f"high_water_mark must be a HighWaterMark, got {mark!r}; give HighWaterMark.units(read=, write=)"
         raise TypeError(message)
     return Plan(
         read=options["read"],
         write=options["write"],
-        windows=tuple(windows),
-        indexes=tuple(options.get("indexes", ())),
-        mark=options.get("high_water_mark") or HighWaterMark.to_windows(),
+        windows=windows,
+        indexes=indexes,
+        mark=mark,
         table_quota_units=options.get("table_quota_units", DEFAULT_TABLE_QUOTA_UNITS),
     )

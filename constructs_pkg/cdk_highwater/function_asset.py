@@ -46,6 +46,8 @@ def pack_runtime(folder: Path) -> None:
     target.mkdir()
     for name in _PACKED:
         _copy(source / name, target / name, ("__pycache__", "*.pyc"))
+    # Lambda's own zone database is that of its operating system: the asset must know the zones that synth knew
+    _copy(_found("tzdata"), folder / "tzdata", ("__pycache__", "*.pyc"))
 
 
 def pack_powertools(folder: Path) -> None:
@@ -57,13 +59,18 @@ def pack_powertools(folder: Path) -> None:
         ModuleNotFoundError: Powertools or one of its dependencies is not installed.
     """
     for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
-        spec = find_spec(name)
-        if spec is None or spec.origin is None:
-            message = f"{name} is not installed; install cdk-highwater with its dependencies"
-            raise ModuleNotFoundError(message)
-        origin = Path(spec.origin)
-        source = origin.parent if origin.name == "__init__.py" else origin
+        source = _found(name)
         _copy(source, folder / source.name, _LEFT_OUT)
+
+
+def _found(name: str) -> Path:
+    """The installed package or module of that name."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        message = f"{name} is not installed; install cdk-highwater with its dependencies"
+        raise ModuleNotFoundError(message)
+    origin = Path(spec.origin)
+    return origin.parent if origin.name == "__init__.py" else origin
 
 
 def make_function(
@@ -73,6 +80,7 @@ def make_function(
     with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
         for pack in packs:
             pack(Path(folder))
+        _make_readable(Path(folder))
         # creating the function copies the asset, so the temporary folder may be deleted afterwards
         function = lambda_.Function(
             scope,
@@ -96,9 +104,19 @@ def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
     """
     template = function.node.default_child
     assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a function
-    policy = role.node.find_child("DefaultPolicy").node.default_child
+    default_policy = role.node.try_find_child("DefaultPolicy")
+    if default_policy is None:
+        # with `Role.customize_roles`, somebody else creates the role and its policies
+        return
+    policy = default_policy.node.default_child
     assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - the default child of a policy
     template.add_override("DependsOn", [policy.logical_id])
+
+
+def _make_readable(folder: Path) -> None:
+    """Let everybody read the asset, whatever the umask: Lambda runs it as another user, under the same asset hash."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _copy(source: Path, target: Path, left_out: tuple[str, ...]) -> None:

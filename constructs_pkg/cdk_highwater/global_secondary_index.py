@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_dynamodb as dynamodb
 
+from cdk_highwater.capacity_options import list_of
 from highwater.core import Capacity, IndexCapacity, Window
 
 
@@ -24,6 +25,11 @@ class GlobalSecondaryIndex:
         write: Write capacity. By default the table's. An index with less write capacity than its table throttles the
             table's writes.
         windows: The windows that apply to the index, an empty sequence for none. By default the table's.
+        initial_read_units: Read units per second with which CloudFormation creates the index. By default the table's
+            `initial_read_units`. Like those, they must not change after the first deploy.
+        initial_write_units: The same for writes. DynamoDB builds an index that is added to a table with these units, so
+            on a table in use give the table's present write capacity: with less, the build takes hours, and throttles
+            the table's writes.
         contributor_insights_specification: Contributor Insights of the index. By default off.
     """
 
@@ -35,10 +41,14 @@ class GlobalSecondaryIndex:
     read: Capacity | None = None
     write: Capacity | None = None
     windows: Sequence[Window] | None = None
+    initial_read_units: int | None = None
+    initial_write_units: int | None = None
     contributor_insights_specification: dynamodb.ContributorInsightsSpecification | None = None
 
     @property
     def plan(self) -> IndexCapacity:
         """The entry for the index in the table's plan."""
-        windows = None if self.windows is None else tuple(self.windows)
+        windows = None
+        if self.windows is not None:
+            windows = list_of(f"windows of index {self.index_name!r}", self.windows, Window)
         return IndexCapacity(index_name=self.index_name, read=self.read, write=self.write, windows=windows)

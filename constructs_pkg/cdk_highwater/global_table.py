@@ -23,10 +23,13 @@ def scale_global_table(subject: Subject, plan: Plan) -> None:
     for target in plan.targets():
         settings_name, autoscaled, units = _SETTINGS[target.dimension]
         settings: dict[str, Any] = {autoscaled: _settings(target.capacity)}
+        other = units
         if not target.capacity.is_autoscaled and target.dimension is Dimension.READ:
-            settings = {units: target.capacity.min_capacity}
+            settings, other = {units: target.capacity.min_capacity}, autoscaled
         for path in _paths(target, names, replicas):
             template.add_property_override(f"{path}{settings_name}", settings)
+            # the table may have been declared with the other property, and CloudFormation refuses both together
+            template.add_property_deletion_override(f"{path}{settings_name}.{other}")
 
 
 def _paths(target: Target, index_names: tuple[str, ...], replicas: range) -> list[str]:

@@ -12,15 +12,11 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from cdk_highwater.annotations import annotate
-from cdk_highwater.capacity_options import CapacityOptions
+from cdk_highwater.capacity_options import CapacityOptions, declared_plan, list_of
 from cdk_highwater.global_secondary_index import GlobalSecondaryIndex
 from cdk_highwater.manage_capacity import manage_capacity
 from cdk_highwater.table_capacity import TableCapacity
 from highwater.core import Plan
-from highwater.core.findings import conflict
-
-Number = int | float
 
 # Capacity with which a new table is created; Application Auto Scaling raises it to the floors within seconds. The value
 # must never change: after a change in the template, CloudFormation would reset the live capacity.
@@ -41,8 +37,9 @@ class HighWaterTable(dynamodb.Table):
         indexes: Global secondary indexes. Each has the table's capacity and windows except where it sets its own. By
             default none.
         initial_read_units: Read units per second with which CloudFormation creates the table and its indexes, before
-            auto scaling raises them to their floors. By default 1. Set it only for a table that was deployed with
-            another value: a change after the first deploy resets the live capacity.
+            auto scaling raises them to their floors. By default 1. Set it for a table that was deployed with another
+            value, and for a table that is on demand so far: CloudFormation switches the table to these units, and
+            requests above them are throttled. A change after the first deploy resets the live capacity.
         initial_write_units: The same for writes.
         deletion_protection: By default on.
         point_in_time_recovery_specification: By default on, with DynamoDB's default period.
@@ -77,6 +74,9 @@ class HighWaterTable(dynamodb.Table):
         resource_policy: iam.PolicyDocument | None = None,
         **capacity: Unpack[CapacityOptions],
     ) -> None:
+        # before the table is created, so that a wrong argument is the only error
+        indexes = list_of("indexes", indexes, GlobalSecondaryIndex)
+        declared_plan({**capacity, "indexes": [index.plan for index in indexes]})
         super().__init__(
             scope,
             id,
@@ -109,8 +109,8 @@ class HighWaterTable(dynamodb.Table):
                 sort_key=index.sort_key,
                 projection_type=index.projection_type,
                 non_key_attributes=index.non_key_attributes,
-                read_capacity=initial_read_units,
-                write_capacity=initial_write_units,
+                read_capacity=_first(index.initial_read_units, initial_read_units),
+                write_capacity=_first(index.initial_write_units, initial_write_units),
                 contributor_insights_specification=index.contributor_insights_specification,
             )
         self._capacity = manage_capacity(self, indexes=[index.plan for index in indexes], **capacity)
@@ -125,40 +125,6 @@ class HighWaterTable(dynamodb.Table):
         """The plan for the table and its indexes."""
         return self._capacity.plan
 
-    def auto_scale_read_capacity(
-        self, *, max_capacity: Number, min_capacity: Number
-    ) -> dynamodb.IScalableTableAttribute:
-        """Report an error at synth, because the plan already scales the table's reads."""
-        self._refuse_second_target("auto_scale_read_capacity", "read=Capacity.autoscaled(...)")
-        return super().auto_scale_read_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
 
-    def auto_scale_write_capacity(
-        self, *, max_capacity: Number, min_capacity: Number
-    ) -> dynamodb.IScalableTableAttribute:
-        """Report an error at synth, because the plan already scales the table's writes."""
-        self._refuse_second_target("auto_scale_write_capacity", "write=Capacity.autoscaled(...)")
-        return super().auto_scale_write_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
-
-    def auto_scale_global_secondary_index_read_capacity(
-        self, index_name: str, *, max_capacity: Number, min_capacity: Number
-    ) -> dynamodb.IScalableTableAttribute:
-        """Report an error at synth, because the plan already scales the index's reads."""
-        remedy = f"read=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
-        self._refuse_second_target("auto_scale_global_secondary_index_read_capacity", remedy)
-        return super().auto_scale_global_secondary_index_read_capacity(
-            index_name, max_capacity=max_capacity, min_capacity=min_capacity
-        )
-
-    def auto_scale_global_secondary_index_write_capacity(
-        self, index_name: str, *, max_capacity: Number, min_capacity: Number
-    ) -> dynamodb.IScalableTableAttribute:
-        """Report an error at synth, because the plan already scales the index's writes."""
-        remedy = f"write=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
-        self._refuse_second_target("auto_scale_global_secondary_index_write_capacity", remedy)
-        return super().auto_scale_global_secondary_index_write_capacity(
-            index_name, max_capacity=max_capacity, min_capacity=min_capacity
-        )
-
-    def _refuse_second_target(self, call: str, remedy: str) -> None:
-        problem = "the plan already has a scalable target for this dimension, and AWS allows only one"
-        annotate(self, [conflict("secondTarget", f"{call}()", problem, f"remove the call, and give {remedy}")])
+def _first(units: int | None, otherwise: int) -> int:
+    return otherwise if units is None else units

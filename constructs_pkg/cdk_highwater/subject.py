@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -68,9 +68,32 @@ class Subject:
     @property
     def region(self) -> str:
         """The table's region; for an imported table, the region in its ARN."""
-        construct: Any = self.construct
-        env = getattr(construct, "env", None)
-        return self.stack.region if env is None else str(env.region)
+        return self._part_of_arn(3) or cdk.Stack.of(self.construct).region
+
+    @property
+    def account(self) -> str:
+        """The table's account; for an imported table, the account in its ARN."""
+        return self._part_of_arn(4) or cdk.Stack.of(self.construct).account
+
+    def _part_of_arn(self, position: int) -> str | None:
+        """A part of an imported table's ARN, `None` if it is known only at deploy time."""
+        if self.template is not None:
+            return None
+        # tokens in a text contain no colon
+        parts = self.arn.split(":")
+        is_known = len(parts) > position and not cdk.Token.is_unresolved(parts[position])
+        return parts[position] if is_known else None
+
+    def seen_from(self, stack: cdk.Stack) -> Subject:
+        """Return the subject for resources in *stack*.
+
+        A table of another stack is referred to by its name, if that is in the template: a reference would make an
+        export in the table's stack.
+        """
+        name = None if self.template is None else self.template.table_name
+        if stack == self.stack or name is None or cdk.Token.is_unresolved(name):
+            return self
+        return replace(self, name=name, arn=table_arn(self.stack, name))
 
     def replica_regions(self) -> tuple[str, ...]:
         """Return the regions of a global table's replicas, without the stack's region."""

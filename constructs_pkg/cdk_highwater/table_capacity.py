@@ -14,10 +14,12 @@ from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import WindowHolder
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.global_table import scale_global_table
+from cdk_highwater.owners import PLAN, claim, place_of
 from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks
 from cdk_highwater.subject import Subject, TableLike, subject_of
-from cdk_highwater.table_findings import EveryIndexIsScaled, fitting_findings
-from highwater.core import Plan, ScheduledAction, Target, check, compile_actions, marks_of
+from cdk_highwater.table_findings import EveryIndexIsScaled, NothingElseScales, fitting_findings, place_findings
+from highwater.core import Finding, Plan, ScheduledAction, Target, check, compile_actions, marks_of
+from highwater.core.findings import conflict
 from highwater.core.names import TargetName, plan_parameter
 
 _AS_OF_CONTEXT = "highwater:asOf"
@@ -55,17 +57,20 @@ class TableCapacity(Construct):
         windows_held_by: WindowHolder | None = None,
     ) -> None:
         super().__init__(scope, id)
-        self._subject = subject_of(table)
+        self._subject = subject_of(table).seen_from(cdk.Stack.of(self))
         index_names = self._subject.index_names()
         self._plan = plan.with_indexes(index_names)
         self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
         self._as_of = _as_of(self.node)
         findings = [
             *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
+            *place_findings(self._subject, cdk.Stack.of(self)),
+            *self._owner_findings(),
             *check(self._plan, self._as_of, has_actions=windows_held_by is None),
         ]
         if self._subject.template is not None:
             self.node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
+            self.node.add_validation(NothingElseScales(self._subject))
         if not annotate(self._subject.construct, findings):
             return
         self._floors: cdk.CustomResource | None = None
@@ -103,6 +108,13 @@ class TableCapacity(Construct):
         assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a custom resource
         template.add_property_override("ScalerPlan", plan_parameter(scaler, self._subject.name))
         self._floors.node.add_dependency(permissions)
+
+    def _owner_findings(self) -> list[Finding]:
+        other = claim(PLAN, self, *place_of(self._subject))
+        if other is None:
+            return []
+        problem = f"{other} manages the capacity of the same table, and AWS allows one scalable target per dimension"
+        return [conflict("secondPlan", "the table", problem, "remove one of the two calls of manage_capacity")]
 
     def _add_targets(self) -> Construct:
         targets = Construct(self, "Targets")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import aws_cdk as cdk
 import jsii
+from aws_cdk import aws_dynamodb as dynamodb
 from constructs import IValidation
 
 from cdk_highwater.annotations import annotate
 from cdk_highwater.subject import Subject
-from highwater.core import Finding, Plan, Target
-from highwater.core.findings import conflict
+from highwater.core import Dimension, Finding, Plan, Target
+from highwater.core.findings import caution, conflict
 
 _NO_INDEXES = "the table has no global secondary indexes"
 
@@ -27,6 +29,60 @@ class EveryIndexIsScaled:
         # annotated rather than returned: the CDK CLI prints annotations as lines, and returned errors as a traceback
         annotate(self._subject.construct, [_unscaled(name) for name in missing])
         return []
+
+
+@jsii.implements(IValidation)
+class NothingElseScales:
+    """Reports, at the end of synth, calls of `auto_scale_*` on a table whose plan makes the same scalable targets."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def validate(self) -> list[str]:
+        """Annotate the table with an error for each such call; the CDK calls this at the end of synth."""
+        table = self._subject.construct
+        if isinstance(table, dynamodb.Table):
+            calls = [
+                f"auto_scale_{dimension}_capacity()"
+                if index is None
+                else f"auto_scale_global_secondary_index_{dimension}_capacity({index!r})"
+                for index in (None, *self._subject.index_names())
+                for dimension in Dimension
+                # the names that aws-cdk-lib gives to its children
+                if table.node.try_find_child(f"{index or ''}{dimension.title()}Scaling") is not None
+            ]
+            annotate(table, [_second_target(call) for call in calls])
+        return []
+
+
+def _second_target(call: str) -> Finding:
+    problem = "the plan already has a scalable target for this dimension, and AWS allows only one"
+    return conflict("secondTarget", call, problem, "remove the call; the plan says how the dimension is scaled")
+
+
+def place_findings(subject: Subject, stack: cdk.Stack) -> list[Finding]:
+    """Return the findings about a table of another account or region than *stack*, which has the scalable targets."""
+    findings = []
+    for what, of_table, of_stack in (
+        ("account", subject.account, stack.account),
+        ("region", subject.region, stack.region),
+    ):
+        if cdk.Token.is_unresolved(of_table) or of_table == of_stack:
+            continue
+        if cdk.Token.is_unresolved(of_stack):
+            problem = (
+                f"the table's ARN names {what} {of_table}, and the stack's {what} is known only at deploy time; in "
+                f"another {what}, a table of the same name would be scaled"
+            )
+            findings.append(caution(f"{what}Unknown", "the table", problem, "give the stack an env"))
+        else:
+            problem = (
+                f"the table is in {what} {of_table} and the stack in {of_stack}, where a table of the same name would "
+                "be scaled"
+            )
+            fix = f"manage the table in a stack of its own {what}"
+            findings.append(conflict(f"other{what.title()}", "the table", problem, fix))
+    return findings
 
 
 def _unscaled(name: str) -> Finding:

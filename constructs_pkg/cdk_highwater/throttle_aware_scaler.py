@@ -16,6 +16,7 @@ from constructs import Construct
 from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import IndexedCapacityOptions, declared_plan
 from cdk_highwater.manage_capacity import capacity_of
+from cdk_highwater.owners import SCALER, TAGS, claim, place_of
 from cdk_highwater.permissions import scaler_alarms_arn
 from cdk_highwater.rule_packs import acknowledge, role_rules
 from cdk_highwater.scaled_table import LONGEST_PLAN_BYTES, ScaledTable
@@ -71,6 +72,8 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic)
         self._managed: set[str] = set()
+        if tagged is not None:
+            annotate(self, self._tags_findings())
 
     @property
     def scaler_name(self) -> str:
@@ -111,7 +114,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
             )
             raise ValueError(message)
         self._managed.add(path)
-        if annotate(capacity, _findings(capacity.plan)):
+        if annotate(capacity, [*self._owner_findings(capacity.subject), *_findings(capacity.plan)]):
             scaled = self._add_scaled_table(capacity.subject, capacity.plan, Mode.FLOOR)
             # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards
             self._schedule.node.add_dependency(*scaled.serve_deploys(capacity))
@@ -162,8 +165,22 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         }
         plan = declared_plan(options).with_indexes(subject.index_names())
         findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan, has_actions=False)]
-        if annotate(self, findings) and annotate(self, _findings(plan)):
+        if annotate(self, findings) and annotate(self, [*self._owner_findings(subject), *_findings(plan)]):
             self._add_scaled_table(subject, plan, Mode.DIRECT)
+
+    def _tags_findings(self) -> list[Finding]:
+        other = claim(TAGS, self, self._stack.account, self._stack.region)
+        if other is None:
+            return []
+        problem = f"scaler {other} manages the tagged tables of the same account and region already"
+        return [conflict("secondScaler", "tagged tables", problem, "pass tagged= to one of the two")]
+
+    def _owner_findings(self, subject: Subject) -> list[Finding]:
+        other = claim(SCALER, self, *place_of(subject))
+        if other is None:
+            return []
+        problem = f"scaler {other} manages the table already; two scalers would set each other's floors"
+        return [conflict("secondScaler", "the table", problem, "add the table to one of the two")]
 
     def _add_scaled_table(self, subject: Subject, plan: Plan, mode: Mode) -> ScaledTable:
         # the id depends on the table's path only, so that adding other tables does not change it

@@ -337,6 +337,6 @@ def test_managing_a_table_twice_is_refused_with_what_to_do() -> None:
 
 
 def test_single_window_instead_of_a_list_is_refused_with_what_to_do() -> None:
-    message = "windows must be a list of Window, got one Window, 'bulk-load'; put it in brackets"
+    message = "windows must be a list of Window, got one Window; put it in brackets"
     with pytest.raises(TypeError, match=f"^{message}$"):
         _table(new_stack(), windows=BULK)

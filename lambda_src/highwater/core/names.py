@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +11,9 @@ from highwater.core.units import Dimension
 
 # Names of the scaler's alarms begin with this; a table's name has no blank.
 ALARM_PREFIX: Final = "Highwater "
+# Maximum length of an alarm's name (Amazon CloudWatch API Reference, PutMetricAlarm, read 2026-11)
+_LONGEST_ALARM_NAME: Final = 255
+_DIGEST_CHARACTERS: Final = 16
 # SSM parameters below this path hold the plans: a folder for each scaler, and in it a parameter for each table.
 PLANS_PATH: Final = "/highwater/plans/"
 # Names of the scalers' log groups begin with this.
@@ -52,9 +56,16 @@ class TargetName:
 
     @property
     def alarm(self) -> str:
-        """The scaler's alarm: `Highwater orders write`, `Highwater orders/by_status read`."""
+        """The scaler's alarm: `Highwater orders write`, `Highwater orders/by_status read`.
+
+        A name that would be too long for CloudWatch is cut, and ends with a digest of the whole.
+        """
         resource = self.table if self.index is None else f"{self.table}/{self.index}"
-        return f"{ALARM_PREFIX}{resource} {self.dimension}"
+        name = f"{ALARM_PREFIX}{resource} {self.dimension}"
+        if len(name) <= _LONGEST_ALARM_NAME:
+            return name
+        digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+        return f"{name[: _LONGEST_ALARM_NAME - _DIGEST_CHARACTERS - 1]}~{digest}"
 
 
 def target_label(index: str | None, dimension: Dimension) -> str:

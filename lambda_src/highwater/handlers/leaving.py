@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from highwater.aws import metrics, tables
 from highwater.aws.autoscaling import RegisteredTargets, read_targets, set_bounds
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotFoundError, TableRefusedError
@@ -128,9 +126,10 @@ def _needed(
     """The capacity of the table and each index that holds the base floors and the traffic of the last minutes."""
     names = {TargetName(table, *target.key): target for target in plan.targets()}
     now = _registered(autoscaling, names, patience).at
+    read = partial(metrics.read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
     try:
-        consumed = metrics.read_consumption(cloudwatch, names, _TRAFFIC_MINUTES, now)
-    except (ClientError, BotoCoreError):
+        consumed = patience.until_accepted(partial(tables.translating, read))
+    except TableRefusedError:
         # without knowing the traffic, nothing may be lowered
         return {}
     units: dict[tuple[str | None, Dimension], int] = {}

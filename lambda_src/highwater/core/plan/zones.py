@@ -22,14 +22,18 @@ MINUTES_PER_DAY = 24 * 60
 MINUTES_PER_WEEK = 7 * MINUTES_PER_DAY
 
 
-# Entries of the zone database that are not time zones of a place; AAS refuses them
+# Entries of the zone database that are not time zones of a place. AAS refuses the first three. The others are
+# abbreviations: most of them are the same hour all year, although the places that use them change their clocks.
 _LONGEST_ABBREVIATION = 5
 _NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})
+_ABBREVIATIONS = frozenset(
+    {"CET", "CST6CDT", "EET", "EST", "EST5EDT", "HST", "MET", "MST", "MST7MDT", "PST8PDT", "WET"}
+)
 
 
 @lru_cache(maxsize=1)
 def _zone_names() -> frozenset[str]:
-    return frozenset(available_timezones()) - _NO_PLACES
+    return frozenset(available_timezones()) - _NO_PLACES - _ABBREVIATIONS
 
 
 @lru_cache(maxsize=256)

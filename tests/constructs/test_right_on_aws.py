@@ -1,0 +1,329 @@
+"""What AWS would refuse, or take for something else, is told at synth; what synth packs can be read by Lambda."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+
+from cdk_highwater import (
+    Capacity,
+    GlobalSecondaryIndex,
+    HighWaterMark,
+    HighWaterTable,
+    IndexCapacity,
+    TaggedTables,
+    ThrottleAwareScaler,
+    Window,
+    manage_capacity,
+)
+from cdk_highwater.function_asset import pack_runtime
+from tests.constructs.template_view import AS_OF, TemplateView, key, messages, new_stack
+
+READ, WRITE = (
+    Capacity.autoscaled(min_capacity=3, max_capacity=30),
+    Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
+)
+NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
+
+
+def _stack(app: cdk.App, name: str, region: str = "eu-west-1", account: str = "111122223333") -> cdk.Stack:
+    return cdk.Stack(app, name, env=cdk.Environment(account=account, region=region))
+
+
+def _world(stack: cdk.Stack, read: dynamodb.Capacity) -> dynamodb.TableV2:
+    return dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=key(),
+        billing=dynamodb.Billing.provisioned(
+            read_capacity=read, write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
+        ),
+        global_secondary_indexes=[dynamodb.GlobalSecondaryIndexPropsV2(index_name="by-day", partition_key=key("day"))],
+    )
+
+
+@pytest.mark.parametrize(
+    ("declared", "managed", "present"),
+    [
+        (dynamodb.Capacity.fixed(5), READ, "ReadCapacityAutoScalingSettings"),
+        (dynamodb.Capacity.autoscaled(max_capacity=11), Capacity.fixed(6), "ReadCapacityUnits"),
+    ],
+    ids=["fixed-becomes-autoscaled", "autoscaled-becomes-fixed"],
+)
+def test_global_table_has_one_property_for_its_reads(
+    declared: dynamodb.Capacity, managed: Capacity, present: str
+) -> None:
+    """10: CloudFormation refuses both together."""
+    stack = _stack(cdk.App(), "Shop")
+    manage_capacity(_world(stack, declared), read=managed, write=WRITE)
+    (replica,) = TemplateView(stack).properties_of("AWS::DynamoDB::GlobalTable")["Replicas"]
+    settings = [replica, *replica["GlobalSecondaryIndexes"]]
+    assert [list(each["ReadProvisionedThroughputSettings"]) for each in settings] == [[present], [present]]
+
+
+@pytest.mark.parametrize(
+    ("arn", "told"),
+    [
+        (
+            "arn:aws:dynamodb:us-east-1:111122223333:table/orders",
+            "Shop/Orders: the table: the table is in region us-east-1 and the stack in eu-west-1, where a table of the "
+            "same name would be scaled; manage the table in a stack of its own region [highwater:otherRegion]",
+        ),
+        (
+            "arn:aws:dynamodb:eu-west-1:444455556666:table/orders",
+            "Shop/Orders: the table: the table is in account 444455556666 and the stack in 111122223333, where a table "
+            "of the same name would be scaled; manage the table in a stack of its own account [highwater:otherAccount]",
+        ),
+    ],
+)
+def test_table_of_another_place_is_refused(arn: str, told: str) -> None:
+    """14: a namesake in the stack's own region would be scaled."""
+    stack = _stack(cdk.App(), "Shop")
+    manage_capacity(dynamodb.Table.from_table_arn(stack, "Orders", arn), read=READ, write=WRITE)
+    assert messages(stack, "error") == [told]
+    assert TemplateView(stack).targets == {}
+
+
+def test_table_of_a_region_in_a_stack_without_one_is_warned_about() -> None:
+    """14: synth cannot know."""
+    stack = new_stack()
+    arn = "arn:aws:dynamodb:us-east-1:111122223333:table/orders"
+    manage_capacity(dynamodb.Table.from_table_arn(stack, "Orders", arn), read=READ, write=WRITE)
+    told = [text.split(" [ack:")[0] for text in messages(stack, "warning")]
+    assert (
+        "Shop/Orders: the table: the table's ARN names region us-east-1, and the stack's region is known only at "
+        "deploy time; in another region, a table of the same name would be scaled; give the stack an env "
+        "[highwater:regionUnknown]"
+    ) in told
+
+
+def test_roles_that_somebody_else_makes_do_not_break_synth() -> None:
+    """15."""
+    stack = new_stack()
+    iam.Role.customize_roles(stack)
+    ThrottleAwareScaler(stack, "Scaler").add_table(_table(stack))
+    assert len(TemplateView(stack).of_type("AWS::Lambda::Function")) == 2
+
+
+def test_asset_is_readable_under_any_umask() -> None:
+    """21: Lambda runs the function as another user."""
+    stack = new_stack()
+    before = os.umask(0o077)
+    try:
+        ThrottleAwareScaler(stack, "Scaler").add_table(_table(stack))
+        assembly = cdk.App.of(stack).synth()  # type: ignore[union-attr] # the stack is in an app
+    finally:
+        os.umask(before)
+    assets = [path for path in Path(assembly.directory).glob("asset.*") if path.is_dir()]
+    assert assets
+    for path in (each for asset in assets for each in (asset, *asset.rglob("*"))):
+        assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644), path
+
+
+def _table(stack: cdk.Stack, id: str = "Jobs", **more: Any) -> HighWaterTable:
+    return HighWaterTable(stack, id, partition_key=key(), read=READ, write=WRITE, **more)
+
+
+def _auto_scaled_beside_managed(stack: cdk.Stack) -> None:
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=5, write_capacity=6)
+    table.add_global_secondary_index(index_name="by-day", partition_key=key("day"))
+    table.auto_scale_write_capacity(min_capacity=6, max_capacity=60)
+    manage_capacity(table, read=READ, write=WRITE)
+    table.auto_scale_global_secondary_index_read_capacity("by-day", min_capacity=6, max_capacity=60)
+
+
+def _imported_twice(stack: cdk.Stack) -> None:
+    for id in ("Jobs", "Again"):
+        manage_capacity(dynamodb.Table.from_table_name(stack, id, "jobs"), read=READ, write=WRITE)
+
+
+def _managed_from_two_scopes(stack: cdk.Stack) -> None:
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    manage_capacity(table, read=READ, write=WRITE)
+    manage_capacity(table, scope=cdk.Stack(stack.node.root, "Other"), read=READ, write=WRITE)  # type: ignore[arg-type]
+
+
+def _two_scalers(stack: cdk.Stack) -> None:
+    table = _table(stack)
+    for id in ("First", "Second"):
+        ThrottleAwareScaler(stack, id).add_table(table)
+
+
+def _two_scalers_of_tags(stack: cdk.Stack) -> None:
+    for id in ("First", "Second"):
+        ThrottleAwareScaler(stack, id, tagged=TaggedTables())
+
+
+SECOND = "the plan already has a scalable target for this dimension, and AWS allows only one; "
+
+
+@pytest.mark.parametrize(
+    ("build", "told"),
+    [
+        (
+            _auto_scaled_beside_managed,
+            [
+                f"Shop/Jobs: auto_scale_write_capacity(): {SECOND}remove the call; the plan says how the dimension is "
+                "scaled [highwater:secondTarget]",
+                f"Shop/Jobs: auto_scale_global_secondary_index_read_capacity('by-day'): {SECOND}remove the call; the "
+                "plan says how the dimension is scaled [highwater:secondTarget]",
+            ],
+        ),
+        (
+            _imported_twice,
+            [
+                "Shop/Again: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS allows one "
+                "scalable target per dimension; remove one of the two calls of manage_capacity [highwater:secondPlan]"
+            ],
+        ),
+        (
+            _managed_from_two_scopes,
+            [
+                "Shop/Jobs: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS allows one "
+                "scalable target per dimension; remove one of the two calls of manage_capacity [highwater:secondPlan]"
+            ],
+        ),
+        (
+            _two_scalers,
+            [
+                "Shop/Jobs/Capacity: the table: scaler Shop/First manages the table already; two scalers would set "
+                "each other's floors; add the table to one of the two [highwater:secondScaler]"
+            ],
+        ),
+        (
+            _two_scalers_of_tags,
+            [
+                "Shop/Second: tagged tables: scaler Shop/First manages the tagged tables of the same account and "
+                "region already; pass tagged= to one of the two [highwater:secondScaler]"
+            ],
+        ),
+    ],
+    ids=["auto-scale-call", "imported-twice", "two-scopes", "two-scalers", "two-scalers-of-tags"],
+)
+def test_second_owner_is_refused(build: Callable[[cdk.Stack], None], told: list[str]) -> None:
+    """1 and 22: the likeliest mistakes of a migration."""
+    stack = new_stack()
+    build(stack)
+    assert messages(stack, "error") == told
+
+
+def test_tables_of_one_name_in_two_regions_are_two_tables() -> None:
+    """22: dev and prod may import the same name."""
+    app = cdk.App()
+    for region in ("eu-west-1", "us-east-1"):
+        stack = _stack(app, f"Shop-{region}", region)
+        manage_capacity(dynamodb.Table.from_table_name(stack, "Jobs", "jobs"), read=READ, write=WRITE)
+        assert messages(stack, "error") == []
+
+
+def test_everything_follows_the_scope_of_a_managed_table() -> None:
+    """23: a table's own template stays as it is."""
+    app = cdk.App(context={"highwater:asOf": AS_OF})
+    data, operations = _stack(app, "Data"), _stack(app, "Operations")
+    table = dynamodb.Table(data, "Jobs", partition_key=key(), table_name="jobs")
+    manage_capacity(table, scope=operations, read=READ, write=WRITE, windows=[NIGHT])
+    kinds = {resource["Type"] for resource in TemplateView(data).template.to_json()["Resources"].values()}
+    assert kinds == {"AWS::DynamoDB::Table"}
+    assert "Outputs" not in TemplateView(data).template.to_json(), "a literal name needs no export"
+    assert len(TemplateView(operations).of_type("AWS::Lambda::Function")) == 1
+    assert TemplateView(operations).targets["table write"].properties["ResourceId"] == "table/jobs"
+
+
+WRONG_TYPES: dict[str, tuple[dict[str, Any], str]] = {
+    "index-of-text": ({"indexes": ["by-day"]}, "indexes[0] must be a GlobalSecondaryIndex, got str 'by-day'"),
+    "indexes-of-text": (
+        {"indexes": "by-day"},
+        "indexes must be a list of GlobalSecondaryIndex, got 'by-day'; leave the argument out for none",
+    ),
+    "one-index": (
+        {"indexes": GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))},
+        "indexes must be a list of GlobalSecondaryIndex, got one GlobalSecondaryIndex; put it in brackets",
+    ),
+    "capacity-of-an-index": (
+        {"indexes": [IndexCapacity(index_name="by-day")]},
+        "indexes[0] must be a GlobalSecondaryIndex, got IndexCapacity IndexCapacity(index_name='by-day', read=None, "
+        "write=None, windows=None)",
+    ),
+    "mark": (
+        {"high_water_mark": 5000},
+        "high_water_mark must be a HighWaterMark, got 5000; give HighWaterMark.units(read=, write=)",
+    ),
+    "no-windows": ({"windows": None}, "windows must be a list of Window, got None; leave the argument out for none"),
+    "windows-of-none": ({"windows": [None]}, "windows[0] must be a Window, got NoneType None"),
+    "windows-of-an-index": (
+        {"indexes": [GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), windows=NIGHT)]},  # type: ignore[arg-type]
+        "windows of index 'by-day' must be a list of Window, got one Window; put it in brackets",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), WRONG_TYPES.values(), ids=list(WRONG_TYPES))
+def test_argument_of_another_type_is_refused_in_one_line(arguments: dict[str, Any], told: str) -> None:
+    """25."""
+    stack = new_stack()
+    with pytest.raises(TypeError) as refused:
+        _table(stack, **arguments)
+    assert str(refused.value) == told
+    assert TemplateView(stack).template.to_json().get("Resources", {}) == {}
+
+
+def test_nested_windows_are_refused() -> None:
+    """25: the text of a window is long, and cut."""
+    with pytest.raises(TypeError, match=r"^windows\[0\] must be a Window, got list \[Window\(name='night', "):
+        _table(new_stack(), windows=[[NIGHT]])
+
+
+def test_abbreviation_is_no_zone() -> None:
+    """25: EST is five hours behind all year, and New York is not."""
+    stack = new_stack()
+    _table(stack, windows=[Window.daily("night", start="23:00", end="02:00", timezone="EST", write_min=900)])
+    assert [text.split("[")[-1] for text in messages(stack, "error")] == ["highwater:unknownTimezone]"]
+
+
+def test_indexes_may_begin_with_capacity_of_their_own() -> None:
+    """2 and 3: an index that is added to a table in use is built with these units."""
+    stack = new_stack()
+    indexes = [
+        GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), initial_write_units=700),
+        GlobalSecondaryIndex(index_name="by-name", partition_key=key("name")),
+    ]
+    _table(stack, indexes=indexes, initial_read_units=11, initial_write_units=13, high_water_mark=HighWaterMark.none())
+    table = TemplateView(stack).properties_of("AWS::DynamoDB::Table")
+    throughputs = [
+        table["ProvisionedThroughput"],
+        *(i["ProvisionedThroughput"] for i in table["GlobalSecondaryIndexes"]),
+    ]
+    assert [(each["ReadCapacityUnits"], each["WriteCapacityUnits"]) for each in throughputs] == [
+        (11, 13),
+        (11, 700),
+        (11, 13),
+    ]
+
+
+def test_floors_are_set_again_when_only_the_scheduled_actions_change() -> None:
+    """5: synth leaves out a one-off window that is over, and CloudFormation registers the target anew."""
+    sale = Window.once("sale", start="2031-03-01T08:00", end="2031-03-01T09:00", timezone="UTC", write_min=900)
+    properties = []
+    for as_of in ("2031-02-01T00:00:00+00:00", "2031-04-01T00:00:00+00:00"):
+        stack = cdk.Stack(cdk.App(context={"highwater:asOf": as_of}), "Shop")
+        _table(stack, windows=[sale, NIGHT])
+        properties.append(TemplateView(stack).properties_of("Custom::HighwaterFloors"))
+    before, after = properties
+    assert before["Plan"] == after["Plan"]
+    assert before["Actions"] != after["Actions"]
+
+
+def test_runtime_is_packed_with_its_zones(tmp_path: Path) -> None:
+    """15: a zone that synth knows and Lambda does not would stop the scaler."""
+    pack_runtime(tmp_path)
+    zones = (tmp_path / "tzdata" / "zones").read_text().split()
+    assert "Europe/Berlin" in zones
+    assert json.dumps(zones)
