@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.core import Dimension, Plan, Window
+from highwater.core import Capacity, Dimension, Plan, Window
 from highwater.core.names import TargetName
 from highwater_lab.local import LocalCloud
 from tests.handlers.stage import MINUTE, PLAN, Stage
@@ -35,10 +35,12 @@ def stage(running: LocalCloud) -> Iterator[Stage]:
 
 @pytest.fixture
 def highwater(running: LocalCloud) -> Run:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    common = os.environ | running.environment() | {"COLUMNS": "140", "TERM": "dumb"}
+
+    def run(*arguments: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(Path(sys.executable).parent / "highwater"), *arguments],
-            env=os.environ | running.environment() | {"COLUMNS": "140", "TERM": "dumb"},
+            env={name: value for name, value in (common | variables).items() if value is not None},
             capture_output=True,
             text=True,
             check=False,
@@ -75,7 +77,7 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
     assert "  the scaler's next run sets 73 instead of 88" in write
     assert write[-2] == "  decreases today: 0, 4 left at any time, then one an hour"
     assert write[-1].startswith("  next change by the plan: ")
-    assert write[-1].endswith(" 03:05: 333 to 400")
+    assert write[-1].endswith(" 03:05 UTC: floor 333, ceiling 400")
     assert stage.bounds(table) == (88, 400), "it changes nothing"
 
 
@@ -139,15 +141,14 @@ def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwat
     stage.register(TargetName(other, None, Dimension.READ), 25, 900)
     done = highwater("status")
     assert done.returncode == 0, done.stderr
-    rows = [
-        [cell.strip() for cell in line.split("\u2502")[1:-1]] for line in done.stdout.splitlines() if "orders-" in line
+    rows = [line.split() for line in done.stdout.splitlines() if "orders-" in line]
+    assert rows == [
+        [one, "table", "read", "7", "7", "900", "0"],
+        [one, "table", "write", "12", "12", "400", "0"],
+        [other, "table", "read", "25", "25", "18", "900", "0"],
+        [other, "table", "write", "12", "12", "400", "0"],
     ]
-    assert [row[:6] for row in rows] == [
-        [one, "table read", "7", "7", "", "900"],
-        [one, "table write", "12", "12", "", "400"],
-        [other, "table read", "25", "25", "18", "900"],
-        [other, "table write", "12", "12", "", "400"],
-    ]
+    assert _lines(done.stdout)[0].strip() == "Scaler scaler"
     told = json.loads(highwater("status", "--json").stdout)
     assert [(each["table"], each["target"], each["relief"]) for each in told][2] == (other, "table read", 18)
 
@@ -159,7 +160,11 @@ def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Run) -> N
     assert f"  paused: scaling is suspended; resume it with: highwater resume {table}" in _lines(
         highwater("explain", table).stdout
     )
-    assert "table write (paused)" in highwater("status").stdout
+    rows = [line.split() for line in highwater("status").stdout.splitlines() if table in line]
+    assert rows == [
+        [table, "table", "read", "7", "7", "paused", "900", "0"],
+        [table, "table", "write", "12", "12", "paused", "400", "0"],
+    ]
     done = highwater("resume", table, "--json")
     assert json.loads(done.stdout) == {
         "table": table,
@@ -201,7 +206,7 @@ def test_region_that_is_not_set_is_one_line() -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "highwater: a request to Application Auto Scaling failed: You must specify a region.\n",
+        "highwater: no region is set; give --region, or set AWS_REGION\n",
     )
 
 
@@ -216,13 +221,14 @@ def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: 
     stage.register(TargetName(table, "by-day", Dimension.WRITE), 4, 400)
     done = highwater("status")
     assert (done.returncode, done.stderr) == (0, "")
-    rows = [[cell.strip() for cell in line.split("\u2502")[1:4]] for line in done.stdout.splitlines() if table in line]
+    rows = [line.split()[:-3] for line in done.stdout.splitlines() if table in line]
     assert rows == [
-        [table, "table read", "7"],
-        [table, "table write", "12"],
-        [table, "index 'by-day' read", "3"],
-        [table, "index 'by-day' write", "4"],
+        [table, "table", "read", "7"],
+        [table, "table", "write", "12"],
+        [table, "index", "'by-day'", "read", "3"],
+        [table, "index", "'by-day'", "write", "4"],
     ]
+    assert "Tables chosen by tags" in done.stdout
     lines = _lines(highwater("explain", table).stdout)
     assert "  the scaler's next run sets 21 instead of 4" in lines
 
@@ -248,4 +254,66 @@ def test_direct_table_cannot_be_paused_and_is_told_what_to_do(stage: Stage, high
         2,
         f"highwater: table '{table}' is in DIRECT mode, which has no scalable target to suspend; set dry_run=True on "
         "its scaler, or remove the call of add_direct_table, and deploy\n",
+    )
+
+
+def test_status_has_a_line_for_each_target_on_a_narrow_terminal(stage: Stage, highwater: Run) -> None:
+    """26: 80 columns, and bounds of seven digits."""
+    window = Window.daily("nightly", start="03:10", end="04:00", timezone="UTC", write_min=3_333_333)
+    big = Capacity.autoscaled(min_capacity=1_234_567, max_capacity=4_000_000)
+    plan = Plan(read=big, write=big, windows=(window,), table_quota_units=5_000_000)
+    table = stage.table(plan)
+    stage.register(TargetName(table, None, Dimension.WRITE), 3_000_000, 4_000_000)
+    done = highwater("status", COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line for line in _lines(done.stdout) if line]
+    assert max(map(len, lines)) <= 80
+    assert len([line for line in lines if "orders" in line]) == 2
+    write = lines[-1].split()
+    assert write[-1] == "03:05"
+    assert [each for each in write if "," in each] == ["3,000,000", "1,765,433", "4,000,000"]
+
+
+def test_explain_tells_a_change_in_the_window_s_own_time_too(stage: Stage, highwater: Run) -> None:
+    """26: who declared the window thinks in its zone, which has no summer time."""
+    window = Window.daily("nightly", start="03:10", end="04:00", timezone="Asia/Kolkata", write_min=333)
+    table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=(window,)))
+    last = _lines(highwater("explain", table).stdout)[-1]
+    assert last.endswith(" 21:35 UTC (03:05 in Asia/Kolkata): floor 333, ceiling 400")
+
+
+def test_floor_that_was_left_when_a_table_was_paused_is_no_relief(stage: Stage, highwater: Run) -> None:
+    """26: nothing holds it for demand."""
+    table = stage.table()
+    stage.register(TargetName(table, None, Dimension.WRITE), 88, 400)
+    highwater("pause", table)
+    assert "  the live floor is 88; the live ceiling 400" in _lines(highwater("explain", table).stdout)
+
+
+def test_region_of_the_environment_counts_in_either_variable(stage: Stage, highwater: Run) -> None:
+    """26: boto3 itself does not know AWS_REGION."""
+    dublin = stage.elsewhere("eu-west-1")
+    table = dublin.table(plan=None)
+    dublin.register(TargetName(table, None, Dimension.WRITE), 12, 400)
+    done = highwater("pause", table, AWS_REGION="eu-west-1")
+    assert (done.returncode, done.stdout) == (0, f"{table}: 1 targets paused\n")
+    assert highwater("resume", table, "--region", "us-east-1", AWS_REGION="eu-west-1").returncode == 2
+    dublin.forget()
+
+
+def test_profile_is_used_before_credentials_of_the_environment(stage: Stage, highwater: Run, tmp_path: Path) -> None:
+    """26."""
+    config = tmp_path / "config"
+    config.write_text("[profile shop]\nregion = eu-west-1\naws_access_key_id = a\naws_secret_access_key = b\n")
+    table = stage.table()
+    variables = {"AWS_CONFIG_FILE": str(config), "AWS_REGION": None, "AWS_DEFAULT_REGION": None}
+    done = highwater("explain", table, "--profile", "shop", **variables)
+    assert done.returncode == 2, "the profile's region has no such table"
+    done = highwater("explain", table, "--profile", "shop", "--region", "us-east-1", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = highwater("explain", table, "--profile", "shoop", **variables)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "highwater explain: Invalid value for '--profile': no profile 'shoop' in your AWS configuration; list them "
+        "with: aws configure list-profiles\n",
     )

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -17,9 +18,10 @@ from rich.text import Text
 from highwater.aws import decisions
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
-from highwater.cli.options import as_json_option, region_option
+from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.cli.situation import Situation, find_plans, read_situations
 from highwater.core.limits import FREE_DECREASES_PER_DAY
+from highwater.core.plan.zones import find_zone
 from highwater.core.scaler.settings import Mode
 
 _WATCH = click.option("--watch", is_flag=True, help="Refresh the output every ten seconds until interrupted.")
@@ -29,7 +31,7 @@ _EVERY_SECONDS = 10
 @click.command(short_help="Why a table has the capacity it has.")
 @click.argument("table")
 @_WATCH
-@region_option
+@account_options
 @as_json_option
 def explain(table: str, watch: bool, region: str | None, as_json: bool) -> None:
     """Explain the present capacity of TABLE: plan, open windows, relief, last decisions, decreases used, next change.
@@ -41,7 +43,7 @@ def explain(table: str, watch: bool, region: str | None, as_json: bool) -> None:
 
 @click.command(short_help="All managed tables, one line per target.")
 @_WATCH
-@region_option
+@account_options
 @as_json_option
 def status(watch: bool, region: str | None, as_json: bool) -> None:
     """List every target that a scaler manages: capacity, floor, relief, pauses, decreases used, next change."""
@@ -73,6 +75,8 @@ def _read_or_fail(read: Callable[[], list[Situation]]) -> list[Situation]:
         return read()
     except TableNotFoundError as not_found:
         raise click.ClickException(f"a table with a plan does not exist: {not_found}") from not_found
+    except NoRegionError:
+        raise click.ClickException(NO_REGION) from None
     except (TableBusyError, TableRefusedError, ClientError, BotoCoreError) as failed:
         raise click.ClickException(f"a request to AWS failed: {failed}") from failed
 
@@ -94,27 +98,42 @@ def _situations(table: str | None, region: str | None, *, decides: bool) -> list
 
 
 def _listed(situations: Sequence[Situation]) -> RenderableType:
-    view = Table(title="Managed targets", title_justify="left")
-    for name in ("table", "target"):
-        view.add_column(name)
-    for name in ("provisioned", "floor", "relief", "ceiling", "decreases today"):
-        view.add_column(name, justify="right")
-    view.add_column("next change, UTC")
-    for situation in situations:
-        bounds = situation.registered or situation.planned
-        view.add_row(
-            situation.table,
-            situation.target.label + (" (paused)" if situation.is_paused else ""),
-            f"{situation.provisioned:,}",
-            f"{bounds.min:,}",
-            f"{situation.relief:,}" if situation.relief else "",
-            f"{bounds.max:,}",
-            str(situation.decreases_used),
-            _next(situation),
-        )
     if not situations:
         return Text("no scaler manages a table in this region")
+    by_scaler: dict[str, list[Situation]] = {}
+    for situation in situations:
+        by_scaler.setdefault(situation.scaler, []).append(situation)
+    return Group(*(_listed_of(scaler, by_scaler[scaler]) for scaler in sorted(by_scaler)))
+
+
+def _listed_of(scaler: str, situations: Sequence[Situation]) -> RenderableType:
+    """The targets of one scaler, each on one line of a terminal with 80 columns."""
+    title = f"Scaler {scaler}" if scaler else "Tables chosen by tags"
+    view = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("table", "target"):
+        view.add_column(name, no_wrap=True, overflow="ellipsis")
+    rows = [_row(situation) for situation in situations]
+    for position, name in enumerate(("now", "floor", "relief", "ceiling", "lowered", "next, UTC"), start=2):
+        # on a narrow terminal, names are cut and numbers are not
+        width = max(len(name), *(len(row[position]) for row in rows))
+        view.add_column(name, no_wrap=True, min_width=width, justify="right")
+    for row in rows:
+        view.add_row(*row)
     return view
+
+
+def _row(situation: Situation) -> tuple[str, ...]:
+    bounds = situation.registered or situation.planned
+    return (
+        situation.table,
+        situation.target.label,
+        f"{situation.provisioned:,}",
+        f"{bounds.min:,}",
+        "paused" if situation.is_paused else f"{situation.relief:,}" if situation.relief else "",
+        f"{bounds.max:,}",
+        str(situation.decreases_used),
+        "" if situation.next_change is None else f"{situation.next_change[0]:%a %H:%M}",
+    )
 
 
 def _explained(situations: Sequence[Situation]) -> RenderableType:
@@ -170,4 +189,8 @@ def _next(situation: Situation) -> str:
     if situation.next_change is None:
         return ""
     at, bounds = situation.next_change
-    return f"{at:%a %d %b %H:%M}: {bounds.min:,} to {bounds.max:,}"
+    zones = {each.window.timezone for each in situation.target.windows}
+    local = ""
+    if len(zones) == 1 and (zone := find_zone(zones.pop())) is not None and at.astimezone(zone).utcoffset():
+        local = f" ({at.astimezone(zone):%H:%M} in {zone.key})"
+    return f"{at:%a %d %b %H:%M} UTC{local}: floor {bounds.min:,}, ceiling {bounds.max:,}"

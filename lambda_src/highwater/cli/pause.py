@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
 from highwater.aws import autoscaling
 from highwater.aws.region import AwsRegion
-from highwater.cli.options import as_json_option, region_option
+from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.core.names import TargetName, table_of_label
 from highwater.core.scaler import Mode
 
 
 @click.command(short_help="Suspend all scaling of a table.")
 @click.argument("table")
-@region_option
+@account_options
 @as_json_option
 def pause(table: str, region: str | None, as_json: bool) -> None:
     """Suspend scaling of TABLE and its indexes: target tracking, windows and the scaler do not change their capacity.
@@ -30,7 +30,7 @@ def pause(table: str, region: str | None, as_json: bool) -> None:
 
 @click.command(short_help="Resume scaling of a paused table.")
 @click.argument("table")
-@region_option
+@account_options
 @as_json_option
 def resume(table: str, region: str | None, as_json: bool) -> None:
     """Resume scaling of TABLE and its indexes; the scaler's next run corrects their floors.
@@ -49,6 +49,8 @@ def _suspend(label: str, region: str | None, *, suspended: bool, as_json: bool) 
             raise click.ClickException(_why_no_target(label, region))
         for name in names:
             autoscaling.suspend(client, name, suspended=suspended)
+    except NoRegionError:
+        raise click.ClickException(NO_REGION) from None
     except (ClientError, BotoCoreError) as failed:
         raise click.ClickException(f"a request to Application Auto Scaling failed: {failed}") from failed
     _print(label, names, suspended=suspended, as_json=as_json)

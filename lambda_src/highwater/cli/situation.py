@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -42,6 +42,7 @@ class Situation:
 
     Attributes:
         table: The table's label; with the region in front if the table is in another region than its plan.
+        scaler: The name of the table's scaler; empty for a table chosen by tags.
         target: The target, as planned.
         mode: The scaler's mode for the table.
         at: The time of this state, from Application Auto Scaling's clock.
@@ -59,6 +60,7 @@ class Situation:
     """
 
     table: str
+    scaler: str
     target: Target
     mode: Mode
     at: datetime
@@ -76,13 +78,19 @@ class Situation:
 
     @property
     def relief(self) -> int:
-        """Units per second by which the registered floor is above the planned floor."""
-        return max(0, self.registered.min - self.planned.min) if self.registered else 0
+        """Units per second by which the registered floor is above the planned floor.
+
+        While scaling is suspended there is none: a floor that was left behind is not held for demand.
+        """
+        if self.registered is None or self.is_paused:
+            return 0
+        return max(0, self.registered.min - self.planned.min)
 
     def document(self) -> dict[str, Any]:
         """Return the situation as JSON-ready values."""
         return {
             "table": self.table,
+            "scaler": self.scaler,
             "target": self.target.label,
             "mode": str(self.mode),
             "at": self.at.isoformat(),
@@ -118,11 +126,15 @@ def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], 
     """
     scaled_plans = region.read_plans()
     try:
-        scaled_plans = scaled_plans.and_others(region.read_tagged_plans())
+        tagged = region.read_tagged_plans()
+        # in the scaler's own region, a table is named without it
+        own = tuple(replace(plan, region=None) for plan in tagged.plans)
+        scaled_plans = scaled_plans.and_others(replace(tagged, plans=own))
     except ClientError as refused:
         # without permission to search by tags, the plans written by constructs are still listed
         scaled_plans = scaled_plans.and_others(ScaledPlans((), (f"tables chosen by tags: {refused}",)))
-    chosen = [plan for plan in scaled_plans.plans if table is None or table in (plan.table, plan.label)]
+    managed = [plan for plan in scaled_plans.plans if not plan.is_released]
+    chosen = [plan for plan in managed if table is None or table in (plan.table, plan.label)]
     return sorted(chosen, key=lambda plan: plan.label), scaled_plans.unreadable
 
 
@@ -156,6 +168,7 @@ def read_situations(scaled: ScaledPlan, region: AwsRegion, logs: Any | None) -> 
         changes = timeline(target, clock.now, clock.now + _AHEAD)
         yield Situation(
             table=scaled.label,
+            scaler=scaled.scaler,
             target=target,
             mode=scaled.mode,
             at=clock.now,
