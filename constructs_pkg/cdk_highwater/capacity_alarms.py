@@ -62,13 +62,13 @@ class CapacityAlarms(Construct):
         metrics = TargetMetrics(capacity.subject.name, target, capacity.subject.region)
         self._alarm(
             f"{where}Throttled",
-            metrics.throttled(ThrottleCause.PROVISIONED),
+            metrics.throttled_or_zero(ThrottleCause.PROVISIONED),
             f"{target.label}: requests are throttled because provisioned capacity is too low",
             minutes=(5, 15),
         )
         self._alarm(
             f"{where}HotKey",
-            metrics.throttled(ThrottleCause.KEY_RANGE),
+            metrics.throttled_or_zero(ThrottleCause.KEY_RANGE),
             f"{target.label}: a single partition throttles requests; more capacity does not help, spread the key or "
             "cache it",
             minutes=(3, 5),
@@ -88,7 +88,7 @@ class CapacityAlarms(Construct):
             )
 
     def _alarm(
-        self, id: str, metric: cloudwatch.Metric, meaning: str, *, minutes: tuple[int, int], threshold: int = 0
+        self, id: str, metric: cloudwatch.IMetric, meaning: str, *, minutes: tuple[int, int], threshold: int = 0
     ) -> None:
         alarm = cloudwatch.Alarm(
             self,
@@ -98,7 +98,6 @@ class CapacityAlarms(Construct):
             datapoints_to_alarm=minutes[0],
             evaluation_periods=minutes[1],
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            # CloudWatch has no datapoints for minutes without throttle events
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
             alarm_description=f"Highwater: {meaning}",
         )

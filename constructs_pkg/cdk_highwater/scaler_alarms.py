@@ -52,7 +52,14 @@ class ScalerAlarms(Construct):
         )
         self._alarm(
             "Heartbeat",
-            lambda_function.metric_invocations(period=minute, statistic="Sum"),
+            # CloudWatch has no datapoint for a minute without runs; and none at all before the first one, in which case
+            # the expression has no value, and a new alarm stays without a state
+            cloudwatch.MathExpression(
+                expression="FILL(runs, 0)",
+                using_metrics={"runs": lambda_function.metric_invocations(period=minute, statistic="Sum")},
+                label="runs",
+                period=minute,
+            ),
             "the scaler did not run for ten minutes",
             periods=10,
             below_one=True,
@@ -84,7 +91,7 @@ class ScalerAlarms(Construct):
             comparison_operator=(
                 operators.LESS_THAN_THRESHOLD if below_one else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
             ),
-            treat_missing_data=treatments.BREACHING if below_one else treatments.NOT_BREACHING,
+            treat_missing_data=treatments.IGNORE if below_one else treatments.NOT_BREACHING,
             alarm_description=f"Highwater: {meaning}",
         )
         if self._topic is not None:

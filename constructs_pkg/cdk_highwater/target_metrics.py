@@ -58,6 +58,20 @@ class TargetMetrics:
         """Return the throttle events of one cause in each minute."""
         return self._metric(f"{self._kind}{cause}ThrottleEvents")
 
+    def throttled_or_zero(self, cause: ThrottleCause) -> cloudwatch.IMetric:
+        """Return the throttle events of one cause in each minute, 0 in minutes without any.
+
+        CloudWatch has no datapoint for such minutes, and may let alarms on DynamoDB's metrics ignore that: such an
+        alarm would stay in ALARM for ever (Amazon CloudWatch API Reference, PutMetricAlarm, TreatMissingData, read
+        2026-11).
+        """
+        return cloudwatch.MathExpression(
+            expression="FILL(throttled, 0)",
+            using_metrics={"throttled": self.throttled(cause)},
+            label=f"throttled, {cause.label}",
+            period=_MINUTE,
+        )
+
     @property
     def _kind(self) -> str:
         return self._target.dimension.title()

@@ -116,6 +116,14 @@ class TemplateView:
         ]
 
 
+def watched_metric(alarm: dict[str, Any]) -> str:
+    """The metric of an alarm's properties, also where the alarm counts missing datapoints as 0."""
+    if "MetricName" in alarm:
+        return str(alarm["MetricName"])
+    (metric,) = [query["MetricStat"]["Metric"] for query in alarm["Metrics"] if "MetricStat" in query]
+    return str(metric["MetricName"])
+
+
 def messages(stack: cdk.Stack, kind: str) -> list[str]:
     """The whole texts of a stack's annotations of `error`, `warning` or `info`, in order of place."""
     annotations = Annotations.from_stack(stack)

@@ -19,7 +19,7 @@ from cdk_highwater import (
     ThrottleAwareScaler,
     Window,
 )
-from tests.constructs.template_view import TemplateView, key, new_stack
+from tests.constructs.template_view import TemplateView, key, new_stack, watched_metric
 
 NIGHT = Window.weekly(
     "night", days="MON-FRI", start="23:00", end="02:00", timezone="Europe/Berlin", read_min=700, write_min=900
@@ -94,7 +94,7 @@ def test_scaler_shows_what_it_did_and_decided() -> None:
     alarmed = {
         alarm["Properties"]["MetricName"]
         for alarm in TemplateView(stack).of_type("AWS::CloudWatch::Alarm")
-        if alarm["Properties"]["Namespace"] == "Highwater"
+        if alarm["Properties"].get("Namespace") == "Highwater"
     }
     assert {metric[1] for metric in told["metrics"]} - alarmed == {"FloorsSet", "CapacitiesSet"}
     assert decisions["query"].startswith("SOURCE '<ScalerFunctionLogs")
@@ -119,7 +119,7 @@ def test_alarms_of_a_target_go_to_the_topic() -> None:
     made = CapacityAlarms(stack, "Alarms", table=table, topic=sns.Topic(stack, "Topic"))
     assert len(made.alarms) == 6
     alarms = {
-        (alarm["Properties"]["MetricName"], alarm["Properties"]["Threshold"]): alarm["Properties"]
+        (watched_metric(alarm["Properties"]), alarm["Properties"]["Threshold"]): alarm["Properties"]
         for alarm in TemplateView(stack).of_type("AWS::CloudWatch::Alarm")
     }
     assert set(alarms) == {
@@ -131,12 +131,15 @@ def test_alarms_of_a_target_go_to_the_topic() -> None:
         # of the highest ceiling, a window's
         ("ConsumedWriteCapacityUnits", 5_000 * 54),
     }
-    assert all(alarm["AlarmActions"] and alarm["Statistic"] == "Sum" for alarm in alarms.values())
+    assert all(alarm["AlarmActions"] for alarm in alarms.values())
     near = alarms["ConsumedWriteCapacityUnits", 5_000 * 54]
     assert (near["DatapointsToAlarm"], near["EvaluationPeriods"], near["Period"]) == (10, 15, 60)
     assert near["AlarmDescription"] == "Highwater: table write: consumption is above 90 % of the ceiling, 5,000"
     hot = alarms["ReadKeyRangeThroughputThrottleEvents", 0]
     assert (hot["DatapointsToAlarm"], hot["EvaluationPeriods"], hot["TreatMissingData"]) == (3, 5, "notBreaching")
+    assert hot["Metrics"][0]["Expression"] == "FILL(throttled, 0)", "15: such an alarm might never leave ALARM"
+    statistic = hot["Metrics"][1]["MetricStat"]
+    assert (statistic["Period"], statistic["Stat"]) == (60, "Sum")
 
 
 def test_fixed_capacity_has_no_ceiling_to_come_near_to() -> None:
@@ -150,8 +153,8 @@ def test_fixed_capacity_has_no_ceiling_to_come_near_to() -> None:
     )
     CapacityAlarms(stack, "Alarms", table=table)
     consumed = [
-        alarm["Properties"]["MetricName"]
+        watched_metric(alarm["Properties"])
         for alarm in TemplateView(stack).of_type("AWS::CloudWatch::Alarm")
-        if alarm["Properties"]["MetricName"].startswith("Consumed")
+        if watched_metric(alarm["Properties"]).startswith("Consumed")
     ]
     assert consumed == ["ConsumedWriteCapacityUnits"]

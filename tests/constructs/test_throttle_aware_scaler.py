@@ -17,7 +17,7 @@ from aws_cdk import aws_sns as sns
 
 from cdk_highwater import Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.function_asset import pack_powertools, pack_runtime
-from tests.constructs.template_view import AS_OF, TemplateView, arn, key, messages, new_stack
+from tests.constructs.template_view import AS_OF, TemplateView, arn, key, messages, new_stack, watched_metric
 
 READ, WRITE = (
     Capacity.autoscaled(min_capacity=3, max_capacity=30),
@@ -111,7 +111,7 @@ def test_each_autoscaled_dimension_has_an_alarm_that_starts_the_function() -> No
     alarms = {
         str(alarm["Properties"]["AlarmName"]["Fn::Join"][1][2]): alarm["Properties"]
         for alarm in _view().of_type("AWS::CloudWatch::Alarm")
-        if "Consumed" in alarm["Properties"]["MetricName"]
+        if "Consumed" in watched_metric(alarm["Properties"])
     }
     assert set(alarms) == {" read", " write"}
     write = alarms[" write"]
@@ -131,9 +131,9 @@ def test_alarms_on_itself_go_to_the_topic() -> None:
     own = [
         alarm["Properties"]
         for alarm in _view().of_type("AWS::CloudWatch::Alarm")
-        if "Consumed" not in alarm["Properties"]["MetricName"]
+        if "Consumed" not in watched_metric(alarm["Properties"])
     ]
-    assert {alarm["MetricName"] for alarm in own} == {
+    assert {watched_metric(alarm) for alarm in own} == {
         "Errors",
         "Invocations",
         "ApproximateNumberOfMessagesVisible",
@@ -146,8 +146,9 @@ def test_alarms_on_itself_go_to_the_topic() -> None:
         "Paused",
     }
     assert all(alarm["AlarmActions"] for alarm in own)
-    heartbeat = next(alarm for alarm in own if alarm["MetricName"] == "Invocations")
-    assert (heartbeat["TreatMissingData"], heartbeat["EvaluationPeriods"]) == ("breaching", 10)
+    heartbeat = next(alarm for alarm in own if watched_metric(alarm) == "Invocations")
+    assert (heartbeat["TreatMissingData"], heartbeat["EvaluationPeriods"]) == ("ignore", 10)
+    assert heartbeat["Metrics"][0]["Expression"] == "FILL(runs, 0)", "15: it must not go off at the first deploy"
 
 
 def test_function_queue_and_logs_are_bounded_and_encrypted() -> None:
@@ -273,7 +274,7 @@ def test_direct_mode_stores_the_plan_and_makes_no_target() -> None:
     assert value["plan"]["windows"][0]["write_min"] == 900
     assert view.targets == {}
     assert view.of_type("Custom::HighwaterScaled") == []
-    alarms = [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in a["Properties"]["MetricName"]]
+    alarms = [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in watched_metric(a["Properties"])]
     assert len(alarms) == 4
 
 
@@ -375,7 +376,7 @@ def test_table_of_another_region_is_scaled_where_it_is_and_has_its_alarms_there(
     alarms = [alarm["Properties"] for alarm in other.of_type("AWS::CloudWatch::Alarm")]
     assert [alarm["AlarmName"]["Fn::Join"][1][2] for alarm in alarms] == [" read", " write"]
     assert all("AlarmActions" not in alarm for alarm in alarms), "an alarm starts no function of another region"
-    assert not [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in a["Properties"]["MetricName"]]
+    assert not [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in watched_metric(a["Properties"])]
 
 
 def test_tags_may_choose_tables_of_several_regions() -> None:

@@ -195,3 +195,54 @@ def test_alarm_without_datapoints_knows_nothing(cloud: LocalCloud, cloudwatch: A
     cloud.advance(5 * MINUTE)
     assert _state(cloudwatch, name) == "OK"
     assert _state(cloudwatch, f"{name}-missing") == "INSUFFICIENT_DATA"
+
+
+def test_alarm_that_counts_missing_datapoints_as_zero_leaves_alarm_and_waits_for_the_first(
+    cloud: LocalCloud, world: World, cloudwatch: Any
+) -> None:
+    """Deployed as the CDK writes `FILL(m, 0)`: without any datapoint the expression has no value."""
+    table, other = world.table(5, 1), world.table(5, 1)
+
+    def alarm(table: str, comparison: str) -> dict[str, Any]:
+        metric = {
+            "Namespace": "AWS/DynamoDB",
+            "MetricName": "WriteThrottleEvents",
+            "Dimensions": [{"Name": "TableName", "Value": table}],
+        }
+        return {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": {
+                "AlarmName": f"filled-{comparison[:4]}-{table}",
+                "ComparisonOperator": comparison,
+                "EvaluationPeriods": 6,
+                "DatapointsToAlarm": 6 if comparison.startswith("Less") else 1,
+                "Threshold": 1,
+                "TreatMissingData": "ignore",
+                "Metrics": [
+                    {"Id": "expr_1", "Expression": "FILL(m, 0)"},
+                    {
+                        "Id": "m",
+                        "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Sum"},
+                        "ReturnData": False,
+                    },
+                ],
+            },
+        }
+
+    resources = {
+        "High": alarm(table, "GreaterThanOrEqualToThreshold"),
+        "Low": alarm(table, "LessThanThreshold"),
+        "Never": alarm(other, "LessThanThreshold"),
+    }
+    formation = cloud.client("cloudformation")
+    formation.create_stack(StackName="filled", TemplateBody=json.dumps({"Resources": resources}))
+    high, low, never = (each["Properties"]["AlarmName"] for each in resources.values())
+    _soon(lambda: len(cloudwatch.describe_alarms(AlarmNames=[high, low, never])["MetricAlarms"]) == 3)
+    cloud.advance(5 * MINUTE)
+    assert [_state(cloudwatch, name) for name in (high, low, never)] == ["INSUFFICIENT_DATA"] * 3
+    _throttle(world, table)
+    cloud.advance(5 * MINUTE)
+    assert (_state(cloudwatch, high), _state(cloudwatch, low)) == ("ALARM", "OK")
+    cloud.advance(4 * MINUTE)
+    assert (_state(cloudwatch, high), _state(cloudwatch, low)) == ("OK", "ALARM")
+    assert _state(cloudwatch, never) == "INSUFFICIENT_DATA"

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from highwater_lab.local import ministack
+from highwater_lab.local.filled_alarms import FILLED, accept_filled_alarms
 from highwater_lab.local.metrics import Metrics
 
 Document = dict[str, Any]
@@ -34,6 +35,7 @@ class Alarms:
     def __init__(self, metrics: Metrics, now: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._now = now
+        accept_filled_alarms()
         ministack.judge_alarm.replace(self.judge)
         self._to_topics = ministack.start_alarm_actions.replace(self.start_actions)
 
@@ -108,6 +110,10 @@ class Alarms:
         for point in ministack.datapoints(alarm["Namespace"], alarm["MetricName"], dimensions):
             if first <= point["Timestamp"] < end:
                 by_period.setdefault(int(point["Timestamp"]) // period, []).append(point)
+        if by_period and alarm.get(FILLED):
+            # an expression over a metric without any datapoint has no value
+            for number in range(end // period - count, end // period):
+                by_period.setdefault(number, [{"Timestamp": number * period, "Value": 0.0}])
         statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
         values = (ministack.statistic_of(points, statistic) for _, points in sorted(by_period.items()))
         return [value for value in values if value is not None][-count:]

@@ -80,7 +80,7 @@ class _Handlers(Value):
     """What the CloudFormation engine calls for each type of resource."""
 
     def _wrong(self, path: str, value: Any) -> Iterator[str]:
-        for kind in (TABLE, GLOBAL_TABLE):
+        for kind in (TABLE, GLOBAL_TABLE, ALARM):
             for action in ("create", "update"):
                 if not callable(value.get(kind, {}).get(action)):
                     yield f"{path}[{kind!r}][{action!r}] as a function"
@@ -88,6 +88,7 @@ class _Handlers(Value):
 
 TABLE: Final = "AWS::DynamoDB::Table"
 GLOBAL_TABLE: Final = "AWS::DynamoDB::GlobalTable"
+ALARM: Final = "AWS::CloudWatch::Alarm"
 
 app: Final = Function("app", "app")
 
@@ -251,6 +252,6 @@ def add_resource_type(kind: str, handlers: Mapping[str, Callable[..., Any]], rep
 
 
 def wrap_resource_handler(kind: str, action: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Stand in front of what the CloudFormation engine does to `create` or `update` a table."""
+    """Stand in front of what the CloudFormation engine does to `create` or `update` a resource."""
     handlers = _handlers.now[kind]
     handlers[action] = wrap(handlers[action])
