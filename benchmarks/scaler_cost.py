@@ -21,6 +21,10 @@ METRICS_PER_MONTH: Final = 14_214
 _LAMBDA_GB_SECOND, _LAMBDA_REQUEST, _SCHEDULE_RUN = 0.0000133334, 0.0000002, 0.000001
 _MEMORY_GB, _SECONDS_PER_RUN = 0.5, 1.0
 _OWN_ALARMS: Final = 10
+# Amazon CloudWatch pricing and AWS Systems Manager pricing, us-east-1, read 2026-11
+_CUSTOM_METRIC: Final = 0.30
+_ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
+_TRACKING_ALARMS: Final = 4
 
 
 def per_target() -> list[tuple[str, float]]:
@@ -39,6 +43,17 @@ def per_scaler() -> list[tuple[str, float]]:
             f"{_MINUTES:,} runs of {_SECONDS_PER_RUN:.0f} s at {_MEMORY_GB} GB",
             _MINUTES * (_MEMORY_GB * _SECONDS_PER_RUN * _LAMBDA_GB_SECOND + _LAMBDA_REQUEST),
         ),
+        # every floor that is set counts; the other metrics have a value only when something is wrong
+        ("a custom metric, FloorsSet", _CUSTOM_METRIC),
+    ]
+
+
+def besides() -> list[tuple[str, float]]:
+    """Return what comes on top: target tracking's own alarms, and what a long plan costs."""
+    return [
+        (f"each target: {_TRACKING_ALARMS} alarms of target tracking", _TRACKING_ALARMS * load_prices().alarm_month),
+        ("each plan above 4 KB: an advanced parameter", _ADVANCED_PARAMETER),
+        (f"each plan above 4 KB: read {_MINUTES:,} times", _MINUTES * _PARAMETER_READ),
     ]
 
 
@@ -50,6 +65,9 @@ def main() -> int:
             print(f"  {item:<55}{usd:>9.4f}")
         total = sum(usd for _, usd in items)
         print(f"  {'USD a month':<55}{total:>9.4f}")
+    print("besides")
+    for item, usd in besides():
+        print(f"  {item:<55}{usd:>9.4f}")
     return 0 if sum(usd for _, usd in per_target()) <= LIMIT else 1
 
 

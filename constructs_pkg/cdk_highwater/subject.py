@@ -41,6 +41,11 @@ class Subject:
         """Whether the template's billing mode is PAY_PER_REQUEST; an imported table counts as provisioned."""
         return self.template is not None and self.template.billing_mode == _ON_DEMAND
 
+    @property
+    def has_vector_indexes(self) -> bool:
+        """Whether the table in the template has vector indexes."""
+        return bool(self.template is not None and self.stack.resolve(self.template.vector_indexes))
+
     def index_names(self) -> tuple[str, ...]:
         """Return the names of the global secondary indexes in the template at this moment, in the template's order."""
         return tuple(str(_member(index, "indexName")) for index in self._indexes())

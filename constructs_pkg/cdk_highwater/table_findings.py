@@ -115,6 +115,15 @@ def fitting_findings(
                 "set the table's billing mode to PROVISIONED, or declare no capacity for it",
             )
         )
+    if subject.has_vector_indexes:
+        findings.append(
+            conflict(
+                "vectorIndexes",
+                "the table",
+                "it has vector indexes, which DynamoDB allows on on-demand tables only",
+                "leave the table on demand and declare no capacity for it, or move its vector indexes to another table",
+            )
+        )
     if are_windows_held:
         findings += [_fixed_window(target) for target in plan.targets() if _is_fixed_with_windows(target)]
     elif subject.is_global and plan.all_windows():

@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 from benchmarks.jumps import HALF, RATE, jump, last_throttle, meet
-from benchmarks.scaler_cost import LIMIT, METRICS_PER_MONTH, per_scaler, per_target
+from benchmarks.scaler_cost import LIMIT, METRICS_PER_MONTH, besides, per_scaler, per_target
+from highwater_lab.services.prices import load_prices
 from tests.cdk_cli import ROOT
+
+SCORED = ("native:70", "on-demand", "highwater-floor")
 
 
 def test_cost_page_says_what_the_command_prints() -> None:
     page = (ROOT / "docs" / "cost.md").read_text()
-    for lines in (per_target(), per_scaler()):
+    for lines in (per_target(), per_scaler(), besides()):
         for what, usd in lines:
             assert f"| {what} | {usd:.4f} |" in page
+    for lines in (per_target(), per_scaler()):
         assert f"| together | {sum(usd for _, usd in lines):.4f} |" in page
 
 
 def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     assert f"per scaled target and month: highwater-floor {METRICS_PER_MONTH:,}, " in page
+
+
+def test_readme_says_what_the_scoreboard_and_the_prices_say() -> None:
+    """17."""
+    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
+    table = [row for row in rows if len(row) == 3]
+    throttled, cost = ({row[0]: float(row[n]) for row in table if row[0] in SCORED} for n in (1, 2))
+    on_demand = cost["on-demand"]
+    assert f"target tracking at 70 % costs {cost['native:70'] / on_demand:.2f} of on-demand" in readme
+    assert f"with Highwater's\nscaler {cost['highwater-floor'] / on_demand:.2f}" in readme
+    assert round(1 / throttled["highwater-floor"]) == 8
+    prices = load_prices()
+    even = prices.write_unit_hour / (prices.on_demand_write_million * 3600 / 1_000_000)
+    assert f"from {even:.0%} use on".replace("%", " %") in readme
+    assert f"half from {2 * even:.0%}".replace("%", " %") in readme
 
 
 def test_target_costs_less_than_the_limit() -> None:

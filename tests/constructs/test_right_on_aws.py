@@ -327,3 +327,35 @@ def test_runtime_is_packed_with_its_zones(tmp_path: Path) -> None:
     zones = (tmp_path / "tzdata" / "zones").read_text().split()
     assert "Europe/Berlin" in zones
     assert json.dumps(zones)
+
+
+def test_vector_indexes_are_for_on_demand_tables() -> None:
+    """17."""
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    template = table.node.default_child
+    assert isinstance(template, dynamodb.CfnTable)
+    template.vector_indexes = [
+        dynamodb.CfnTable.VectorIndexProperty(
+            index_name="by-meaning",
+            dimensions=256,
+            distance_function="COSINE",
+            projection=dynamodb.CfnTable.ProjectionProperty(projection_type="ALL"),
+            vector_attribute=dynamodb.CfnTable.VectorAttributeProperty(attribute_name="meaning"),
+        )
+    ]
+    manage_capacity(table, read=READ, write=WRITE)
+    assert messages(stack, "error") == [
+        "Shop/Jobs: the table: it has vector indexes, which DynamoDB allows on on-demand tables only; leave the table "
+        "on demand and declare no capacity for it, or move its vector indexes to another table [highwater:vectorIndexes]"
+    ]
+
+
+def test_nested_stacks_of_one_shape_have_scalers_of_two_names() -> None:
+    """1: a nested stack has no name before it is deployed."""
+    app = cdk.App()
+    names = []
+    for stage in ("Dev", "Prod"):
+        nested = cdk.NestedStack(_stack(app, stage), "Tables")
+        names.append(ThrottleAwareScaler(nested, "Scaler").scaler_name)
+    assert [name.split("-")[0] for name in names] == ["Dev", "Prod"]

@@ -157,3 +157,21 @@ def test_references_in_a_circle(tmp_path: Path) -> None:
     with pytest.raises(TemplateError) as refused:
         find_table(load_templates(file))
     assert str(refused.value) == f"{file}: references form a circle, or are nested too deeply"
+
+
+def test_vector_indexes_are_for_on_demand_tables(tmp_path: Path) -> None:
+    """17: CloudFormation refuses the template."""
+    properties = TABLE["Properties"] | {"VectorIndexes": [{"IndexName": "by-meaning"}]}
+    path = tmp_path / "t.template.json"
+    path.write_text(json.dumps({"Resources": {"Orders": TABLE | {"Properties": properties}}}))
+    with pytest.raises(TemplateError) as refused:
+        find_table(load_templates(path))
+    assert str(refused.value).endswith(
+        "Orders has vector indexes, which DynamoDB allows on on-demand tables only; set its BillingMode to "
+        "PAY_PER_REQUEST"
+    )
+    on_demand = {"BillingMode": "PAY_PER_REQUEST", "VectorIndexes": [{"IndexName": "by-meaning"}]}
+    path.write_text(json.dumps({"Resources": {"Orders": TABLE | {"Properties": on_demand}}}))
+    assert find_table(load_templates(path)).notes == (
+        "vector indexes are allowed on on-demand tables only; their own requests are not simulated",
+    )

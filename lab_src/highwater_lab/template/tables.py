@@ -99,6 +99,13 @@ def _table(
     notes: list[str],
 ) -> TableSetup:
     is_on_demand = is_billed_by_request(resolver, properties, logical_id)
+    if properties.get("VectorIndexes"):
+        if not is_on_demand:
+            raise resolver.error(
+                f"{logical_id} has vector indexes, which DynamoDB allows on on-demand tables only; set its BillingMode "
+                "to PAY_PER_REQUEST"
+            )
+        notes.append("vector indexes are allowed on on-demand tables only; their own requests are not simulated")
     resources = [_resource(resolver, logical_id, (physical, None), properties, is_on_demand, scaling, marks)]
     indexes = resolver.mappings(properties.get("GlobalSecondaryIndexes"), f"{logical_id} indexes")
     for number, index in enumerate(indexes):

@@ -26,6 +26,21 @@ from highwater.handlers.scaler.run import Options, Run
 
 logger = Logger(log_uncaught_exceptions=False)
 _NAMESPACE = "Highwater"
+# Each custom metric costs money in every hour in which it has a value, so a 0 is not published.
+_PUBLISHED = frozenset(
+    {
+        "AtCeiling",
+        "CapacitiesSet",
+        "CheaperOnDemand",
+        "DecreaseBudgetExhausted",
+        "FloorsSet",
+        "HotKeys",
+        "MetricsMissing",
+        "Paused",
+        "TablesFailed",
+        "UnreadablePlans",
+    }
+)
 # What a run keeps of its time for handing on and for its report.
 _MARGIN_SECONDS = 15
 _MOST_ATTEMPTS = 2
@@ -63,15 +78,18 @@ def hand_on(event: dict[str, Any]) -> None:
 
 
 def report(outcome: Outcome, scaler: str) -> None:
-    """Log a line for each decision that changed something or was limited and for each failure; put metrics."""
+    """Log a line for each decision that changed something or was limited and for each failure; publish metrics."""
     for document in outcome.decisions:
         logger.info("decision", extra={"decision": document})
     for table, error in outcome.failed.items():
         logger.error("table failed", extra={"table": table, "error": error})
     for line in outcome.notes:
         logger.warning(line)
+    values = {name: value for name, value in outcome.counts.items() if value and name in _PUBLISHED}
+    if not values:
+        return
     metrics = EphemeralMetrics(namespace=_NAMESPACE, service=scaler)
-    for name, value in {"Runs": 1, **outcome.counts}.items():
+    for name, value in values.items():
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     metrics.flush_metrics()
 
