@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from constructs import Construct
+from constructs import Construct, IConstruct
 
+from cdk_highwater.annotations import annotate
 from cdk_highwater.function_asset import make_function, pack_runtime
 from cdk_highwater.permissions import (
     TABLE_ACTIONS,
@@ -16,12 +20,19 @@ from cdk_highwater.permissions import (
     reading_targets_and_metrics,
     setting_bounds,
 )
-from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, role_rules
+from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, plans_rules, role_rules
 from cdk_highwater.subject import Subject
 from cdk_highwater.unique_names import id_within
+from highwater.core import Finding
+from highwater.core.findings import conflict
 
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
+
+# Inline policies of a role may have 10,240 characters together (IAM User Guide, "IAM and AWS STS quotas", read
+# 2026-11).
+# What all tables need takes about 1,200, and a table with a long name about 350.
+MOST_TABLES = 25
 
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:UntagResource")
 _DEPLOYS_ONLY = (
@@ -56,13 +67,18 @@ class DeploymentFunction(Construct):
         self._function = self._make_function()
         self._service_token = self._function.function_arn
         self._invoked: set[str] = set()
+        self._tables = 0
+        self._ids: dict[IConstruct, str] = {}
+        self._policies: dict[str, iam.Policy] = {}
         self._acknowledge()
 
     @classmethod
     def of(cls, stack: cdk.Stack) -> DeploymentFunction:
         """Return the function of *stack*; the first call creates it."""
-        existing = stack.node.try_find_child(_ID)
-        return existing if isinstance(existing, cls) else cls(stack, _ID)
+        # asking the construct tree would be a call to Node for every table
+        if stack not in _OF_STACKS:
+            _OF_STACKS[stack] = cls(stack, _ID)
+        return _OF_STACKS[stack]
 
     @property
     def service_token(self) -> str:
@@ -77,18 +93,24 @@ class DeploymentFunction(Construct):
         """
         if region is not None:
             acknowledge(self, role_rules(self._stack, [region]))
-        statements = [reading_targets_and_metrics(), *setting_bounds(self._stack, region)]
-        if region is None:
+
+        def statements() -> list[iam.PolicyStatement]:
+            setting = [reading_targets_and_metrics(), *setting_bounds(self._stack, region)]
             # the function continues in other invocations while an index is being built
-            statements.append(_invoking(self._function.function_arn))
+            return setting if region is not None else [*setting, _invoking(self._function.function_arn)]
+
         bounds = self._policy(f"Bounds{region or ''}", statements)
         return [self._role, bounds, self._allow_table(subject, region)]
 
     def allow_handing_over(self, scaler: str) -> Construct:
         """Allow the function to note in the plans of *scaler* that a table left it; return the permissions."""
-        actions = ["ssm:GetParameter", "ssm:PutParameter"]
-        plans = plans_arns(self._stack, scaler)[1]
-        return self._policy(f"Plans-{scaler}", [iam.PolicyStatement(actions=actions, resources=[plans])])
+
+        def statements() -> list[iam.PolicyStatement]:
+            acknowledge(self, plans_rules(self._stack, scaler))
+            plans = plans_arns(self._stack, scaler)[1]
+            return [iam.PolicyStatement(actions=["ssm:GetParameter", "ssm:PutParameter"], resources=[plans])]
+
+        return self._policy(f"Plans-{scaler}", statements)
 
     def allow_invoking(self, function_arn: str) -> None:
         """Allow the function to invoke the scaler with that ARN."""
@@ -102,7 +124,7 @@ class DeploymentFunction(Construct):
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
         """
-        marks = self._policy("Marks", [reading_targets(), _invoking(self._function.function_arn)])
+        marks = self._policy("Marks", lambda: [reading_targets(), _invoking(self._function.function_arn)])
         table = self._allow_table(subject)
         if provisions:
             table.add_statements(iam.PolicyStatement(actions=["dynamodb:TagResource"], resources=[subject.arn]))
@@ -113,20 +135,30 @@ class DeploymentFunction(Construct):
 
         The note may be from an earlier deploy with strategy PROVISION_AND_LOWER.
         """
-        id = f"Table{region or ''}-{id_within(self._stack, subject.construct)}"
-        actions = [*TABLE_ACTIONS, *_NOTE_ACTIONS]
-        return self._policy(id, [iam.PolicyStatement(actions=actions, resources=[subject.arn_in(region)])])
+        construct = subject.construct
+        if construct not in self._ids:
+            self._ids[construct] = id_within(self._stack, construct)
+        id = f"Table{region or ''}-{self._ids[construct]}"
 
-    def _policy(self, id: str, statements: list[iam.PolicyStatement]) -> iam.Policy:
+        def statements() -> list[iam.PolicyStatement]:
+            self._tables += 1
+            if self._tables == MOST_TABLES + 1:
+                # CloudFormation would fail in the middle of the deploy
+                annotate(self, [_too_many_tables()])
+            actions = [*TABLE_ACTIONS, *_NOTE_ACTIONS]
+            return [iam.PolicyStatement(actions=actions, resources=[subject.arn_in(region)])]
+
+        return self._policy(id, statements)
+
+    def _policy(self, id: str, statements: Callable[[], list[iam.PolicyStatement]]) -> iam.Policy:
         """Return the policy *id* of the role; the first call creates it with *statements*.
 
         CloudFormation updates policies before it deletes custom resources, and deletes policies after them. So what a
         deletion needs must be in a policy that goes with the last custom resource that needs it.
         """
-        existing = self.node.try_find_child(id)
-        if isinstance(existing, iam.Policy):
-            return existing
-        return iam.Policy(self, id, roles=[self._role], statements=statements)
+        if id not in self._policies:
+            self._policies[id] = iam.Policy(self, id, roles=[self._role], statements=statements())
+        return self._policies[id]
 
     def _make_function(self) -> lambda_.Function:
         return make_function(
@@ -149,6 +181,18 @@ class DeploymentFunction(Construct):
         acknowledge(self._log_group, LOG_RULES)
         # on this construct, because the permissions are in two policies below it
         acknowledge(self, role_rules(self._stack))
+
+
+_OF_STACKS: WeakKeyDictionary[cdk.Stack, DeploymentFunction] = WeakKeyDictionary()
+
+
+def _too_many_tables() -> Finding:
+    problem = (
+        f"more than {MOST_TABLES} tables and replicas are managed in one stack, and IAM allows the policies of one "
+        "role 10,240 characters"
+    )
+    fix = "manage the others in further stacks or nested stacks; docs/fleets.md tells how"
+    return conflict("tooManyTables", "tables of the stack", problem, fix)
 
 
 def _invoking(function_arn: str) -> iam.PolicyStatement:

@@ -12,11 +12,15 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import CapacityOptions, declared_plan, list_of
 from cdk_highwater.global_secondary_index import GlobalSecondaryIndex
 from cdk_highwater.manage_capacity import manage_capacity
 from cdk_highwater.table_capacity import TableCapacity
+from cdk_highwater.table_findings import second_target
 from highwater.core import Plan
+
+Number = int | float
 
 # Capacity with which a new table is created; Application Auto Scaling raises it to the floors within seconds. The value
 # must never change: after a change in the template, CloudFormation would reset the live capacity.
@@ -47,6 +51,9 @@ class HighWaterTable(dynamodb.Table):
 
     The other arguments are the same as those of `dynamodb.Table`.
     """
+
+    # its own methods refuse second scalable targets
+    refuses_second_targets = True
 
     def __init__(
         self,
@@ -124,6 +131,43 @@ class HighWaterTable(dynamodb.Table):
     def plan(self) -> Plan:
         """The plan for the table and its indexes."""
         return self._capacity.plan
+
+    def auto_scale_read_capacity(
+        self, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Report an error at synth, because the plan already scales the table's reads."""
+        self._refuse_second_target("auto_scale_read_capacity", "read=Capacity.autoscaled(...)")
+        return super().auto_scale_read_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
+
+    def auto_scale_write_capacity(
+        self, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Report an error at synth, because the plan already scales the table's writes."""
+        self._refuse_second_target("auto_scale_write_capacity", "write=Capacity.autoscaled(...)")
+        return super().auto_scale_write_capacity(max_capacity=max_capacity, min_capacity=min_capacity)
+
+    def auto_scale_global_secondary_index_read_capacity(
+        self, index_name: str, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Report an error at synth, because the plan already scales the index's reads."""
+        remedy = f"read=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
+        self._refuse_second_target("auto_scale_global_secondary_index_read_capacity", remedy)
+        return super().auto_scale_global_secondary_index_read_capacity(
+            index_name, max_capacity=max_capacity, min_capacity=min_capacity
+        )
+
+    def auto_scale_global_secondary_index_write_capacity(
+        self, index_name: str, *, max_capacity: Number, min_capacity: Number
+    ) -> dynamodb.IScalableTableAttribute:
+        """Report an error at synth, because the plan already scales the index's writes."""
+        remedy = f"write=Capacity.autoscaled(...) in the GlobalSecondaryIndex {index_name!r}"
+        self._refuse_second_target("auto_scale_global_secondary_index_write_capacity", remedy)
+        return super().auto_scale_global_secondary_index_write_capacity(
+            index_name, max_capacity=max_capacity, min_capacity=min_capacity
+        )
+
+    def _refuse_second_target(self, call: str, remedy: str) -> None:
+        annotate(self, [second_target(f"{call}()", f"remove the call, and give {remedy}")])
 
 
 def _first(units: int | None, otherwise: int) -> int:

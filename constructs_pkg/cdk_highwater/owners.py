@@ -9,29 +9,27 @@ from constructs import IConstruct
 
 from cdk_highwater.subject import Subject
 
-# by app: the paths of the constructs that manage a table, by their role and the table
-_OWNERS: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], str]] = WeakKeyDictionary()
-
 PLAN, SCALER, TAGS = "plan", "scaler", "tags"
 
+# By table or app, the constructs that manage it, by their role; of an app, also by the table's name and place.
+_OWNERS: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], IConstruct]] = WeakKeyDictionary()
 
-def claim(role: str, owner: IConstruct, *table: str) -> str | None:
+
+def claim(role: str, owner: IConstruct, subject: Subject) -> str | None:
     """Note that *owner* manages a table in a *role*. Return the path of the construct that does so already, if any."""
-    owners = _OWNERS.setdefault(owner.node.root, {})
-    first = owners.setdefault((role, *table), owner.node.path)
-    return None if first == owner.node.path else first
+    if subject.template is not None or cdk.Token.is_unresolved(subject.name):
+        return _claim(subject.construct, owner, role)
+    # two imports of one table have two constructs and one name
+    is_known = not any(map(cdk.Token.is_unresolved, (subject.account, subject.region)))
+    where = "" if is_known else cdk.Stack.of(subject.construct).node.path
+    return claim_place(role, owner, subject.name, subject.account, subject.region, where)
 
 
-def place_of(subject: Subject) -> tuple[str, ...]:
-    """Return what a table is known by in an app: its name, account and region, or its path where it has no name yet.
-
-    Two imports of one table have two constructs and one name.
-    """
-    if cdk.Token.is_unresolved(subject.name):
-        return (subject.construct.node.path,)
-    stack = cdk.Stack.of(subject.construct)
-    return (subject.name, subject.account, subject.region, "" if _is_known(subject) else stack.node.path)
+def claim_place(role: str, owner: IConstruct, *place: str) -> str | None:
+    """Note that *owner* manages what is at a place of its app, as `claim` does."""
+    return _claim(owner.node.root, owner, role, *place)
 
 
-def _is_known(subject: Subject) -> bool:
-    return not cdk.Token.is_unresolved(subject.account) and not cdk.Token.is_unresolved(subject.region)
+def _claim(of: IConstruct, owner: IConstruct, *key: str) -> str | None:
+    first = _OWNERS.setdefault(of, {}).setdefault(key, owner)
+    return None if first == owner else first.node.path

@@ -46,7 +46,7 @@ _ROLE_RULES: Final = {
 )
 _TARGETS = "Ids of scalable targets are only known after registration; a condition limits the action to DynamoDB."
 _ALARMS = "Application Auto Scaling requires these permissions for all alarms of the caller that registers a target."
-_PLANS = "Stacks may add tables later, so the scaler may read all plans below its own path, and no other parameters."
+_PLANS = "Stacks may add tables later, so the role covers all plans below the path of one scaler, and nothing else."
 _TAGGED = "A condition limits the actions to tables with the tag highwater:managed."
 SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,
@@ -67,9 +67,14 @@ def role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dic
     return rules
 
 
+def plans_rules(stack: cdk.Stack, scaler: str) -> dict[str, str]:
+    """Return the rule and reason for a role that reads or changes the plans of *scaler*."""
+    return {_all_of(stack, "ssm", f"parameter{plans_path(scaler)}*", None): _PLANS}
+
+
 def scaler_role_rules(stack: cdk.Stack, scaler: str, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
     """Return the rules and reasons for the role of *scaler*, which may find tagged tables in *regions*."""
-    rules = role_rules(stack, regions) | {_all_of(stack, "ssm", f"parameter{plans_path(scaler)}*", None): _PLANS}
+    rules = role_rules(stack, regions) | plans_rules(stack, scaler)
     return rules | {_all_of(stack, "dynamodb", "table/*", region): _TAGGED for region in regions}
 
 

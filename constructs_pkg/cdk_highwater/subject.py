@@ -44,7 +44,7 @@ class Subject:
     @property
     def has_vector_indexes(self) -> bool:
         """Whether the table in the template has vector indexes."""
-        return bool(self.template is not None and self.stack.resolve(self.template.vector_indexes))
+        return self.template is not None and self.template.vector_indexes is not None
 
     def index_names(self) -> tuple[str, ...]:
         """Return the names of the global secondary indexes in the template at this moment, in the template's order."""

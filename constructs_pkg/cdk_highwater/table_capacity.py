@@ -14,7 +14,7 @@ from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import WindowHolder
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.global_table import scale_global_table
-from cdk_highwater.owners import PLAN, claim, place_of
+from cdk_highwater.owners import PLAN, claim
 from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from cdk_highwater.table_findings import EveryIndexIsScaled, NothingElseScales, fitting_findings, place_findings
@@ -70,7 +70,8 @@ class TableCapacity(Construct):
         ]
         if self._subject.template is not None:
             self.node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
-            self.node.add_validation(NothingElseScales(self._subject))
+            if not getattr(table, "refuses_second_targets", False):
+                self.node.add_validation(NothingElseScales(self._subject))
         if not annotate(self._subject.construct, findings):
             return
         self._floors: cdk.CustomResource | None = None
@@ -110,7 +111,7 @@ class TableCapacity(Construct):
         self._floors.node.add_dependency(permissions)
 
     def _owner_findings(self) -> list[Finding]:
-        other = claim(PLAN, self, *place_of(self._subject))
+        other = claim(PLAN, self, self._subject)
         if other is None:
             return []
         problem = f"{other} manages the capacity of the same table, and AWS allows one scalable target per dimension"

@@ -12,6 +12,7 @@ from cdk_highwater.subject import Subject
 from highwater.core import Dimension, Finding, Plan, Target
 from highwater.core.findings import caution, conflict
 
+_REMEDY = "remove the call; the plan says how the dimension is scaled"
 _NO_INDEXES = "the table has no global secondary indexes"
 
 
@@ -51,18 +52,21 @@ class NothingElseScales:
                 # the names that aws-cdk-lib gives to its children
                 if table.node.try_find_child(f"{index or ''}{dimension.title()}Scaling") is not None
             ]
-            annotate(table, [_second_target(call) for call in calls])
+            annotate(table, [second_target(call, _REMEDY) for call in calls])
         return []
 
 
-def _second_target(call: str) -> Finding:
+def second_target(call: str, fix: str) -> Finding:
+    """Return the finding about a call that makes a scalable target for what the plan scales."""
     problem = "the plan already has a scalable target for this dimension, and AWS allows only one"
-    return conflict("secondTarget", call, problem, "remove the call; the plan says how the dimension is scaled")
+    return conflict("secondTarget", call, problem, fix)
 
 
 def place_findings(subject: Subject, stack: cdk.Stack) -> list[Finding]:
     """Return the findings about a table of another account or region than *stack*, which has the scalable targets."""
-    findings = []
+    findings: list[Finding] = []
+    if subject.template is not None and subject.stack == stack:
+        return findings
     for what, of_table, of_stack in (
         ("account", subject.account, stack.account),
         ("region", subject.region, stack.region),

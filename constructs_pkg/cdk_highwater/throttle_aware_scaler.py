@@ -16,7 +16,7 @@ from constructs import Construct
 from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import IndexedCapacityOptions, declared_plan
 from cdk_highwater.manage_capacity import capacity_of
-from cdk_highwater.owners import SCALER, TAGS, claim, place_of
+from cdk_highwater.owners import SCALER, TAGS, claim, claim_place
 from cdk_highwater.permissions import scaler_alarms_arn
 from cdk_highwater.rule_packs import acknowledge, role_rules
 from cdk_highwater.scaled_table import LONGEST_PLAN_BYTES, ScaledTable
@@ -169,14 +169,14 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
             self._add_scaled_table(subject, plan, Mode.DIRECT)
 
     def _tags_findings(self) -> list[Finding]:
-        other = claim(TAGS, self, self._stack.account, self._stack.region)
+        other = claim_place(TAGS, self, self._stack.account, self._stack.region)
         if other is None:
             return []
         problem = f"scaler {other} manages the tagged tables of the same account and region already"
         return [conflict("secondScaler", "tagged tables", problem, "pass tagged= to one of the two")]
 
     def _owner_findings(self, subject: Subject) -> list[Finding]:
-        other = claim(SCALER, self, *place_of(subject))
+        other = claim(SCALER, self, subject)
         if other is None:
             return []
         problem = f"scaler {other} manages the table already; two scalers would set each other's floors"

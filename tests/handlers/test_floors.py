@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from highwater.aws import autoscaling
-from highwater.aws.tables import TableNotFoundError, TableRefusedError
+from highwater.aws.tables import ForbiddenError, TableNotFoundError, TableRefusedError
 from highwater.core import Capacity, IndexCapacity, Plan, Window
 from highwater.handlers import floors
 from highwater.handlers.patience import Patience
@@ -412,3 +412,34 @@ def test_assert_floors_when_a_target_is_refused_fails_with_the_service_text(
     plan = Plan(read=READ, write=WRITE, windows=(_window(now, -1, 2, read_min=120, write_min=140),))
     with pytest.raises(TableRefusedError, match=re.escape("Unable to assume IAM role: x")):
         assert_floors(table, plan.to_json())
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("ConcurrentUpdateException", "You already have a pending update to an Auto Scaling resource"),
+        ("AccessDeniedException", "not authorized to perform: application-autoscaling:RegisterScalableTarget"),
+    ],
+)
+def test_assert_floors_when_refused_for_a_moment_tries_again(
+    bench: Bench, wire: Wire, assert_floors: AssertFloors, code: str, text: str
+) -> None:
+    """12: targets of a table are registered at once, and the role has just been changed."""
+    table = bench.make_table()
+    wire.fault = at(2, refusal(code, text), "RegisterScalableTarget")
+    plan = Plan(read=READ, write=WRITE)
+    assert _told(assert_floors(table, plan.to_json())) == "table read to 5..500, table write to 7..700"
+    assert wire.operations.count("RegisterScalableTarget") == 3
+
+
+def test_assert_floors_when_a_permission_stays_missing_fails_with_the_service_text(
+    bench: Bench, wire: Wire, assert_floors: AssertFloors
+) -> None:
+    """12: patience ends after two minutes."""
+    table = bench.make_table()
+    wire.fault = lambda call: (
+        refusal("AccessDeniedException", "not authorized")(call) if call.operation == "RegisterScalableTarget" else None
+    )
+    with pytest.raises(ForbiddenError, match=r"^not authorized$"):
+        assert_floors(table, Plan(read=READ, write=WRITE).to_json(), 900.0)
+    assert wire.operations.count("RegisterScalableTarget") == 25
