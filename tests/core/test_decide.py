@@ -343,7 +343,17 @@ def test_settings_out_of_range_are_refused(name: str, value: object, message: st
 # laws
 
 amounts = st.one_of(st.none(), st.integers(0, 60_000))
-series = st.lists(st.tuples(amounts, st.integers(0, 40_000)), max_size=80)
+# so many minutes alike: units consumed, units throttled, how long
+stretches = st.tuples(amounts, st.integers(0, 40_000), st.sampled_from([1, 1, 1, 2, 4, 15, 40]))
+
+
+def series_of(stretches_at_most: int) -> st.SearchStrategy[list[tuple[int | None, int]]]:
+    return st.lists(stretches, max_size=stretches_at_most).map(
+        lambda parts: [(units, throttled) for units, throttled, length in parts for _ in range(length)]
+    )
+
+
+series = series_of(16)
 states = st.builds(
     lambda current, baseline, room, boosts, quota, used, ago: TargetState(
         index="by_status",
@@ -398,7 +408,7 @@ def test_deciding_again_on_the_answer_changes_nothing(
 
 
 @law
-@given(modes, states, series, nows, st.integers(0, 79), st.integers(1, 30_000))
+@given(modes, states, series, nows, st.integers(0, 999), st.integers(1, 30_000))
 def test_more_throttles_never_give_a_lower_answer(
     scaler: ScalerSettings,
     target: TargetState,
@@ -456,12 +466,14 @@ def test_limits_lead_from_what_was_wanted_to_what_was_granted(
 
 
 @law
-@given(states, st.lists(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 500)), min_size=31, max_size=40)))
+@given(states, st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 500), series_of(2)), max_size=30))
 def test_direct_never_uses_more_decreases_than_the_day_has(
-    target: TargetState, days: list[list[tuple[int | None, int]]]
+    target: TargetState, runs: list[tuple[int, int, list[tuple[int | None, int]]]]
 ) -> None:
+    """Each run follows forty minutes alike and what came after them, so that data are seldom missing."""
     now, accepted = NOW, []
-    for minutes in days:
+    for units, throttled, after in runs:
+        minutes = [*[(units, throttled)] * 40, *after]
         decision = decide(DIRECT, target, observation(minutes, now), now=now)
         if decision.granted < target.current:
             assert target.budget.allows(now)

@@ -37,8 +37,6 @@ from highwater.core import (
 from tests.core.aas_model import (
     DAY,
     FIRST,
-    FIRST_DAY,
-    LAST_DAY,
     Change,
     changes_only,
     clock_changes,
@@ -85,8 +83,11 @@ def law(examples: int) -> settings:
 
 
 @lru_cache(maxsize=1000)
-def openings_of(window: Window) -> list[tuple[int, int]]:
-    """First minute and the minute after the last of each opening, by the sentences of `Window`'s docstring."""
+def openings_of(window: Window, first: int, last: int) -> list[tuple[int, int]]:
+    """First minute and the minute after the last of each opening, by the sentences of `Window`'s docstring.
+
+    Those of recurring windows on the local days from *first* to *last*.
+    """
     clock, lead = clock_of(window.timezone), int(window.lead.total_seconds()) // 60
     if window.days is None:
         walls = [(wall_of(window.start) - lead, wall_of(window.end))]
@@ -97,7 +98,7 @@ def openings_of(window: Window) -> list[tuple[int, int]]:
             closes += DAY
         walls = [
             (midnight + opens - lead, midnight + closes)
-            for midnight in range(day_minute(FIRST_DAY) + 4 * DAY, day_minute(LAST_DAY) - 4 * DAY, DAY)
+            for midnight in range(first, last, DAY)
             if DAYS[(midnight // DAY + 3) % 7] in names
         ]
     return [(clock.when(opens), clock.when(closes)) for opens, closes in walls]
@@ -114,12 +115,16 @@ def wall_of(text: str) -> int:
 
 def reading(target: Target, start: int, end: int) -> tuple[Change, ...]:
     """Floor and ceiling at *start* and at every change before *end*: the highest of the base and the open windows."""
-    spans = [(opens, closes, w.min, w.max) for w in target.windows for opens, closes in openings_of(w.window)]
+    # an opening lasts two days at most, a lead one, and no clock is further from UTC than one
+    days = (start // DAY - 4) * DAY, (end // DAY + 4) * DAY
+    spans = [(opens, closes, w.min, w.max) for w in target.windows for opens, closes in openings_of(w.window, *days)]
     spans = [span for span in spans if span[0] < end and span[1] > start]
     edges = {start, *(at for span in spans for at in span[:2] if start <= at < end)}
-    steps = []
+    waiting, opened, steps = sorted(spans, key=itemgetter(0), reverse=True), [], []
     for at in sorted(edges):
-        opened = [span for span in spans if span[0] <= at < span[1]]
+        while waiting and waiting[-1][0] <= at:
+            opened.append(waiting.pop())
+        opened = [span for span in opened if at < span[1]]
         floor = max([int(target.capacity.min_capacity), *(span[2] for span in opened if span[2] is not None)])
         ceiling = max([int(target.capacity.max_capacity), *(span[3] for span in opened if span[3] is not None)])
         steps.append((at, Bounds(floor, ceiling if target.capacity.is_autoscaled else floor)))
