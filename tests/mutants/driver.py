@@ -1,0 +1,136 @@
+"""The pytest plugin of `make mutants`: runs the tests once for each mutant, not once in all."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from rich.progress import Progress
+
+from tests.mutants.mutant import Mutant
+
+IN_NEW_PROCESS = "--in-new-process"
+FEW_EXAMPLES, ALL_EXAMPLES = 20, 1_000_000
+MOST_MEMORY_BYTES = 4 * 2**30
+
+
+class Driver:
+    """After the tests are collected: learns which of them reach which function, then tries each mutant in a child."""
+
+    def __init__(self, mutants: Sequence[Mutant]) -> None:
+        self.mutants = self.survivors = mutants
+        self.has_failed = False
+        self.reached = set[str]()
+        self.test_modules = defaultdict[str, set[str]](set)
+        self.tests = defaultdict[str, list[tuple[float, pytest.Item]]](list)
+        self.one_of_each = list({mutant.function: mutant for mutant in mutants}.values())
+        for mutant in self.one_of_each:
+            mutant.namespace["_reached"] = self.reached
+            mutant.put(mutant.original, f"_reached.add({mutant.function!r})")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, Any]:
+        self.reached.clear()
+        report = yield
+        for function in self.reached:
+            self.test_modules[function].add(str(collector.path))
+        return report
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if report.failed:
+            self.has_failed = True
+            print(report.longreprtext)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        # a process with threads does not fork well, so none refreshes the bar
+        with Progress(*Progress.get_default_columns(), "{task.completed}/{task.total}", auto_refresh=False) as progress:
+
+            def keep(things: Sequence[Any], description: str, is_kept: Callable[[Any], bool]) -> list[Any]:
+                kept, task = [], progress.add_task(description, total=len(things))
+                for thing in things:
+                    kept += [thing] if is_kept(thing) else []
+                    progress.update(task, advance=1, description=f"{description}: {len(kept)}", refresh=True)
+                return kept
+
+            keep(session.items, "tests that fail without a mutant", self._fails)
+            if not self.has_failed:
+                for mutant in self.one_of_each:
+                    mutant.put(mutant.original)
+                for examples in (FEW_EXAMPLES, ALL_EXAMPLES):
+                    self.survivors = keep(self.survivors, f"survive {examples:,} examples", self._survives(examples))
+                self.survivors = keep(self.survivors, "survive imports", self._survives_import)
+        return True
+
+    def _fails(self, item: pytest.Item) -> bool:
+        self.reached.clear()
+        started = time.process_time()
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        for function in self.reached:
+            self.tests[function].append((time.process_time() - started, item))
+        return self.has_failed
+
+    def _survives(self, examples: int) -> Callable[[Mutant], bool]:
+        def survives(mutant: Mutant) -> bool:
+            child = os.fork()
+            if not child:
+                try:
+                    self._be(mutant, examples)
+                finally:
+                    os._exit(3)
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert code != 3, f"this code could not be replaced\n{mutant.diff}"
+            return code == 0
+
+        return survives
+
+    def _be(self, mutant: Mutant, examples: int) -> None:
+        """Run the tests in a forked child and leave it, with 1 if one failed."""
+        mutant.put(mutant.changed)
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        # results that the unchanged code left in caches would hide the mutant
+        for module in [module for name, module in sys.modules.items() if name.startswith("highwater.core")]:
+            for cached in vars(module).values():
+                getattr(cached, "cache_clear", str)()
+        for seconds, item in sorted(self.tests[mutant.function], key=lambda test: test[0]):
+            # the signal ends a child that loops for ever
+            signal.setitimer(signal.ITIMER_PROF, 2 + 10 * seconds)
+            _limit_examples(item, examples)
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+            if self.has_failed:
+                os._exit(1)
+        os._exit(0)
+
+    def _survives_import(self, mutant: Mutant) -> bool:
+        modules = self.test_modules[mutant.function]
+        parts = [argument for argument in sys.argv[1:] if not argument.startswith("tests/")]
+        command = [sys.executable, "-m", "tests.mutants", IN_NEW_PROCESS, str(self.mutants.index(mutant)), *parts]
+        return not modules or subprocess.run([*command, *modules], capture_output=True, check=False).returncode == 0
+
+
+def _limit_examples(item: Any, most: int) -> None:
+    """Let a test of Hypothesis end after so many examples, and at the first that fails: no smaller one is sought."""
+    name = "_hypothesis_internal_use_settings"
+    holder, name = (item.obj, name) if hasattr(item.obj, name) else (item.cls, "settings")
+    given = getattr(holder, name, None)
+    if isinstance(given, settings):
+        most, phases = min(most, given.max_examples), [Phase.explicit, Phase.generate]
+        setattr(holder, name, settings(given, max_examples=most, phases=phases, database=None))
