@@ -42,9 +42,7 @@ def main(arguments: list[str]) -> int:
     result = pytest.main([*OPTIONS, "-p", "no:terminal", "-s", *tests], plugins=[driver])
     if result or driver.has_failed:
         return int(result) or 1
-    for mutant in driver.survivors:
-        print(f"\n{mutant.diff}")
-    print(f"\n{len(mutants):,} mutants, {len(driver.survivors)} survive")
+    print(f"\n{len(mutants):,} mutants, {driver.survivors} survive")
     return int(bool(driver.survivors))
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -19,7 +19,8 @@ from rich.progress import Progress
 from tests.mutants.mutant import Mutant
 
 IN_NEW_PROCESS = "--in-new-process"
-FEW_EXAMPLES, ALL_EXAMPLES = 20, 1_000_000
+# few random examples find most mutants; all of them are for those that are left
+EXAMPLES = (20, 1_000_000)
 MOST_MEMORY_BYTES = 4 * 2**30
 
 
@@ -27,7 +28,7 @@ class Driver:
     """After the tests are collected: learns which of them reach which function, then tries each mutant in a child."""
 
     def __init__(self, mutants: Sequence[Mutant]) -> None:
-        self.mutants = self.survivors = mutants
+        self.mutants, self.survivors = mutants, 0
         self.has_failed = False
         self.reached = set[str]()
         self.test_modules = defaultdict[str, set[str]](set)
@@ -60,46 +61,40 @@ class Driver:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # a process with threads does not fork well, so none refreshes the bar
         with Progress(*Progress.get_default_columns(), "{task.completed}/{task.total}", auto_refresh=False) as progress:
-
-            def keep(things: Sequence[Any], description: str, is_kept: Callable[[Any], bool]) -> list[Any]:
-                kept, task = [], progress.add_task(description, total=len(things))
-                for thing in things:
-                    kept += [thing] if is_kept(thing) else []
-                    progress.update(task, advance=1, description=f"{description}: {len(kept)}", refresh=True)
-                return kept
-
-            keep(session.items, "tests that fail without a mutant", self._fails)
-            if not self.has_failed:
-                for mutant in self.one_of_each:
-                    mutant.put(mutant.original)
-                for examples in (FEW_EXAMPLES, ALL_EXAMPLES):
-                    self.survivors = keep(self.survivors, f"survive {examples:,} examples", self._survives(examples))
-                self.survivors = keep(self.survivors, "survive imports", self._survives_import)
+            task = progress.add_task("tests", total=len(session.items))
+            for item in session.items:
+                self._learn(item)
+                progress.update(task, advance=1, refresh=True)
+            for mutant in self.one_of_each:
+                mutant.put(mutant.original)
+            task = progress.add_task("mutants", total=len(self.mutants))
+            for mutant in () if self.has_failed else self.mutants:
+                if all(self._survives(mutant, most) for most in EXAMPLES) and self._survives_import(mutant):
+                    self.survivors += 1
+                    print(f"\n{mutant.diff}", flush=True)
+                description = f"mutants, {self.survivors} survive"
+                progress.update(task, advance=1, description=description, refresh=True)
         return True
 
-    def _fails(self, item: pytest.Item) -> bool:
+    def _learn(self, item: pytest.Item) -> None:
         self.reached.clear()
         started = time.process_time()
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
         for function in self.reached:
             self.tests[function].append((time.process_time() - started, item))
-        return self.has_failed
 
-    def _survives(self, examples: int) -> Callable[[Mutant], bool]:
-        def survives(mutant: Mutant) -> bool:
-            child = os.fork()
-            if not child:
-                try:
-                    self._be(mutant, examples)
-                finally:
-                    os._exit(3)
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            assert code != 3, f"this code could not be replaced\n{mutant.diff}"
-            return code == 0
+    def _survives(self, mutant: Mutant, most_examples: int) -> bool:
+        child = os.fork()
+        if not child:
+            try:
+                self._be(mutant, most_examples)
+            finally:
+                os._exit(3)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert code != 3, f"this code could not be replaced\n{mutant.diff}"
+        return code == 0
 
-        return survives
-
-    def _be(self, mutant: Mutant, examples: int) -> None:
+    def _be(self, mutant: Mutant, most_examples: int) -> None:
         """Run the tests in a forked child and leave it, with 1 if one failed."""
         mutant.put(mutant.changed)
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
@@ -113,7 +108,7 @@ class Driver:
         for seconds, item in sorted(self.tests[mutant.function], key=lambda test: test[0]):
             # the signal ends a child that loops for ever
             signal.setitimer(signal.ITIMER_PROF, 2 + 10 * seconds)
-            _limit_examples(item, examples)
+            _limit_examples(item, most_examples)
             item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
             if self.has_failed:
                 os._exit(1)
