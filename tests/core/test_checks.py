@@ -662,6 +662,10 @@ def test_actions_of_windows_that_have_ended_do_not_count() -> None:
     assert [finding.id for finding in check(days, after_the_first)] == ["highwater:pastWindow"]
 
 
+def test_window_of_a_single_unit_can_be_read() -> None:
+    assert [finding.id for finding in check(with_windows(window(write_min=1)))] == ["highwater:windowWithoutEffect"]
+
+
 def test_check_as_of_a_naive_time_is_refused() -> None:
     message = "an aware datetime is needed, got 2027-05-06T07:08:00 without a zone; add tzinfo=UTC or a ZoneInfo"
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -673,6 +673,32 @@ def test_windows_that_meet_are_named_whatever_their_order() -> None:
             compile_actions(Plan(read=capacity, write=capacity, windows=order).targets()[1])
 
 
+def test_window_that_opens_a_minute_after_a_skipped_hour_is_not_named_for_one_in_it() -> None:
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=20_000)
+    berlin: dict[str, Any] = {"timezone": "Europe/Berlin", "write_min": 500, "lead": ZERO}
+    windows = (
+        Window.weekly("late", days="SUN", start="03:01", end="03:30", **berlin),
+        Window.weekly("night", days="SUN", start="02:15", end="02:45", **berlin),
+        # ends as the action at the end of the skipped hour runs
+        Window.weekly("utc", days="SUN", start="01:55", end="02:00", timezone="UTC", write_min=500, lead=ZERO),
+    )
+    for order in itertools.permutations(windows):
+        with pytest.raises(PlanError, match=r"windows '(utc' and 'night|night' and 'utc)'"):
+            compile_actions(Plan(read=capacity, write=capacity, windows=order).targets()[1])
+
+
+def test_windows_of_the_same_times_are_compared_with_those_of_another_zone() -> None:
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=1_000)
+    times: dict[str, Any] = {"start": "05:00", "end": "06:00", "timezone": "Europe/Berlin"}
+    windows = (
+        Window.daily("floor", **times, write_min=500),
+        Window.daily("ceiling", **times, write_max=2_000),
+        Window.daily("utc", start="15:00", end="16:00", timezone="UTC", write_min=300),
+    )
+    actions = compile_actions(Plan(read=capacity, write=capacity, windows=windows).targets()[1])
+    assert {action.bounds for action in actions} == {Bounds(500, 2_000), Bounds(300, 1_000), Bounds(100, 1_000)}
+
+
 def test_window_under_another_changes_no_action() -> None:
     capacity = Capacity.autoscaled(min_capacity=100, max_capacity=20_000)
     over = Window.weekly("over", days="MON-FRI", start="08:00", end="12:00", timezone="Europe/Berlin", write_min=500)

@@ -12,7 +12,9 @@ these modules run in a new process.
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 
 import pytest
 
@@ -29,6 +31,9 @@ OPTIONS = (
 
 def main(arguments: list[str]) -> int:
     """Run, and print what survived; 1 if anything did."""
+    # where this machine's own time is UTC, a mutant that takes local time for UTC would survive
+    os.environ["TZ"] = "Asia/Kathmandu"
+    time.tzset()
     alone = int(arguments[1]) if arguments[:1] == [IN_NEW_PROCESS] else None
     arguments = arguments[2:] if alone is not None else arguments
     tests = [argument for argument in arguments if "tests/" in argument] or ["tests/core"]
