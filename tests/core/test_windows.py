@@ -208,3 +208,24 @@ def test_parse_local_reads_a_naive_time() -> None:
 def test_parse_local_of_what_is_no_local_time_raises(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - as above
         parse_local(text)
+
+
+UNITS = {"read_min": 11, "write_min": 22, "read_max": 33, "write_max": 44}
+LEAD = timedelta(minutes=17)
+
+
+def test_weekly_window_keeps_every_field_apart() -> None:
+    window = Window.weekly("load", days="SAT", start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+    assert window == Window(name="load", days="SAT", start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+
+
+def test_daily_window_is_a_weekly_one_of_all_days() -> None:
+    window = Window.daily("load", start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+    days = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+    assert window == Window(name="load", days=days, start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+
+
+def test_one_off_window_keeps_every_field_apart() -> None:
+    start, end = "2027-11-26T05:00", "2027-11-27T06:30"
+    window = Window.once("sale", start=start, end=end, timezone="UTC", lead=LEAD, **UNITS)
+    assert window == Window(name="sale", days=None, start=start, end=end, timezone="UTC", lead=LEAD, **UNITS)
