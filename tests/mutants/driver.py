@@ -77,6 +77,7 @@ class Driver:
         return True
 
     def _learn(self, item: pytest.Item) -> None:
+        _clear_caches()
         self.reached.clear()
         started = time.process_time()
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
@@ -101,10 +102,7 @@ class Driver:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
-        # results that the unchanged code left in caches would hide the mutant
-        for module in [module for name, module in sys.modules.items() if name.startswith("highwater.core")]:
-            for cached in vars(module).values():
-                getattr(cached, "cache_clear", str)()
+        _clear_caches()
         for seconds, item in sorted(self.tests[mutant.function], key=lambda test: test[0]):
             # the signal ends a child that loops for ever
             signal.setitimer(signal.ITIMER_PROF, 2 + 10 * seconds)
@@ -119,6 +117,13 @@ class Driver:
         parts = [argument for argument in sys.argv[1:] if not argument.startswith("tests/")]
         command = [sys.executable, "-m", "tests.mutants", IN_NEW_PROCESS, str(self.mutants.index(mutant)), *parts]
         return not modules or subprocess.run([*command, *modules], capture_output=True, check=False).returncode == 0
+
+
+def _clear_caches() -> None:
+    """Forget the results of cached functions: they would hide which functions a test reaches, and a mutant too."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("highwater.core")]:
+        for cached in vars(module).values():
+            getattr(cached, "cache_clear", str)()
 
 
 def _limit_examples(item: Any, most: int) -> None:
