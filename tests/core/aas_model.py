@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from zoneinfo import ZoneInfo
 
 from highwater.core import Bounds, ScheduledAction
@@ -70,25 +70,29 @@ class Clock:
 
 @lru_cache(maxsize=64)
 def clock_of(timezone: str) -> Clock:
-    """The clock of *timezone*, looked at every minute from `FIRST` to `LAST`."""
+    """The clock of *timezone* at every minute from `FIRST` to `LAST`."""
     zone = ZoneInfo(timezone)
-    walls, hour = array("i"), _offset_minutes(FIRST, zone)
-    for start in range(FIRST, LAST, 60):
-        next_hour = _offset_minutes(start + 60, zone)
-        if hour == next_hour:
-            # clocks change once an hour at most: between two hours that begin alike, no minute differs
-            walls.extend(range(start + hour, start + hour + 60))
-        else:
-            walls.extend(minute + _offset_minutes(minute, zone) for minute in range(start, start + 60))
-        hour = next_hour
-    return Clock(walls, array("i", accumulate(walls, max)))
+    walls, latest, offset = array("i"), array("i"), _offset_minutes(FIRST, zone)
+    for start in range(FIRST, LAST, DAY):
+        next_offset = _offset_minutes(start + DAY, zone)
+        # clocks change once a day at most: between two days that begin alike, no minute differs
+        day: Sequence[int] = range(start + offset, start + offset + DAY)
+        if offset != next_offset:
+            day = [minute + _offset_minutes(minute, zone) for minute in range(start, start + DAY)]
+        highest = max([day[0], *latest[-1:]])
+        walls.extend(day)
+        latest.extend(day if offset == next_offset and highest == day[0] else accumulate((highest, *day[1:]), max))
+        offset = next_offset
+    return Clock(walls, latest)
 
 
 @lru_cache(maxsize=64)
 def clock_changes(timezone: str) -> tuple[tuple[int, int, int], ...]:
     """Each clock change: the minute, what the clock would have shown, and what it shows instead."""
-    steps = enumerate(pairwise(clock_of(timezone).walls), FIRST + 1)
-    return tuple((at, before + 1, after) for at, (before, after) in steps if after != before + 1)
+    walls = clock_of(timezone).walls
+    days = (first for first in range(0, len(walls) - DAY, DAY) if walls[first + DAY] != walls[first] + DAY)
+    steps = ((at, walls[at - 1] + 1, walls[at]) for first in days for at in range(first + 1, first + DAY + 1))
+    return tuple((FIRST + at, expected, shown) for at, expected, shown in steps if shown != expected)
 
 
 def _offset_minutes(minute: int, zone: ZoneInfo) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from highwater.core import Bounds, Capacity, Plan, ScheduledAction, Target, Window, compile_actions
 from highwater.core.schedule.actions import recurring_action, single_action
+from highwater.core.schedule.effective import effective
 
 BOUNDS = Bounds(33, 220)
 BASE = Bounds(22, 220)
@@ -24,8 +26,8 @@ def weekly(days: str = "MON-FRI", **changes: Any) -> Window:
     return Window.weekly("load", days=days, **{**fields, **changes})
 
 
-def once(start: str, end: str) -> Window:
-    return Window.once("sale", start=start, end=end, timezone="UTC", write_min=44, lead=timedelta(0))
+def once(start: str, end: str, write_min: int = 44) -> Window:
+    return Window.once("sale", start=start, end=end, timezone="UTC", write_min=write_min, lead=timedelta(0))
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,59 @@ def test_action_that_ends_with_its_section_does_not_run_at_the_very_end() -> Non
     windows = (weekly("MON", timezone="UTC"), once("2027-02-01T06:30", "2027-02-02T00:00"))
     ends = {action.end for action in compile_actions(target(*windows)) if action.schedule == "cron(30 6 ? * MON *)"}
     assert ends == {datetime(2027, 2, 1, 6, 29, 30, tzinfo=UTC), None}
+
+
+def test_action_that_would_not_run_again_before_a_one_off_window_is_left_out() -> None:
+    """The window opens on a Monday: from the Thursday before, Wednesday's actions have their day only after it."""
+    windows = (weekly("WED", timezone="UTC"), once("2027-02-01T00:00", "2027-02-02T00:00"))
+    wednesday, thursday = datetime(2027, 1, 27, tzinfo=UTC), datetime(2027, 1, 28, tzinfo=UTC)
+    until = [
+        [action.name for action in compile_actions(target(*windows), as_of) if action.end]
+        for as_of in (wednesday, thursday)
+    ]
+    assert until == [
+        [
+            "WED 0500 UTC min 33 max 220 until 2027-01-31 2359 UTC",
+            "WED 0630 UTC min 22 max 220 until 2027-01-31 2359 UTC",
+        ],
+        [],
+    ]
+
+
+def test_no_more_changes_in_a_section_than_recurring_actions_are_single_ones() -> None:
+    """A week and a half holds one Monday, thus two changes; two Mondays would be four, of the same two actions."""
+    windows = (weekly("MON", timezone="UTC"), once("2027-02-03T00:00", "2027-02-14T00:00", write_min=25))
+    within = [action.name for action in compile_actions(target(*windows)) if "25" in action.name or action.start]
+    assert within == [
+        "MON 0500 UTC min 33 max 220 from 2027-02-15 0500 UTC",
+        "MON 0630 UTC min 22 max 220 from 2027-02-15 0630 UTC",
+        "once 2027-02-03 0000 UTC min 25 max 220",
+        "once 2027-02-08 0630 UTC min 25 max 220",
+    ]
+    longer = (windows[0], once("2027-02-03T00:00", "2027-02-16T00:00", write_min=25))
+    within = [action.name for action in compile_actions(target(*longer)) if "25" in action.name]
+    assert within == ["MON 0630 UTC min 25 max 220 from 2027-02-08 0630 UTC", "once 2027-02-03 0000 UTC min 25 max 220"]
+
+
+def test_one_off_window_no_higher_than_the_base_needs_no_actions() -> None:
+    assert compile_actions(target(once("2027-02-01T00:00", "2027-02-02T00:00", write_min=22))) == ()
+
+
+def test_of_two_windows_with_one_effect_that_of_the_first_zone_is_kept() -> None:
+    amsterdam, berlin = (
+        Window.daily(name, start="05:00", end="06:00", timezone=timezone, write_min=33)
+        for name, timezone in (("x", "Europe/Amsterdam"), ("y", "Europe/Berlin"))
+    )
+    renamed = replace(amsterdam, name="z")
+    for windows in ((amsterdam, berlin), (berlin, amsterdam), (berlin, renamed)):
+        assert [window.window.timezone for window in effective(target(*windows)).windows] == ["Europe/Amsterdam"]
+
+
+def test_window_is_hidden_by_one_of_a_zone_that_is_an_hour_ahead() -> None:
+    over = Window.daily("over", start="09:00", end="12:00", timezone="Europe/Berlin", write_min=55, lead=timedelta(0))
+    for start, end, is_hidden in (("08:00", "08:10", True), ("10:50", "11:00", True), ("10:50", "11:01", False)):
+        under = weekly("MON", timezone="Europe/London", start=start, end=end)
+        assert (effective(target(over, under)) == target(over)) is is_hidden
 
 
 def test_bounds_that_never_change_are_set_daily_up_to_the_next_one_off_window() -> None:

@@ -92,12 +92,14 @@ def test_target_is_due_in_the_minute_in_which_a_window_opens(minutes: int, is_du
     assert labels(due) == (["table write"] if is_due else [])
 
 
-def test_throttle_tick_and_daily_tick_are_full_ticks() -> None:
+@pytest.mark.parametrize("table", ["orders", "orderr", "a"])
+def test_throttle_tick_and_daily_tick_are_full_ticks(table: str) -> None:
     day = range(minute_of(FULL), minute_of(FULL) + 1440)
-    throttle = [minute for minute in day if is_throttle_tick("orders", minute)]
-    daily = [minute for minute in day if is_daily_tick("orders", minute)]
+    throttle = [minute for minute in day if is_throttle_tick(table, minute)]
+    daily = [minute for minute in day if is_daily_tick(table, minute)]
     assert (len(throttle), len(daily)) == (48, 1)
-    assert all(is_full_tick("orders", minute) for minute in throttle + daily)
+    assert all(is_full_tick(table, minute) for minute in throttle + daily)
+    assert set(daily) <= set(throttle)
 
 
 def test_a_day_and_a_little_is_observed_once_a_day() -> None:
@@ -107,6 +109,7 @@ def test_a_day_and_a_little_is_observed_once_a_day() -> None:
     assert minutes_to_observe(scaled(), clock(at)) == 1445
     assert minutes_to_observe(scaled(), clock(at + MINUTE)) == 480
     assert minutes_to_observe(scaled(mode=Mode.DIRECT), clock(at + MINUTE)) == 1440
+    assert isinstance(minutes_to_observe(scaled(), clock(at + MINUTE)), int), "series are cut to so many minutes"
 
 
 def test_alarm_goes_off_above_97_percent_of_capacity() -> None:
@@ -114,10 +117,11 @@ def test_alarm_goes_off_above_97_percent_of_capacity() -> None:
     assert alarm_threshold(1) == 58
 
 
-def _needs(consumed: list[int | None], at: datetime = CALM, **more: Any) -> bool:
+def _needs(
+    consumed: list[int | None], at: datetime = CALM, dimension: Dimension = Dimension.WRITE, **more: Any
+) -> bool:
     resource = SeenResource(provisioned=Units(900, 100), **more)
-    target = PLAN.targets()[1]
-    assert target.dimension is Dimension.WRITE
+    target = next(target for target in PLAN.targets() if target.dimension is dimension)
     observation = Observation(minute_of(at) - 3, consumed, [0] * len(consumed))
     return needs_throttles(scaled(), target, resource, observation, clock(at))
 
@@ -129,8 +133,10 @@ def test_throttles_of_a_calm_target_are_asked_for_at_the_throttle_tick_alone() -
 
 
 def test_throttles_are_asked_for_where_consumption_set_off_the_alarm_within_half_an_hour() -> None:
-    assert _needs([*[0] * 30, 5_821, *[0] * 29])
-    assert not _needs([*[0] * 29, 5_821, *[0] * 30])
+    assert _needs([*[0] * 40, 5_821, *[0] * 29])
+    assert not _needs([*[0] * 39, 5_821, *[0] * 30])
+    assert not _needs([5_821] * 70, dimension=Dimension.READ), "reads have nine times the capacity"
+    assert _needs([52_381] * 70, dimension=Dimension.READ)
     assert not _needs([None] * 60)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from highwater.core import Capacity, Plan, Target, Window
+from highwater.core import Bounds, Capacity, Plan, Target, Window, timeline
 from highwater.core.schedule.bounds import has_changed
 
 DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
@@ -45,3 +45,10 @@ def test_bounds_have_changed_when_a_window_opened_or_closed_in_the_last_three_mi
 
 def test_bounds_without_windows_never_change_even_where_only_cloudformation_knows_them() -> None:
     assert not has_changed(target(min=DEPLOY_TIME), at("05:00"), timedelta(minutes=3))
+
+
+def test_timeline_ends_before_its_end() -> None:
+    base, load = Bounds(22, 220), Bounds(33, 220)
+    assert timeline(target(LOAD), at("04:00"), at("06:30")) == ((at("04:00"), base), (at("05:00"), load))
+    assert timeline(target(LOAD), at("04:00"), at("05:00")) == ((at("04:00"), base),)
+    assert timeline(target(LOAD), at("05:00"), at("06:31")) == ((at("05:00"), load), (at("06:30"), base))

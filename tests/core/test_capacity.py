@@ -21,6 +21,10 @@ def test_autoscaled_by_default_tracks_70_percent_without_cooldowns() -> None:
     assert not capacity.disable_scale_in
 
 
+def test_autoscaled_may_fall_to_a_single_unit_by_default() -> None:
+    assert Capacity.autoscaled(max_capacity=14).min_capacity == 1
+
+
 def test_autoscaled_keeps_every_option_apart() -> None:
     capacity = Capacity.autoscaled(
         min_capacity=3,

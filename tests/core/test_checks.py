@@ -114,6 +114,9 @@ FINDINGS = [
         f"window 'load' lead: got 5, {LEAD}",
         id="lead as a number",
     ),
+    pytest.param(
+        with_windows(window(lead=[5])), f"window 'load' lead: got a list, {LEAD}", id="lead that is no length of time"
+    ),
     pytest.param(with_windows(window(days=(1, 2))), f"window 'load' days: got (1, 2), {DAYS}", id="days as numbers"),
     pytest.param(with_windows(window(days=5)), f"window 'load' days: got (5,), {DAYS}", id="a day as a number"),
     pytest.param(with_windows(window(days="MON-")), f"window 'load' days: got 'MON-', {DAYS}", id="half a range"),
@@ -619,6 +622,50 @@ def test_window_above_the_quota_is_told_once() -> None:
     assert ids == ["highwater:aboveQuota", "highwater:aboveQuota"], "its floor and its ceiling, and no mark"
 
 
+def test_window_equal_to_the_quota_is_fine() -> None:
+    assert check(with_windows(window(write_min=900, write_max=900), table_quota_units=900)) == ()
+
+
+def test_floor_of_a_window_above_the_quota_is_told_under_its_name() -> None:
+    assert texts(check(with_windows(window(write_min=901), write=Capacity.fixed(22), table_quota_units=900))) == [
+        f"Shop/Orders: window 'load' write_min of table write: got 901, allowed: up to 900, {QUOTA}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("units", "fix"),
+    [
+        pytest.param(900, "raise max_capacity, or give the window write_max=900 or more", id="as high as the quota"),
+        pytest.param(901, "raise max_capacity", id="above the quota, where no write_max helps"),
+    ],
+)
+def test_window_above_the_ceiling_is_told_what_helps(units: int, fix: str) -> None:
+    finding = check(with_windows(window(write_min=units), table_quota_units=900))[0]
+    assert finding.text("Shop/Orders") == (
+        f"Shop/Orders: window 'load' write_min of table write: got {units}, allowed: 1 to 220 (max_capacity); {fix} "
+        "[highwater:windowAboveCeiling]"
+    )
+
+
+def test_capacity_of_an_index_is_told_under_the_name_of_the_index() -> None:
+    index = IndexCapacity(index_name="by-day", read=Capacity.fixed(0), write=Capacity.fixed(0))
+    assert texts(check(plan(indexes=(index,)))) == [
+        f"Shop/Orders: index 'by-day' {dimension} units: got 0, {UNITS}" for dimension in ("read", "write")
+    ]
+
+
+def test_actions_of_windows_that_have_ended_do_not_count() -> None:
+    # two actions a window
+    days = with_windows(*one_off_days(101))
+    assert [finding.id for finding in check(days)] == ["highwater:tooManyActions"]
+    after_the_first = datetime(2027, 1, 1, 5, tzinfo=UTC)
+    assert [finding.id for finding in check(days, after_the_first)] == ["highwater:pastWindow"]
+
+
+def test_window_of_a_single_unit_can_be_read() -> None:
+    assert [finding.id for finding in check(with_windows(window(write_min=1)))] == ["highwater:windowWithoutEffect"]
+
+
 def test_check_as_of_a_naive_time_is_refused() -> None:
     message = "an aware datetime is needed, got 2027-05-06T07:08:00 without a zone; add tzinfo=UTC or a ZoneInfo"
     with pytest.raises(ValueError, match=re.escape(message)):
@@ -727,6 +774,68 @@ def test_index_compared_with_its_table_is_told_where_it_is_farthest_below() -> N
     assert finding.problem == "got 22, allowed: 55 (the table's write floor at that time) or more"
 
 
+def test_every_index_below_its_table_is_told() -> None:
+    indexes = (
+        IndexCapacity(index_name="late", write=Capacity.fixed(DEPLOY_TIME)),
+        IndexCapacity(index_name="by-day", write=Capacity.fixed(5)),
+        IndexCapacity(index_name="by-week", write=Capacity.fixed(6)),
+    )
+    assert texts(check(plan(indexes=indexes))) == [
+        f"Shop/Orders: index {name!r} write floor: got {units}, allowed: 22 {FOLLOW}"
+        for name, units in (("by-day", 5), ("by-week", 6))
+    ]
+
+
+def test_index_below_its_table_on_one_day_alone_is_told() -> None:
+    index = IndexCapacity(index_name="by-day", windows=())
+    assert texts(check(with_windows(once(write_min=90), indexes=(index,)))) == [
+        f"Shop/Orders: index 'by-day' write floor: got 22, allowed: 90 {FOLLOW}"
+    ]
+
+
+def test_of_two_times_at_which_an_index_is_as_far_below_the_first_is_told() -> None:
+    windows = (window("load", write_min=55), window("rush", start="08:00", end="09:00", write_min=65))
+    index = IndexCapacity(index_name="by-day", windows=(window("own", start="08:00", end="09:00", write_min=32),))
+    (finding,) = check(with_windows(*windows, indexes=(index,)))
+    assert finding.problem == "got 22, allowed: 55 (the table's write floor at that time) or more"
+
+
+def test_index_below_its_table_where_a_long_window_begins_is_told() -> None:
+    sale = once(start="2027-11-01T00:00", end="2027-12-01T00:00", write_min=90)
+    index = IndexCapacity(index_name="by-day", windows=(once("own", start="2027-11-01T12:00", end=sale.end),))
+    (finding,) = check(with_windows(sale, indexes=(index,)))[:1]
+    assert finding.text("Shop/Orders") == (f"Shop/Orders: index 'by-day' write floor: got 22, allowed: 90 {FOLLOW}")
+
+
+def test_ceiling_that_falls_is_no_decrease() -> None:
+    ceilings = tuple(
+        Window.daily(f"w{n}", start=f"10:{6 * n:02}", end=f"10:{6 * n + 3:02}", timezone="UTC", write_max=300 + n)
+        for n in range(9)
+    )
+    assert check(with_windows(*ceilings)) == ()
+
+
+def test_decreases_of_a_single_day_are_told() -> None:
+    windows = tuple(
+        once(f"w{n}", start=f"2027-11-26T10:{10 * n:02}", end=f"2027-11-26T10:{10 * n + 8:02}", lead=timedelta(0))
+        for n in range(6)
+    )
+    (finding,) = check(with_windows(*windows))
+    assert finding.text("Shop/Orders") == (
+        "Shop/Orders: windows of the table: the windows lower capacity 6 times on Friday 2027-11-26 (UTC), and "
+        f"DynamoDB at first refuses 2 of these decreases: {DECREASES}"
+    )
+
+
+def test_decreases_of_table_and_index_are_told_of_each() -> None:
+    index = IndexCapacity(index_name="by-day", windows=drops_a_day(6))
+    findings = check(with_windows(*(drops_a_day(6)), window("load"), indexes=(index,)))
+    assert [finding.subject for finding in findings if finding.id == "highwater:decreasesOverBudget"] == [
+        "windows of the table",
+        "windows of index 'by-day'",
+    ]
+
+
 def test_check_tells_errors_before_warnings() -> None:
     office = window("office", start="09:00", end="17:00", timezone="America/New_York")
     evening = window("evening", start="18:00", end="23:00")
@@ -757,6 +866,8 @@ def test_checked_of_a_broken_plan_raises_with_every_error_on_a_line() -> None:
     )
     with pytest.raises(PlanError, match=f"^{re.escape(message)}$") as refused:
         checked(broken, "Shop/Orders")
+    with pytest.raises(PlanError, match=r"^plan: table read max_capacity: got 11"):
+        checked(broken)
     assert refused.value.findings == check(broken)
     assert isinstance(refused.value, ValueError)
 

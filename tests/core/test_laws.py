@@ -37,8 +37,6 @@ from highwater.core import (
 from tests.core.aas_model import (
     DAY,
     FIRST,
-    FIRST_DAY,
-    LAST_DAY,
     Change,
     changes_only,
     clock_changes,
@@ -85,8 +83,11 @@ def law(examples: int) -> settings:
 
 
 @lru_cache(maxsize=1000)
-def openings_of(window: Window) -> list[tuple[int, int]]:
-    """First minute and the minute after the last of each opening, by the sentences of `Window`'s docstring."""
+def openings_of(window: Window, first: int, last: int) -> list[tuple[int, int]]:
+    """First minute and the minute after the last of each opening, by the sentences of `Window`'s docstring.
+
+    Those of recurring windows on the local days from *first* to *last*.
+    """
     clock, lead = clock_of(window.timezone), int(window.lead.total_seconds()) // 60
     if window.days is None:
         walls = [(wall_of(window.start) - lead, wall_of(window.end))]
@@ -97,7 +98,7 @@ def openings_of(window: Window) -> list[tuple[int, int]]:
             closes += DAY
         walls = [
             (midnight + opens - lead, midnight + closes)
-            for midnight in range(day_minute(FIRST_DAY) + 4 * DAY, day_minute(LAST_DAY) - 4 * DAY, DAY)
+            for midnight in range(first, last, DAY)
             if DAYS[(midnight // DAY + 3) % 7] in names
         ]
     return [(clock.when(opens), clock.when(closes)) for opens, closes in walls]
@@ -114,12 +115,16 @@ def wall_of(text: str) -> int:
 
 def reading(target: Target, start: int, end: int) -> tuple[Change, ...]:
     """Floor and ceiling at *start* and at every change before *end*: the highest of the base and the open windows."""
-    spans = [(opens, closes, w.min, w.max) for w in target.windows for opens, closes in openings_of(w.window)]
+    # an opening lasts two days at most, a lead one, and no clock is further from UTC than one
+    days = (start // DAY - 4) * DAY, (end // DAY + 4) * DAY
+    spans = [(opens, closes, w.min, w.max) for w in target.windows for opens, closes in openings_of(w.window, *days)]
     spans = [span for span in spans if span[0] < end and span[1] > start]
     edges = {start, *(at for span in spans for at in span[:2] if start <= at < end)}
-    steps = []
+    waiting, opened, steps = sorted(spans, key=itemgetter(0), reverse=True), [], []
     for at in sorted(edges):
-        opened = [span for span in spans if span[0] <= at < span[1]]
+        while waiting and waiting[-1][0] <= at:
+            opened.append(waiting.pop())
+        opened = [span for span in opened if at < span[1]]
         floor = max([int(target.capacity.min_capacity), *(span[2] for span in opened if span[2] is not None)])
         ceiling = max([int(target.capacity.max_capacity), *(span[3] for span in opened if span[3] is not None)])
         steps.append((at, Bounds(floor, ceiling if target.capacity.is_autoscaled else floor)))
@@ -666,6 +671,32 @@ def test_windows_that_meet_are_named_whatever_their_order() -> None:
     for order in itertools.permutations(windows):
         with pytest.raises(PlanError, match=r"windows '(utc' and 'night|night' and 'utc)'"):
             compile_actions(Plan(read=capacity, write=capacity, windows=order).targets()[1])
+
+
+def test_window_that_opens_a_minute_after_a_skipped_hour_is_not_named_for_one_in_it() -> None:
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=20_000)
+    berlin: dict[str, Any] = {"timezone": "Europe/Berlin", "write_min": 500, "lead": ZERO}
+    windows = (
+        Window.weekly("late", days="SUN", start="03:01", end="03:30", **berlin),
+        Window.weekly("night", days="SUN", start="02:15", end="02:45", **berlin),
+        # ends as the action at the end of the skipped hour runs
+        Window.weekly("utc", days="SUN", start="01:55", end="02:00", timezone="UTC", write_min=500, lead=ZERO),
+    )
+    for order in itertools.permutations(windows):
+        with pytest.raises(PlanError, match=r"windows '(utc' and 'night|night' and 'utc)'"):
+            compile_actions(Plan(read=capacity, write=capacity, windows=order).targets()[1])
+
+
+def test_windows_of_the_same_times_are_compared_with_those_of_another_zone() -> None:
+    capacity = Capacity.autoscaled(min_capacity=100, max_capacity=1_000)
+    times: dict[str, Any] = {"start": "05:00", "end": "06:00", "timezone": "Europe/Berlin"}
+    windows = (
+        Window.daily("floor", **times, write_min=500),
+        Window.daily("ceiling", **times, write_max=2_000),
+        Window.daily("utc", start="15:00", end="16:00", timezone="UTC", write_min=300),
+    )
+    actions = compile_actions(Plan(read=capacity, write=capacity, windows=windows).targets()[1])
+    assert {action.bounds for action in actions} == {Bounds(500, 2_000), Bounds(300, 1_000), Bounds(100, 1_000)}
 
 
 def test_window_under_another_changes_no_action() -> None:

@@ -107,6 +107,17 @@ def test_warm_up_charge_adds_what_lies_above_the_bases_of_all_resources() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("mark", "charge"),
+    [
+        pytest.param(Mark(None, 14, 22, 11, 22), WarmUpCharge(3, 0), id="reads alone"),
+        pytest.param(Mark(None, 11, 27, 11, 22), WarmUpCharge(0, 5), id="writes alone"),
+    ],
+)
+def test_mark_above_the_base_in_one_dimension_is_charged(mark: Mark, charge: WarmUpCharge) -> None:
+    assert warm_up_charge((mark,)) == charge
+
+
 def test_warm_up_charge_of_marks_at_or_below_their_bases_is_none() -> None:
     assert warm_up_charge((Mark(None, 11, 22, 11, 22), Mark("by_day", 3, 4, 11, 22))) is None
     assert warm_up_charge(()) is None

@@ -23,6 +23,17 @@ def test_a_minute_of_each_hour_is_cheaper_on_demand() -> None:
     assert on_demand_percent([(WRITE, hour * 24)]) == 6
 
 
+def test_capacity_is_whole_units_and_at_least_one() -> None:
+    assert on_demand_percent([(WRITE, [60] * DAY)]) == 347
+    assert on_demand_percent([(WRITE, [61] * DAY)]) == 176, "61 units a minute need two units per second"
+    assert on_demand_percent([(WRITE, [30] * DAY)]) == 174
+
+
+def test_hour_that_is_not_known_costs_one_unit() -> None:
+    # 1,151 hours of a unit, in place of 1,200
+    assert on_demand_percent([(WRITE, [*[None] * 60, *[60 * 50] * (DAY - 60)])]) == 346
+
+
 def test_writes_weigh_five_reads() -> None:
     bursts, steady = [60 * 100, *[0] * 59] * 24, [60 * 100] * DAY
     assert on_demand_percent([(READ, bursts), (WRITE, steady)]) == 290

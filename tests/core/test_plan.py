@@ -80,6 +80,12 @@ def test_plan_read_back_from_its_json_is_the_plan(plan: Plan) -> None:
     assert again.to_json() == plan.to_json()
 
 
+def test_plan_is_always_the_same_text_without_a_needless_character() -> None:
+    text = Plan(read=READ, write=WRITE, windows=(LOAD, SALE)).to_json()
+    assert text == json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+    assert '"lead_minutes":5,' in text
+
+
 def test_days_told_as_a_list_are_read_back_as_a_text_of_the_same_days() -> None:
     plan = Plan(read=READ, write=WRITE, windows=(replace(LOAD, days=("MON", "THU")),))
     again = Plan.from_document(plan.to_document())

@@ -135,6 +135,50 @@ def test_index_that_the_table_has_no_more_is_skipped_and_the_table_is_not() -> N
     assert [(skip.target.label, skip.reason) for skip in found.skips] == [("index 'by-day' write", SkipReason.NO_INDEX)]
 
 
+def indexes(*names: str) -> Plan:
+    listed = tuple(IndexCapacity(index_name=name) for name in names)
+    return Plan(read=PLAN.read, write=PLAN.write, indexes=listed)
+
+
+def labels_of_skips(found: TableReview) -> list[tuple[str, SkipReason]]:
+    return [(skip.target.label, skip.reason) for skip in found.skips]
+
+
+def test_indexes_after_one_that_is_gone_are_decided_for() -> None:
+    resources = {name: SeenResource(provisioned=Units(7, 12)) for name in (None, "by-week")}
+    targets = {
+        WRITE: looked(registered=None),
+        ("by-day", Dimension.WRITE): looked(),
+        ("by-week", Dimension.WRITE): looked(190),
+    }
+    found = reviewed(targets, indexes("by-day", "by-week"), resources=resources)
+    assert [d.label for d in found.decisions] == ["index 'by-week' write"]
+    assert labels_of_skips(found) == [
+        ("table write", SkipReason.NOT_REGISTERED),
+        ("index 'by-day' write", SkipReason.NO_INDEX),
+    ]
+
+
+def test_floor_that_is_registered_is_the_current_value_and_not_the_capacity() -> None:
+    resources = {None: SeenResource(provisioned=Units(80, 300))}
+    (write,) = reviewed({WRITE: looked(190, (31, 400))}, resources=resources).decisions
+    assert (write.current, write.granted) == (31, 190)
+    (write,) = reviewed({WRITE: looked(190, None)}, mode=Mode.DIRECT, resources=resources).decisions
+    assert write.current == 300
+
+
+def test_alarm_is_set_by_the_capacity_of_its_own_dimension() -> None:
+    resources = {None: SeenResource(provisioned=Units(80, 300))}
+    read, write = reviewed({WRITE: looked(20), READ: looked(20)}, resources=resources).targets
+    assert (read.alarm_threshold, write.alarm_threshold) == (80 * 60 * 97 // 100, 300 * 60 * 97 // 100)
+
+
+def test_review_tells_its_table_and_the_time_of_its_turn() -> None:
+    found = reviewed({WRITE: looked()})
+    assert found.scaled.table == "orders"
+    assert found.clock == Clock(int(NOW.timestamp()) // 60, NOW)
+
+
 def test_direct_mode_moves_capacity_of_table_and_index_each_in_one_call() -> None:
     plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by-day"),))
     resources = {None: SeenResource(provisioned=Units(7, 12)), "by-day": SeenResource(provisioned=Units(9, 12))}
@@ -167,14 +211,37 @@ def test_direct_mode_lowers_nothing_beside_a_raise() -> None:
 
 def test_direct_mode_leaves_capacity_that_was_raised_after_it_looked() -> None:
     targets = {READ: looked(5, None, at=LATE), WRITE: looked(10, None, at=LATE)}
-    newer = {None: SeenResource(provisioned=Units(7, 250), last_increase=LATE + timedelta(seconds=3))}
+    after = LATE + timedelta(seconds=3)
+    newer = {None: SeenResource(provisioned=Units(7, 250), last_increase=after)}
     found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=newer)
-    assert [skip.reason for skip in found.skips] == [SkipReason.RAISED_MEANWHILE] * 2
+    assert labels_of_skips(found) == [
+        ("table read", SkipReason.RAISED_MEANWHILE),
+        ("table write", SkipReason.RAISED_MEANWHILE),
+    ]
     assert list(found.capacity_changes()) == []
     older = {None: SeenResource(provisioned=Units(7, 250), last_increase=LATE)}
     assert dict(reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=older).capacity_changes()) == {
         None: {Dimension.WRITE: 12}
     }
+    enough = {None: SeenResource(provisioned=Units(7, 12), last_increase=after)}
+    found = reviewed(targets, mode=Mode.DIRECT, at=LATE, resources=enough)
+    assert (found.skips, [d.granted for d in found.decisions]) == ((), [7, 12]), "nothing would be lowered"
+
+
+def test_raise_of_one_index_meanwhile_leaves_the_others_to_the_scaler() -> None:
+    targets = {(index, Dimension.WRITE): looked(10, None, at=LATE) for index in (None, "by-day", "by-week")}
+    targets[None, Dimension.READ] = looked(10, at=LATE)
+    resources = {
+        None: SeenResource(provisioned=Units(7, 250)),
+        "by-day": SeenResource(provisioned=Units(7, 260), last_increase=LATE + timedelta(seconds=3)),
+        "by-week": SeenResource(provisioned=Units(7, 270)),
+    }
+    found = reviewed(targets, indexes("by-day", "by-week"), Mode.DIRECT, LATE, resources)
+    assert dict(found.capacity_changes()) == {None: {Dimension.WRITE: 12}, "by-week": {Dimension.WRITE: 12}}
+    assert labels_of_skips(found) == [
+        ("table read", SkipReason.LEFT_TO_AUTO_SCALING),
+        ("index 'by-day' write", SkipReason.RAISED_MEANWHILE),
+    ]
 
 
 def test_direct_mode_keeps_within_the_days_decreases_of_the_resource() -> None:

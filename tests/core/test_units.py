@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from highwater.core import Dimension, Units
+from highwater.core.units import as_timedelta
 
 BUSY_READS, BUSY_WRITES = Units(read=31, write=12), Units(read=14, write=23)
 
@@ -47,3 +51,20 @@ def test_with_units_replaces_just_the_dimensions_given(given: dict[Dimension, in
 )
 def test_units_cover_others_when_neither_dimension_is_below_theirs(other: Units, expected: bool) -> None:
     assert BUSY_READS.covers(other) is expected
+
+
+class Length:
+    """As a `Duration` of the CDK is, which the core does not import."""
+
+    def to_seconds(self) -> int:
+        return 95
+
+
+def test_length_of_time_of_the_cdk_becomes_a_timedelta() -> None:
+    assert as_timedelta(Length()) == timedelta(seconds=95)
+
+
+def test_timedelta_stays_and_so_does_what_is_no_length_of_time() -> None:
+    assert as_timedelta(timedelta(minutes=7)) == timedelta(minutes=7)
+    wrong: Any = 5
+    assert as_timedelta(wrong) == 5, "`check` reports it"

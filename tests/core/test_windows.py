@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from highwater.core import Capacity, Plan, Window, baseline
-from highwater.core.plan.windows import DAYS, is_open, openings, parse_days, parse_local, parse_time_of_day
+from highwater.core.plan.windows import (
+    DAYS,
+    is_open,
+    openings,
+    parse_days,
+    parse_local,
+    parse_time_of_day,
+    weekly_spans,
+)
 
 ZERO = timedelta(0)
 # a Wednesday without clock changes near
@@ -176,10 +184,31 @@ def test_parse_days_reads_numbers_from_monday(days: str | tuple[str, ...], expec
     assert parse_days(days) == expected
 
 
-@pytest.mark.parametrize("days", ["", " ", "MONDAY", "MON-FRY", "MON,,TUE", "-FRI", "1-5", "MON-TUE-WED", (), ("",)])
-def test_parse_days_of_what_is_no_day_raises(days: str | tuple[str, ...]) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - callers catch it and tell the text themselves
+@pytest.mark.parametrize(
+    ("days", "part"),
+    [
+        ("", ""),
+        (" ", " "),
+        ("MONDAY", "MONDAY"),
+        ("MON,MON-FRY", "MON-FRY"),
+        ("MON,,TUE", ""),
+        ("-FRI", "-FRI"),
+        ("1-5", "1-5"),
+        ("MON-TUE-WED", "MON-TUE-WED"),
+        ((), ""),
+        (("MON", ""), ""),
+    ],
+)
+def test_parse_days_of_what_is_no_day_raises_with_that_part(days: str | tuple[str, ...], part: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole text is below
         parse_days(days)
+    assert str(refused.value) == part
+
+
+def test_parse_days_of_a_number_raises_with_it() -> None:
+    numbers: Any = ("MON", 2)
+    with pytest.raises(ValueError, match=r"\A2\Z"):
+        parse_days(numbers)
 
 
 @pytest.mark.parametrize(
@@ -192,9 +221,16 @@ def test_parse_time_of_day_reads_minutes_from_midnight(text: str, expected: int)
 @pytest.mark.parametrize(
     "text", ["", "5", "24:01", "25:00", "12:60", "-1:00", "12:5", "12:00:00", "12:00\n", " 12:00", "5pm"]
 )
-def test_parse_time_of_day_of_what_is_no_time_raises(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - as above
+def test_parse_time_of_day_of_what_is_no_time_raises_with_it(text: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole text is below
         parse_time_of_day(text)
+    assert str(refused.value) == text
+
+
+def test_window_starts_before_the_end_of_the_day() -> None:
+    assert weekly_spans(daily(start="23:59", end="24:00"))[0] == (1439, 1)
+    with pytest.raises(ValueError, match=r"\A24:00\Z"):
+        weekly_spans(daily(start="24:00", end="05:00"))
 
 
 def test_parse_local_reads_a_naive_time() -> None:
@@ -203,8 +239,69 @@ def test_parse_local_reads_a_naive_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "05:00", "2027-02-30T05:00", "2027-11-26T05:00Z", "2027-11-26T05:00:01", "26.11.2027"]
+    "window",
+    [
+        pytest.param(daily(), id="daily"),
+        pytest.param(once(start="2027-01-13T06:00", end="2027-01-13T07:30"), id="one-off"),
+    ],
 )
-def test_parse_local_of_what_is_no_local_time_raises(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - as above
+def test_openings_are_those_that_overlap_the_time_without_its_end(window: Window) -> None:
+    opening = [("2027-01-13T05:00", "2027-01-13T06:30")]
+    assert spans(window, "2027-01-13T04:00", "2027-01-13T05:00") == []
+    assert spans(window, "2027-01-13T04:00", "2027-01-13T05:01") == opening
+    assert spans(window, "2027-01-13T06:29", "2027-01-13T07:00") == opening
+    assert spans(window, "2027-01-13T06:30", "2027-01-13T07:00") == []
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param(daily(start="02:10", end="02:50", timezone="Europe/Berlin"), id="daily"),
+        pytest.param(once(start="2027-03-28T02:10", end="2027-03-28T02:50"), id="one-off"),
+    ],
+)
+def test_window_that_the_clocks_skip_whole_does_not_open(window: Window) -> None:
+    assert spans(window, "2027-03-27T12:00", "2027-03-28T12:00") == []
+
+
+@pytest.mark.parametrize(("year", "is_read"), [(1999, False), (2000, True), (2199, True), (2200, False)])
+def test_parse_local_reads_the_years_2000_to_2199(year: int, is_read: bool) -> None:
+    text = f"{year}-11-26T05:07"
+    if is_read:
+        assert parse_local(text).year == year
+    else:
+        with pytest.raises(ValueError, match=rf"\A{text}\Z"):
+            parse_local(text)
+
+
+@pytest.mark.parametrize("text", ["", "05:00", "2027-11-26T05:00Z", "2027-11-26T05:00:01", "26.11.2027"])
+def test_parse_local_of_what_is_no_local_time_raises_with_it(text: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole text is below
         parse_local(text)
+    assert str(refused.value) == text
+
+
+def test_parse_local_of_a_day_that_no_month_has_raises() -> None:
+    with pytest.raises(ValueError, match=r"\Aday is out of range for month\Z"):
+        parse_local("2027-02-30T05:00")
+
+
+UNITS = {"read_min": 11, "write_min": 22, "read_max": 33, "write_max": 44}
+LEAD = timedelta(minutes=17)
+
+
+def test_weekly_window_keeps_every_field_apart() -> None:
+    window = Window.weekly("load", days="SAT", start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+    assert window == Window(name="load", days="SAT", start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+
+
+def test_daily_window_is_a_weekly_one_of_all_days() -> None:
+    window = Window.daily("load", start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+    days = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
+    assert window == Window(name="load", days=days, start="05:00", end="06:30", timezone="UTC", lead=LEAD, **UNITS)
+
+
+def test_one_off_window_keeps_every_field_apart() -> None:
+    start, end = "2027-11-26T05:00", "2027-11-27T06:30"
+    window = Window.once("sale", start=start, end=end, timezone="UTC", lead=LEAD, **UNITS)
+    assert window == Window(name="sale", days=None, start=start, end=end, timezone="UTC", lead=LEAD, **UNITS)

@@ -7,7 +7,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from highwater.core.plan.zones import Gap, changes, constant_shift, find_zone, gaps, instant, latest_shown, similar_zone
+from highwater.core.plan.zones import (
+    Gap,
+    aware,
+    changes,
+    constant_shift,
+    find_zone,
+    gaps,
+    instant,
+    latest_shown,
+    similar_zone,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +56,20 @@ def test_instant_of_a_local_time_follows_the_rule(timezone: str, wall: str, expe
     assert at.utcoffset() == timedelta(0)
 
 
+def test_instant_keeps_the_seconds_of_a_time_that_no_change_skips() -> None:
+    for wall, expected in (
+        ("2027-03-27T05:00:29", "2027-03-27T04:00:29"),
+        ("2027-10-31T02:00:29", "2027-10-31T00:00:29"),
+    ):
+        at = instant(datetime.fromisoformat(wall), ZoneInfo("Europe/Berlin"))
+        assert at == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+
+def test_instant_of_a_skipped_time_with_microseconds_is_the_moment_of_the_change() -> None:
+    wall = datetime(2027, 3, 28, 2, 30, 0, 7)  # noqa: DTZ001 - local
+    assert instant(wall, ZoneInfo("Europe/Berlin")) == datetime(2027, 3, 28, 1, tzinfo=UTC)
+
+
 @pytest.mark.parametrize("second", [1, 29, 59])
 def test_instant_of_a_skipped_time_with_seconds_is_the_moment_of_the_change(second: int) -> None:
     """Scheduled actions have seconds: `at(2027-03-28T02:00:29)`."""
@@ -75,6 +99,16 @@ def test_latest_local_time_shown_stands_still_while_clocks_repeat_themselves(
 ) -> None:
     shown = latest_shown(datetime.fromisoformat(at).replace(tzinfo=UTC), ZoneInfo(timezone))
     assert shown == datetime.fromisoformat(expected)
+
+
+def test_latest_local_time_shown_is_a_whole_minute() -> None:
+    shown = latest_shown(datetime(2027, 3, 27, 5, 7, 9, 11, tzinfo=UTC), ZoneInfo("Europe/Berlin"))
+    assert shown.isoformat() == "2027-03-27T06:07:00"
+
+
+def test_aware_time_is_told_in_utc() -> None:
+    at = aware(datetime(2027, 3, 27, 5, 7, tzinfo=ZoneInfo("Asia/Kolkata")))
+    assert at.isoformat() == "2027-03-26T23:37:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +164,10 @@ def test_find_zone_of_what_is_no_zone_is_none(name: str) -> None:
         pytest.param("utc", "UTC", id="small letters"),
         pytest.param("New York", "America/New_York", id="place alone"),
         pytest.param("PST", "UTC", id="abbreviation, which is no name"),
+        pytest.param("San Juan", "America/Argentina/San_Juan", id="place alone, of a longer name"),
+        pytest.param("Buenos Aires", "America/Argentina/Buenos_Aires", id="the first of two names of a place"),
+        pytest.param("Japna", "UTC", id="as short as an abbreviation"),
+        pytest.param("Asia/Bombey", "UTC", id="not near enough"),
         pytest.param("???", "UTC", id="an example where nothing is near"),
     ],
 )

@@ -90,7 +90,7 @@ def index_findings(plan: Plan) -> Iterator[Finding]:
 def _floors_of_largest_gap(index: Target, table: Target, start: datetime, end: datetime) -> tuple[int, int] | None:
     """The floors of index and table when the index is farthest below the table, `None` if it never is below."""
     index_line, table_line = dict(timeline(index, start, end)), dict(timeline(table, start, end))
-    index_floor = table_floor = 0
+    index_floor, table_floor = index_line[start].min, table_line[start].min
     worst: tuple[int, int] | None = None
     for at in sorted({*index_line, *table_line}):
         index_floor = index_line[at].min if at in index_line else index_floor

@@ -57,14 +57,15 @@ def aware(at: datetime) -> datetime:
 def similar_zone(name: str) -> str:
     """Return the zone name that is most similar to *name*, or `UTC` if none is similar."""
     wanted = name.strip().replace(" ", "_").lower()
-    by_name = {zone.lower(): zone for zone in sorted(_zone_names(), reverse=True)}
-    by_place = {zone.lower().rsplit("/", 1)[-1]: zone for zone in sorted(_zone_names(), reverse=True) if "/" in zone}
+    by_name = {zone.lower(): zone for zone in _zone_names()}
+    # of places with the same name, the first in the alphabet
+    by_place = {zone.lower().rpartition("/")[2]: zone for zone in sorted(_zone_names(), reverse=True) if "/" in zone}
     for names in (by_name, by_place):
         if wanted in names:
             return names[wanted]
     # abbreviations such as CET and offsets resemble many names by chance
     is_long = len(wanted) > _LONGEST_ABBREVIATION
-    similar = difflib.get_close_matches(wanted, by_name, n=1, cutoff=0.75) if is_long else []
+    similar = difflib.get_close_matches(wanted, by_name, cutoff=0.75) if is_long else []
     return by_name[similar[0]] if similar else "UTC"
 
 
@@ -83,7 +84,7 @@ def latest_shown(at: datetime, zone: ZoneInfo) -> datetime:
     hour. A local time has been reached by *at* if, and only if, it is not later than the result.
     """
     local = at.astimezone(zone).replace(second=0, microsecond=0)
-    wall = local.replace(tzinfo=None, fold=0)
+    wall = local.replace(tzinfo=None)
     if not local.fold:
         return wall
     before, after = _offsets(wall, zone)

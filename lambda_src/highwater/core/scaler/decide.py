@@ -108,8 +108,8 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     proposal = proposal.or_higher(_expect_jump(settings, demand, seen, state, now))
     proposal = proposal.or_higher(_forecast(settings, demand, seen, now))
     answer = _Answer(proposal.units)
-    if proposal.units > proposal.most:
-        answer.become(proposal.most, LimitCode.STEP, f"at most {_STEP_PERCENT // 100} times what was consumed")
+    within_step = min(proposal.units, proposal.most)
+    answer.become(within_step, LimitCode.STEP, f"at most {_STEP_PERCENT // 100} times what was consumed")
     _tolerate(answer, state)
     if state.current_without_boosts > state.baseline:
         _mind_missing_data(answer, settings, state, seen, now)
@@ -131,7 +131,7 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
 
 @dataclass(slots=True)
 class _Answer:
-    """The units so far, and what changed them."""
+    """The units so far, and what changed them. A stage that leaves the units as they are is no limit."""
 
     units: int
     limits: list[Limit] = field(default_factory=list)
@@ -238,55 +238,47 @@ def _per_second(units_per_minute: int, percent: int) -> int:
 
 def _tolerate(answer: _Answer, state: TargetState) -> None:
     current = state.current_without_boosts
-    lowest_kept = -(-current * (100 - _TOLERANCE_PERCENT) // 100)
     # a value that falls to the plan's own floor falls all the way
-    if max(lowest_kept, state.baseline + 1) <= answer.units < current:
-        answer.become(current, LimitCode.TOLERANCE, f"within {_TOLERANCE_PERCENT} % of the current value")
+    if answer.units > state.baseline and answer.units * 100 >= current * (100 - _TOLERANCE_PERCENT):
+        sentence = f"within {_TOLERANCE_PERCENT} % of the current value"
+        answer.become(max(answer.units, current), LimitCode.TOLERANCE, sentence)
 
 
 def _mind_missing_data(
     answer: _Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
 ) -> None:
-    current = state.current_without_boosts
-    if answer.units >= current:
-        return
+    not_lower = max(answer.units, state.current_without_boosts)
     hold = settings.hold // _MINUTE
     window = seen.known_units[-hold:]
     # the newest minutes may still be coming
-    settled = window[: -(MISSING_AFTER // _MINUTE) or None]
+    settled = window[: -(MISSING_AFTER // _MINUTE)]
     if seen.age(now) > MISSING_AFTER:
-        answer.become(current, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
+        answer.become(not_lower, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
     elif seen.lacks_throttles:
-        answer.become(current, LimitCode.MISSING_DATA, "throttles are likely, and CloudWatch did not report them")
+        answer.become(not_lower, LimitCode.MISSING_DATA, "throttles are likely, and CloudWatch did not report them")
     elif len(window) < hold or any(units is None for units in settled):
-        answer.become(current, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
+        answer.become(not_lower, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
 
 
 def _add_plan(answer: _Answer, state: TargetState) -> None:
-    if answer.units < state.baseline:
-        answer.become(state.baseline, LimitCode.BASELINE, "the plan's floor")
-    if state.boosts:
-        answer.become(answer.units + state.boosts, LimitCode.BOOST, f"boosts of {state.boosts:,} units/s")
+    answer.become(max(answer.units, state.baseline), LimitCode.BASELINE, "the plan's floor")
+    answer.become(answer.units + state.boosts, LimitCode.BOOST, f"boosts of {state.boosts:,} units/s")
 
 
 def _clamp(answer: _Answer, state: TargetState) -> None:
-    if answer.units > state.ceiling:
-        answer.become(state.ceiling, LimitCode.CEILING, "the plan's ceiling")
-    if answer.units > state.quota_units:
-        answer.become(state.quota_units, LimitCode.QUOTA, "the account's quota per table and index")
-    if answer.units < 1:
-        answer.become(1, LimitCode.BASELINE, "capacity is at least 1")
+    answer.become(min(answer.units, state.ceiling), LimitCode.CEILING, "the plan's ceiling")
+    answer.become(min(answer.units, state.quota_units), LimitCode.QUOTA, "the account's quota per table and index")
+    answer.become(max(answer.units, 1), LimitCode.BASELINE, "capacity is at least 1")
 
 
 def _mind_hour_and_budget(answer: _Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
-    if answer.units >= state.current:
-        return
+    not_lower = max(answer.units, state.current)
     is_above_bounds = state.current > min(state.ceiling, state.quota_units)
     if now.minute < settings.lower_from_minute and not is_above_bounds:
         minute = settings.lower_from_minute
         sentence = f"the hour is paid for at its highest value: not lowered before minute {minute}"
-        answer.become(state.current, LimitCode.PAID_HOUR, sentence)
+        answer.become(not_lower, LimitCode.PAID_HOUR, sentence)
     elif not state.budget.allows(now):
         at = state.budget.next_allowed(now)
         sentence = f"the day's decreases are used: the next is allowed at {at:%H:%M:%S} UTC"
-        answer.become(state.current, LimitCode.DECREASE_BUDGET, sentence)
+        answer.become(not_lower, LimitCode.DECREASE_BUDGET, sentence)

@@ -38,15 +38,14 @@ def count_jumps(consumed: Sequence[int | None], minutes: int, jump_percent: int)
     throttles never make the answer smaller.
     """
     known = [units or 0 for units in consumed[-minutes:]]
-    if len(known) < _BEFORE_MINUTES + _JUMP_MINUTES:
-        return 0
-    # sums of four minutes are compared, hence four times an average minute
-    average = _JUMP_MINUTES * sum(known) // len(known)
+    total = sum(known)
     jumps, at = 0, _BEFORE_MINUTES
     while at <= len(known) - _JUMP_MINUTES:
+        # sums of four minutes are compared, hence with four times an average minute and four times the highest
         after = sum(known[at : at + _JUMP_MINUTES])
         if (
-            after > average
+            after * len(known) > _JUMP_MINUTES * total
+            # quicker than the next comparison, which includes this one
             and after * 100 > _JUMP_MINUTES * jump_percent * known[at - 1]
             and after * 100 > _JUMP_MINUTES * jump_percent * max(known[at - _BEFORE_MINUTES : at])
         ):

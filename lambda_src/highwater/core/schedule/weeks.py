@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
+from itertools import product
 from zoneinfo import ZoneInfo
 
 from highwater.core.plan.plan import Target, TargetWindow
 from highwater.core.plan.windows import Window, covers_minute, openings, weekly_spans
-from highwater.core.plan.zones import MINUTES_PER_WEEK, constant_shift, gaps, instant
+from highwater.core.plan.zones import MINUTES_PER_WEEK, changes, constant_shift, gaps, instant
 from highwater.core.schedule.bounds import Bounds, bounds_with
 
 # Two years stand for all: recurring windows and clock changes are rules that repeat every year
 _SAMPLE_YEARS = (2026, 2032)
+# Between two clock changes every week is like the others. These days hold a whole week of openings on either side.
+_AROUND_CHANGE = timedelta(days=10)
 
 
 class WindowsMeetError(Exception):
@@ -76,13 +79,13 @@ def changes_of_week(
         return bounds_with(target, (*open_windows, *week.open_at(minute)))
 
     edges = {edge for target_window, shift in week.windows for edge in edges_of(target_window, shift)}
-    changes = {minute for minute in edges if bounds_from(minute) != bounds_from(minute - 1)}
+    minutes = {minute for minute in edges if bounds_from(minute) != bounds_from(minute - 1)}
     for gap in gaps(week.zone):
         length = gap.end_minute - gap.start_minute
-        if any((minute - gap.start_minute) % MINUTES_PER_WEEK < length for minute in changes):
+        if any((minute - gap.start_minute) % MINUTES_PER_WEEK < length for minute in minutes):
             # AAS may run an action of a skipped time late, by the length of the gap: a second action then corrects it
-            changes |= {(gap.end_minute + delay) % MINUTES_PER_WEEK for delay in (0, length)}
-    return tuple((minute, bounds_from(minute)) for minute in sorted(changes))
+            minutes |= {(gap.end_minute + delay) % MINUTES_PER_WEEK for delay in (0, length)}
+    return tuple((minute, bounds_from(minute)) for minute in sorted(minutes))
 
 
 def edges_of(target_window: TargetWindow, shift: int) -> tuple[int, ...]:
@@ -98,7 +101,8 @@ def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
     """Raise `WindowsMeetError` if windows of different weeks overlap or touch: their actions would reset each other."""
     if len(weeks) < 2:
         return
-    spans = [span for year in _SAMPLE_YEARS for week in weeks for span in _spans_of_year(target, week, year)]
+    clock_changes = {at for week in weeks for at, _, _ in changes(week.zone) if at.year in _SAMPLE_YEARS}
+    spans = [span for week in weeks for span in _spans_around(target, week, clock_changes)]
     latest: dict[str, tuple[datetime, TargetWindow]] = {}
     for opens, closes, timezone, target_window in sorted(spans, key=lambda span: span[:3]):
         for other, (other_closes, other_window) in latest.items():
@@ -108,24 +112,25 @@ def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
             latest[timezone] = (closes, target_window)
 
 
-def _spans_of_year(target: Target, week: Week, year: int) -> Iterator[tuple[datetime, datetime, str, TargetWindow]]:
-    """Yield the openings of the week's windows in *year*, and the runs of the week's actions as intervals of length 0.
+def _spans_around(
+    target: Target, week: Week, clock_changes: Iterable[datetime]
+) -> Iterator[tuple[datetime, datetime, str, TargetWindow]]:
+    """Yield the openings of the week's windows around clock changes, and the runs of its actions, of length 0.
 
     The runs matter for the action at the end of a skipped hour: it runs in every week, also when no window opens then.
     """
-    start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)
-    for target_window, _ in week.windows:
-        for opens, closes in openings(target_window.window, start, end):
-            yield opens, closes, week.timezone, target_window
-    first_day = start.astimezone(week.zone).date()
-    first_monday = first_day - timedelta(days=first_day.weekday())
-    for minute, _ in changes_of_week(target, (), week):
-        owner = _owner(week, minute)
-        monday = first_monday
-        while monday.year <= year:
-            at = instant(datetime.combine(monday, time()) + timedelta(minutes=minute), week.zone)
+    runs = [(minute, _owner(week, minute)) for minute, _ in changes_of_week(target, (), week)]
+    for change in clock_changes:
+        start, end = change - _AROUND_CHANGE, change + _AROUND_CHANGE
+        for target_window, _ in week.windows:
+            for opens, closes in openings(target_window.window, start, end):
+                yield opens, closes, week.timezone, target_window
+        first_day = start.astimezone(week.zone).date()
+        midnight = datetime.combine(first_day - timedelta(days=first_day.weekday()), time())
+        # the Monday before the first day, and those after it that the days may reach
+        for days, (minute, owner) in product((0, 7, 14, 21), runs):
+            at = instant(midnight + timedelta(days=days, minutes=minute), week.zone)
             yield at, at, week.timezone, owner
-            monday += timedelta(days=7)
 
 
 def _owner(week: Week, minute: int) -> TargetWindow:

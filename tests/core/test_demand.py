@@ -1,0 +1,146 @@
+"""Demand by minute, and what the scaler reads from it: peaks, jumps, climbs and yesterday."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater.core.scaler import Observation
+from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, rise_of_climb, yesterday
+
+Minutes = list[int | None]
+QUIET: Minutes = [100] * 15
+DAY = 1440
+
+
+def test_demand_is_consumption_and_throttles_and_unknown_where_there_is_neither() -> None:
+    observation = Observation(990, (40, 0, None, None, 7), (2, 0, 3, 0, 0))
+    assert demand_by_minute(observation) == [42, 0, 3, None, 7]
+
+
+@given(st.lists(st.none() | st.integers(0, 60_000), max_size=80))
+def test_demand_without_throttles_is_what_was_consumed(consumed: Minutes) -> None:
+    assert demand_by_minute(Observation(990, consumed, [0] * len(consumed))) == consumed
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [
+        pytest.param(1, 0, id="the newest is not known"),
+        pytest.param(2, 20, id="two minutes"),
+        pytest.param(3, 30, id="three minutes"),
+        pytest.param(4, 90, id="all"),
+        pytest.param(99, 90, id="more than there are"),
+    ],
+)
+def test_peak_is_the_highest_known_of_the_last_minutes(minutes: int, expected: int) -> None:
+    assert peak([90, 30, 20, None], minutes) == expected
+
+
+# jumps: four minutes above 160 % of the fifteen before them
+
+
+def test_jump_is_four_minutes_above_the_share_of_the_highest_of_the_fifteen_before() -> None:
+    assert count_jumps([*QUIET, 160, 160, 160, 161], 480, 160) == 1
+    assert count_jumps([*QUIET, 160, 160, 160, 160], 480, 160) == 0
+    assert count_jumps([*QUIET, 640, 0, 0, 1], 480, 160) == 1, "on average"
+    assert count_jumps([101, *QUIET[1:], 160, 160, 160, 161], 480, 160) == 0, "101 was the highest"
+    assert count_jumps([*QUIET[1:], 101, 160, 160, 160, 161], 480, 160) == 0
+    assert count_jumps([200, *QUIET[1:], 320, 320, 320, 320], 480, 160) == 0
+    assert count_jumps([200, *QUIET[1:], 320, 320, 320, 321], 480, 160) == 1
+
+
+def test_minute_before_the_fifteen_is_forgotten() -> None:
+    assert count_jumps([900, *QUIET, 300, 300, 300, 300], 480, 160) == 1
+
+
+def test_too_few_minutes_show_no_jump() -> None:
+    assert count_jumps([*QUIET, 300, 300, 300], 480, 160) == 0
+    assert count_jumps([*QUIET[1:], 300, 300, 300, 300], 480, 160) == 0
+    assert count_jumps([], 480, 160) == 0
+
+
+def test_fifteen_minutes_from_a_jump_on_belong_to_it() -> None:
+    rising: Minutes = [*QUIET, *[300] * 15]
+    assert count_jumps([*rising, *[900] * 4], 480, 160) == 2
+    assert count_jumps([*rising[:-1], *[900] * 4], 480, 160) == 1, "fourteen minutes after the first"
+    assert count_jumps([*rising, 4_000, 4_000], 480, 160) == 1, "two minutes are no second one yet"
+
+
+def test_jumps_of_the_last_minutes_alone_count() -> None:
+    jump: Minutes = [*QUIET, *[300] * 4, *[0] * 15]
+    assert count_jumps(jump, 34, 160) == 1
+    assert count_jumps(jump, 33, 160) == 0, "fourteen minutes before it"
+
+
+def test_jumps_from_nothing_to_little_are_none() -> None:
+    busy: Minutes = [6_000] * 100
+    assert count_jumps([*busy, *[10] * 20, *[90] * 20], 140, 160) == 0
+    assert count_jumps([*busy, *[10] * 20, *[6_000] * 20], 140, 160) == 1
+    assert count_jumps([600] * 18, 720, 160) == 0
+
+
+def test_jump_is_above_the_average_of_all_minutes() -> None:
+    # 44 minutes of 11,000 units in all: four average ones have 1,000
+    past: Minutes = [*[400] * 25, *[0] * 15]
+    assert count_jumps([*past, 250, 250, 250, 250], 480, 160) == 0
+    assert count_jumps([*past, 250, 250, 250, 251], 480, 160) == 1
+
+
+def test_unknown_minute_counts_as_quiet() -> None:
+    assert count_jumps([*[None] * 15, 1, 1, 1, 1], 480, 160) == 1
+    assert count_jumps([*QUIET, 300, None, 300, 300], 480, 160) == 1
+
+
+# climbs: four pairs of minutes, each above the pair before
+
+
+def test_climb_is_extrapolated_by_the_least_of_its_three_rises() -> None:
+    pairs: Minutes = [10, 20, 30, 40, 50, 64, 70, 80]
+    # sums of 30, 70, 114 and 150: the least rise is 36 in four minutes' worth
+    assert rise_of_climb(pairs, 8, 30) == 8 * 36 // 4
+    assert rise_of_climb(pairs, 5, 30) == 45
+    assert rise_of_climb([5, *pairs], 8, 30) == 72, "older minutes do not matter"
+
+
+def test_newest_minute_of_a_climb_is_the_highest_that_is_held() -> None:
+    pairs: Minutes = [10, 20, 30, 40, 50, 64, 70, 80]
+    assert rise_of_climb([81, *pairs], 8, 9) == 0
+    assert rise_of_climb([81, *pairs], 8, 8) == 72, "its peak is not held any more"
+    assert rise_of_climb([80, *pairs], 8, 9) == 72
+    assert rise_of_climb([*pairs[:-2], 81, 80], 8, 30) == 0
+
+
+@pytest.mark.parametrize(
+    "consumed",
+    [
+        pytest.param([20, 30, 40, 50, 64, 70, 80], id="seven minutes"),
+        pytest.param([10, 20, None, 40, 50, 64, 70, 80], id="one is not known"),
+        pytest.param([10, 20, 30, 40, 34, 36, 70, 80], id="two pairs alike"),
+        pytest.param([10, 40, 10, 20, 50, 64, 70, 80], id="a pair below the one before"),
+    ],
+)
+def test_what_does_not_rise_from_pair_to_pair_is_no_climb(consumed: Minutes) -> None:
+    assert rise_of_climb(consumed, 8, 30) == 0
+
+
+def test_minute_that_is_not_known_is_no_climb_whatever_came_before() -> None:
+    assert rise_of_climb([1, 10, 20, None, 40, 50, 64, 70, 80], 8, 30) == 0
+
+
+# yesterday
+
+
+def test_yesterday_is_the_peak_of_the_minutes_from_a_day_ago_on() -> None:
+    demand: Minutes = [900, *[40] * 17, 70, 90, None, *[30] * (DAY - 20)]
+    assert len(demand) == DAY + 1
+    assert yesterday(demand, 17) == 40, "the first minute is more than a day ago"
+    assert yesterday(demand, 18) == 70
+    assert yesterday(demand, 20) == 90
+
+
+def test_yesterday_is_not_known_before_a_whole_day_is() -> None:
+    assert yesterday([900] * (DAY - 1), 20) == 0
+    assert yesterday([900] * DAY, 20) == 900
+    assert yesterday([None] * DAY, 20) == 0
