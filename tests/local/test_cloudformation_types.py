@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from highwater_lab.local import LocalCloud
 from tests.local.world import (
     INDEX_READ,
     MINUTE,
@@ -609,3 +610,34 @@ def test_stack_with_table_target_and_action_runs_the_action(world: World, stack:
     world.advance_to(at + timedelta(seconds=1))
     assert world.capacity(table) == (70, 41)
     assert world.described(table)["ProvisionedThroughput"].items() >= units(70, 41).items()
+
+
+def test_parameter_does_not_go_back_from_the_advanced_tier_unless_tiers_are_chosen_for_it(cloud: LocalCloud) -> None:
+    """A plan grows above 4 KB and shrinks again."""
+    stack = Stack(cloud.client("cloudformation"))
+    ssm = cloud.client("ssm")
+
+    def plan(size: int, tier: str) -> Resources:
+        properties = {"Name": f"/plans/{stack.name}", "Type": "String", "Value": "x" * size, "Tier": tier}
+        return {"Plan": {"Type": "AWS::SSM::Parameter", "Properties": properties}}
+
+    def stored() -> tuple[int, str]:
+        (found,) = ssm.describe_parameters(ParameterFilters=[{"Key": "Name", "Values": [f"/plans/{stack.name}"]}])[
+            "Parameters"
+        ]
+        return len(ssm.get_parameter(Name=found["Name"])["Parameter"]["Value"]), found["Tier"]
+
+    assert stack.create(**plan(4_096, "Standard")) == "CREATE_COMPLETE"
+    assert stack.update(**plan(5_000, "Advanced")) == "UPDATE_COMPLETE"
+    assert stack.update(**plan(40, "Standard")) == "UPDATE_ROLLBACK_COMPLETE"
+    assert "downgrade a parameter from the advanced-parameter tier" in stack.reasons()
+    assert stored() == (5_000, "Advanced")
+    assert stack.update(**plan(41, "Intelligent-Tiering")) == "UPDATE_COMPLETE"
+    assert stored() == (41, "Advanced")
+    assert stack.update(**plan(8_193, "Intelligent-Tiering")) == "UPDATE_ROLLBACK_COMPLETE"
+    assert stack.delete() == "DELETE_COMPLETE"
+    assert stack.create(**plan(42, "Intelligent-Tiering")) == "CREATE_COMPLETE"
+    assert stored() == (42, "Standard")
+    with pytest.raises(ssm.exceptions.ClientError, match="exceeds its maximum length of 4096 bytes"):
+        ssm.put_parameter(Name="/plans/long", Type="String", Value="x" * 4_097)
+    stack.delete()

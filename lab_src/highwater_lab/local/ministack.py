@@ -157,6 +157,10 @@ judge_parent_alarms: Final = Function("services.cloudwatch", "_evaluate_parent_a
 start_alarm_actions: Final = Function("services.cloudwatch", "_dispatch_alarm_actions")
 record_alarm_history: Final = Function("services.cloudwatch", "_record_history")
 _alarms: Final = Value("services.cloudwatch", "_alarms", "_data", "values")
+
+# parameters
+put_parameter: Final = Function("services.ssm", "_put_parameter")
+_parameters: Final = Value("services.ssm", "_parameters", "get")
 _datapoints: Final = Value("services.cloudwatch", "_metrics", "get")
 _dimensions_key: Final = Function("services.cloudwatch", "_dims_key")
 _statistics: Final = Function("services.cloudwatch", "_calc_stats")
@@ -225,6 +229,12 @@ def alarm_scopes() -> set[tuple[str, str]]:
 def alarms() -> list[Document]:
     """The alarms of the account and region at hand."""
     return list(_alarms.now.values())
+
+
+def parameters() -> Mapping[Any, Document]:
+    """Systems Manager's parameters of the account and region at hand, by name."""
+    found: Mapping[Any, Document] = _parameters.now
+    return found
 
 
 def datapoints(namespace: str, metric: str, dimensions: Mapping[str, str]) -> list[Document]:

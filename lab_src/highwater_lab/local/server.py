@@ -26,6 +26,7 @@ from highwater_lab.local.capacity.data_plane import DataPlane
 from highwater_lab.local.clock import CloudClock, CloudTime
 from highwater_lab.local.functions import Functions
 from highwater_lab.local.metrics import Metrics
+from highwater_lab.local.parameters import Parameters
 from highwater_lab.local.provisioners import Provisioners
 from highwater_lab.local.schedules import Schedules
 from highwater_lab.local.tables import Tables
@@ -57,6 +58,7 @@ class LocalAws:
         DataPlane(self.clock.second)
         Functions(self.clock.second)
         Provisioners(self._tables, self.autoscaling)
+        Parameters()
 
     def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""
