@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from highwater_lab.local.autoscaling.enums import refuse_unknown_values
 from highwater_lab.local.autoscaling.records import (
     SERVICE_NAMESPACE,
     ActivityRecord,
@@ -30,6 +31,7 @@ def answer(service: AutoScaling, operation: str, request: Request) -> Answer:
     handler = _OPERATIONS.get(operation)
     if handler is None:
         raise ServiceError("UnknownOperationException", f"Unknown operation: {operation}")
+    refuse_unknown_values(operation, request)
     return handler(service, request)
 
 
