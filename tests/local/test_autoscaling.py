@@ -216,8 +216,8 @@ def test_value_of_no_enumeration_is_refused_in_the_words_of_aws(world: World) ->
     resource = _resource(world)
     world.register(resource, 7, 900)
     text = (
-        "1 validation error detected: Value 'ABCDEFG' at 'policyType' failed to satisfy constraint: Member must satisfy "
-        "enum value set: [PredictiveScaling, StepScaling, TargetTrackingScaling]"
+        "1 validation error detected: Value 'ABCDEFG' at 'policyType' failed to satisfy constraint: Member must "
+        "satisfy enum value set: [PredictiveScaling, StepScaling, TargetTrackingScaling]"
     )
     with refused("ValidationException", text):
         world.autoscaling.put_scaling_policy(**key(resource), PolicyName="steps", PolicyType="ABCDEFG")
