@@ -156,7 +156,12 @@ class Deployment:
                 patience.pause()
 
     def _is_released(self, parameter: str, patience: Patience) -> bool:
-        return patience.until_accepted(partial(tables.translating, partial(plans.is_released, self.ssm(), parameter)))
+        read = partial(plans.is_released, self.ssm(), parameter)
+        try:
+            return patience.until_accepted(partial(tables.translating, read))
+        except tables.TableRefusedError:
+            # a deletion must not fail for want of a permission that went before it
+            return False
 
     def _marks(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
         return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, self._invoke_itself)
