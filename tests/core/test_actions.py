@@ -202,7 +202,9 @@ def test_no_more_changes_in_a_section_than_recurring_actions_are_single_ones() -
 
 
 def test_one_off_window_no_higher_than_the_base_needs_no_actions() -> None:
-    assert compile_actions(target(once("2027-02-01T00:00", "2027-02-02T00:00", write_min=22))) == ()
+    low = target(once("2027-02-01T00:00", "2027-02-02T00:00", write_min=22))
+    assert effective(low) == target(), "it has no effect"
+    assert compile_actions(low) == ()
 
 
 def test_of_two_windows_with_one_effect_that_of_the_first_zone_is_kept() -> None:
