@@ -47,7 +47,7 @@ coverage: setup ## What tests/core reaches of the core, by branch; fails below 9
 	@$(BIN)/python -m coverage report
 
 .PHONY: mutants
-mutants: setup ## Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; an hour). ARGS="checks/windows.py"
+mutants: setup ## Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; half an hour). ARGS="checks/windows.py"
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
 .PHONY: format
