@@ -62,6 +62,7 @@ class TableCapacity(Construct):
         self._plan = plan.with_indexes(index_names)
         self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
         self._as_of = _as_of(self.node)
+        self._floors: cdk.CustomResource | None = None
         findings = [
             *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
             *place_findings(self._subject, cdk.Stack.of(self)),
@@ -74,7 +75,6 @@ class TableCapacity(Construct):
                 self.node.add_validation(NothingElseScales(self._subject))
         if not annotate(self._subject.construct, findings):
             return
-        self._floors: cdk.CustomResource | None = None
         if self._subject.is_global:
             scale_global_table(self._subject, self._plan)
         else:

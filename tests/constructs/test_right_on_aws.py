@@ -399,3 +399,12 @@ def test_twenty_five_tables_with_long_names_fit_into_the_policies_of_a_role() ->
     documents = [written(policy["Properties"]["PolicyDocument"]) for policy in policies]
     size = sum(len(json.dumps(document, separators=(",", ":"))) for document in documents)
     assert 8_500 < size <= 10_240
+
+
+def test_table_with_an_error_of_its_own_may_have_a_scaler() -> None:
+    """What is wrong with the table is told, and nothing else."""
+    stack = new_stack()
+    wrong = Capacity.autoscaled(min_capacity=9, max_capacity=8)
+    table = HighWaterTable(stack, "Jobs", partition_key=key(), read=wrong, write=WRITE)
+    ThrottleAwareScaler(stack, "Scaler").add_table(table)
+    assert [text.split("[")[-1] for text in messages(stack, "error")] == ["highwater:maxBelowMin]"]
