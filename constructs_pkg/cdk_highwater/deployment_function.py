@@ -30,8 +30,7 @@ _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
 
 # Inline policies of a role may have 10,240 characters together (IAM User Guide, "IAM and AWS STS quotas", read
-# 2026-11).
-# What all tables need takes about 1,200, and a table with a long name about 350.
+# 2026-11). What all tables need takes about 1,200, and a table with a long name about 350.
 MOST_TABLES = 25
 
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:UntagResource")
@@ -179,7 +178,7 @@ class DeploymentFunction(Construct):
         """Acknowledge the rules of cdk-nag rule packs that do not apply; docs/security.md lists the reasons."""
         acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
         acknowledge(self._log_group, LOG_RULES)
-        # on this construct, because the permissions are in two policies below it
+        # on this construct, because the permissions are in the policies below it
         acknowledge(self, role_rules(self._stack))
 
 

@@ -83,7 +83,8 @@ class HighWaterTable(dynamodb.Table):
     ) -> None:
         # before the table is created, so that a wrong argument is the only error
         indexes = list_of("indexes", indexes, GlobalSecondaryIndex)
-        declared_plan({**capacity, "indexes": [index.plan for index in indexes]})
+        planned = [index.plan for index in indexes]
+        declared_plan({**capacity, "indexes": planned})
         super().__init__(
             scope,
             id,
@@ -120,7 +121,7 @@ class HighWaterTable(dynamodb.Table):
                 write_capacity=_first(index.initial_write_units, initial_write_units),
                 contributor_insights_specification=index.contributor_insights_specification,
             )
-        self._capacity = manage_capacity(self, indexes=[index.plan for index in indexes], **capacity)
+        self._capacity = manage_capacity(self, indexes=planned, **capacity)
 
     @property
     def capacity(self) -> TableCapacity:

@@ -75,6 +75,7 @@ class TableCapacity(Construct):
                 self.node.add_validation(NothingElseScales(self._subject))
         if not annotate(self._subject.construct, findings):
             return
+        self._actions = {target.key: self._compiled(target) for target in self._plan.targets()}
         if self._subject.is_global:
             scale_global_table(self._subject, self._plan)
         else:
@@ -137,7 +138,7 @@ class TableCapacity(Construct):
             scalable_dimension=name.scalable_dimension,
             min_capacity=target.capacity.min_capacity,
             max_capacity=target.capacity.max_capacity,
-            scheduled_actions=[_scheduled(action) for action in self._compiled(target)] or None,
+            scheduled_actions=[_scheduled(action) for action in self._actions[target.key]] or None,
         )
         if target.capacity.is_autoscaled:
             autoscaling.CfnScalingPolicy(
@@ -150,7 +151,9 @@ class TableCapacity(Construct):
             )
 
     def _compiled(self, target: Target) -> tuple[ScheduledAction, ...]:
-        return () if self._are_windows_held else tuple(compile_actions(target, self._as_of))
+        # CloudFormation creates the targets of a global table, without actions
+        is_scheduled = not self._are_windows_held and not self._subject.is_global
+        return tuple(compile_actions(target, self._as_of)) if is_scheduled else ()
 
     def _assert_floors(self, targets: Construct) -> cdk.CustomResource:
         """Create the custom resource that sets floors of open windows after each change of the plan.
@@ -180,7 +183,7 @@ class TableCapacity(Construct):
         CloudFormation registers a target with its base floor whenever its actions change, also where the plan does not.
         The floors must then be set again.
         """
-        actions = [(target.label, action) for target in self._plan.targets() for action in self._compiled(target)]
+        actions = [(target.label, action) for target in self._plan.targets() for action in self._actions[target.key]]
         return hashlib.sha256(repr(actions).encode()).hexdigest()[:16]
 
     def plan_text(self) -> str:
