@@ -149,16 +149,14 @@ class Deployment:
         for parameter, released in ((present, False), (before, True)):
             if parameter is None or (released and parameter == present):
                 continue
-            note = partial(plans.set_released, self.ssm(), parameter, released=released)
-            patience.until_accepted(partial(tables.translating, note))
+            patience.until_accepted(partial(plans.set_released, self.ssm(), parameter, released=released))
             if released:
                 # a run that has read the plan already is over by then
                 patience.pause()
 
     def _is_released(self, parameter: str, patience: Patience) -> bool:
-        read = partial(plans.is_released, self.ssm(), parameter)
         try:
-            return patience.until_accepted(partial(tables.translating, read))
+            return patience.until_accepted(partial(plans.is_released, self.ssm(), parameter))
         except tables.TableRefusedError:
             # a deletion must not fail for want of a permission that went before it
             return False

@@ -66,7 +66,7 @@ def assert_floors(
     changes: dict[str, str] = {}
     for attempt in count():
         described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
-        registered = patience.until_accepted(partial(tables.translating, partial(read_targets, autoscaling, targets)))
+        registered = patience.until_accepted(partial(read_targets, autoscaling, targets))
         wanted = {name: bounds_at(target, registered.at) for name, target in targets.items()}
         wrong = [name for name in targets if registered.of(name) != wanted[name]]
         below_floor = _below_floor(described, wanted)
@@ -75,8 +75,7 @@ def assert_floors(
             done = ", ".join(changes.values()) if changes else "floors and ceilings were as planned"
             return Asserted(f"at {at}: {done}", described.building)
         for name in wrong or (below_floor if described.is_active else []):
-            register = partial(set_bounds, autoscaling, name, wanted[name])
-            patience.until_accepted(partial(tables.translating, register))
+            patience.until_accepted(partial(set_bounds, autoscaling, name, wanted[name]))
             changes[targets[name].label] = f"{targets[name].label} to {wanted[name].min}..{wanted[name].max}"
         if not wrong and described.building and attempt > 0:
             names = ", ".join(repr(name) for name in sorted(described.building))
@@ -114,11 +113,10 @@ def raise_to_floors(
     names = [TargetName(table, *target.key) for target in Plan.from_json(plan_json).targets()]
     while (described := patience.until_accepted(partial(tables.describe_table, dynamodb, table))).building:
         patience.pause()
-    registered = patience.until_accepted(partial(tables.translating, partial(read_targets, autoscaling, names)))
+    registered = patience.until_accepted(partial(read_targets, autoscaling, names))
     live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
     for name in _below_floor(described, live):
-        register = partial(set_bounds, autoscaling, name, live[name])
-        patience.until_accepted(partial(tables.translating, register))
+        patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
 
 
 def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:

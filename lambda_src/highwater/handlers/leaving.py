@@ -6,12 +6,11 @@ again for what cannot be done. The answer says what was left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from highwater.aws import metrics, tables
-from highwater.aws.autoscaling import RegisteredTargets, read_targets, set_bounds
+from highwater.aws.autoscaling import read_targets, set_bounds
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotFoundError, TableRefusedError
 from highwater.core.names import TargetName, resource_label
 from highwater.core.plan.marks import READ_UNIT_HOUR_USD, WRITE_UNIT_HOUR_USD
@@ -50,16 +49,15 @@ def release_floors(
     try:
         patience.until_accepted(partial(tables.describe_table, dynamodb, table))
         targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
-        registered = _registered(autoscaling, targets, patience)
+        registered = patience.until_accepted(partial(read_targets, autoscaling, targets))
         changes = []
         for name, target in targets.items():
             wanted = bounds_at(target, registered.at)
             # a target that was deregistered must not be registered again
             if registered.of(name) is None or registered.of(name) == wanted:
                 continue
-            register = partial(set_bounds, autoscaling, name, wanted)
             try:
-                patience.until_accepted(partial(tables.translating, register))
+                patience.until_accepted(partial(set_bounds, autoscaling, name, wanted))
                 changes.append(f"{target.label} to {wanted.min}..{wanted.max}")
             except TableRefusedError as refused:
                 changes.append(f"{target.label} could not be set to {wanted.min}..{wanted.max}: {refused}")
@@ -110,12 +108,6 @@ def lower_capacity(
     return "; ".join([lowered, *left])
 
 
-def _registered(
-    autoscaling: ApplicationAutoScalingClient, names: Mapping[TargetName, object], patience: Patience
-) -> RegisteredTargets:
-    return patience.until_accepted(partial(tables.translating, partial(read_targets, autoscaling, names)))
-
-
 def _needed(
     table: str,
     plan: Plan,
@@ -125,10 +117,10 @@ def _needed(
 ) -> dict[str | None, Units]:
     """The capacity of the table and each index that holds the base floors and the traffic of the last minutes."""
     names = {TargetName(table, *target.key): target for target in plan.targets()}
-    now = _registered(autoscaling, names, patience).at
+    now = patience.until_accepted(partial(read_targets, autoscaling, names)).at
     read = partial(metrics.read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
     try:
-        consumed = patience.until_accepted(partial(tables.translating, read))
+        consumed = patience.until_accepted(read)
     except TableRefusedError:
         # without knowing the traffic, nothing may be lowered
         return {}

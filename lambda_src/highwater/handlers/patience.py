@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from highwater.aws.tables import ForbiddenError, TableBusyError
+from highwater.aws.tables import ForbiddenError, TableBusyError, translating
 
 T = TypeVar("T")
 
@@ -49,24 +49,25 @@ class Patience:
         CloudFormation invokes the function seconds after it changed the function's role.
 
         Raises:
-            ForbiddenError: AWS still refuses, or the invocation has no time left to wait.
+            Exception: The errors of `translating`, of which `ForbiddenError` means that AWS still refuses, or that the
+                invocation has no time left to wait.
         """
         for _ in range(_PAUSES_FOR_PERMISSIONS):
             try:
-                return call()
+                return translating(call)
             except ForbiddenError as refused:
                 try:
                     self.pause()
                 except TimeIsUpError:
                     # another invocation would begin to wait anew, and so on for ever
                     raise refused from None
-        return call()
+        return translating(call)
 
     def until_accepted(self, call: Callable[[], T]) -> T:
         """Repeat *call*, with pauses, while AWS is busy; while a permission is missing, for up to two minutes.
 
         Raises:
-            ForbiddenError: AWS still refuses.
+            Exception: The errors of `translating` but `TableBusyError`.
             TimeIsUpError: The invocation has no time left to wait.
         """
         while True:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from highwater.aws import tables
-from highwater.aws.autoscaling import RegisteredTargets, read_targets
+from highwater.aws.autoscaling import read_targets
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension, Units
@@ -172,7 +172,7 @@ class Job:
     ) -> dict[str | None, Units]:
         """The resources above their noted capacity, each with the units to set: never below its present floors."""
         names = [TargetName(self.table, index, dimension) for index in noted for dimension in Dimension]
-        floors = self.patience.until_accepted(partial(_read_floors, self.autoscaling, names))
+        floors = self.patience.until_accepted(partial(read_targets, self.autoscaling, names))
         to_lower = {}
         for index, units in noted.items():
             provisioned = described.capacities.get(index)
@@ -184,10 +184,6 @@ class Job:
             if goal != provisioned:
                 to_lower[index] = goal
         return to_lower
-
-
-def _read_floors(client: ApplicationAutoScalingClient, names: list[TargetName]) -> RegisteredTargets:
-    return tables.translating(lambda: read_targets(client, names))
 
 
 def mark_text(index: str | None, units: Units) -> str:
