@@ -75,6 +75,10 @@ benchmark-day: setup ## A day of auto scaling in the local cloud, beside the sim
 faults: setup ## Ten thousand runs of the scaler while AWS answers badly at random (offline, free; a quarter of an hour)
 	@HIGHWATER_FAULT_RUNS=10000 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/handlers/test_scaler_faults.py
 
+.PHONY: sequences
+sequences: setup ## The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
+	@HIGHWATER_SEQUENCES=2400 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/sequences
+
 .PHONY: benchmark-scaler
 benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, calls, memory (offline, free)
 	@$(BIN)/python -m benchmarks.scaler

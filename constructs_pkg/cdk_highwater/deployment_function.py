@@ -16,6 +16,7 @@ from cdk_highwater.function_asset import make_function, pack_runtime
 from cdk_highwater.permissions import (
     TABLE_ACTIONS,
     plans_arns,
+    reading_status,
     reading_targets,
     reading_targets_and_metrics,
     setting_bounds,
@@ -95,8 +96,9 @@ class DeploymentFunction(Construct):
 
         def statements() -> list[iam.PolicyStatement]:
             setting = [reading_targets_and_metrics(), *setting_bounds(self._stack, region)]
-            # the function continues in other invocations while an index is being built
-            return setting if region is not None else [*setting, _invoking(self._function.function_arn)]
+            # the function continues in other invocations while an index is being built or a deploy is rolled back
+            itself = _invoking(self._function.function_arn)
+            return setting if region is not None else [*setting, reading_status(self._stack), itself]
 
         bounds = self._policy(f"Bounds{region or ''}", statements)
         return [self._role, bounds, self._allow_table(subject, region)]

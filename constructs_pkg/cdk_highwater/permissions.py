@@ -63,6 +63,11 @@ def reading_targets_and_metrics() -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=["*"])
 
 
+def reading_status(stack: cdk.Stack) -> iam.PolicyStatement:
+    """Allow reading the status of *stack*, and of no other."""
+    return iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[stack.stack_id])
+
+
 def reading_plans(stack: cdk.Stack, scaler: str) -> iam.PolicyStatement:
     """Allow reading the plans of *scaler*, and no others."""
     actions = ["ssm:GetParameters", "ssm:GetParametersByPath"]

@@ -80,7 +80,9 @@ class TableCapacity(Construct):
             scale_global_table(self._subject, self._plan)
         else:
             # floors before marks: when a raise restores the capacity, it must not go below the new floors
-            self._floors = self._assert_floors(self._add_targets())
+            targets = self._add_targets()
+            self._add_aftermath(targets)
+            self._floors = self._assert_floors(targets)
         marks = marks_of(self._plan.without_past(self._as_of))
         raise_marks(self, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
         if windows_held_by is not None:
@@ -168,14 +170,32 @@ class TableCapacity(Construct):
             "Floors",
             resource_type="Custom::HighwaterFloors",
             service_token=function.service_token,
-            properties={
-                "TableName": self._subject.name,
-                "Plan": self.plan_text(),
-                "Actions": self._actions_digest(),
-            },
+            properties=self._floors_properties(),
         )
         floors.node.add_dependency(targets, *permissions)
         return floors
+
+    def _add_aftermath(self, targets: Construct) -> None:
+        """Create the custom resource that sets floors after a rollback, and lowers capacity after the targets are gone.
+
+        CloudFormation must update it before any target, so that it takes part in every rollback that resets one. It is
+        there without windows too: the plan to which a deploy is rolled back may have some. In a deletion it comes after
+        the targets, when no scheduled action can raise capacity any more.
+        """
+        function = DeploymentFunction.of(cdk.Stack.of(self))
+        permissions = function.allow_floors(self._subject)
+        aftermath = cdk.CustomResource(
+            self,
+            "Aftermath",
+            resource_type="Custom::HighwaterAftermath",
+            service_token=function.service_token,
+            properties=self._floors_properties(),
+        )
+        aftermath.node.add_dependency(*permissions)
+        targets.node.add_dependency(aftermath)
+
+    def _floors_properties(self) -> dict[str, str]:
+        return {"TableName": self._subject.name, "Plan": self.plan_text(), "Actions": self._actions_digest()}
 
     def _actions_digest(self) -> str:
         """A digest of the scheduled actions, which leave out windows that are over at the time of synth.

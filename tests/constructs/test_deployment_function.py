@@ -52,6 +52,7 @@ def test_role_may_do_exactly_this() -> None:
             "Effect": "Allow",
             "Resource": arn("cloudwatch", "alarm:*"),
         },
+        {"Action": "cloudformation:DescribeStacks", "Effect": "Allow", "Resource": {"Ref": "AWS::StackId"}},
         policies["Marks"][1],
     ]
     targets, itself = policies["Marks"]

@@ -182,7 +182,7 @@ def test_handler_when_an_error_has_no_text_answers_its_kind(cloudformation_serve
     assert cloudformation_server.answers[0]["Reason"] == "RuntimeError"
 
 
-@pytest.mark.parametrize("kind", [deployment.FLOORS_TYPE, deployment.SCALED_TYPE])
+@pytest.mark.parametrize("kind", [deployment.AFTERMATH_TYPE, deployment.SCALED_TYPE])
 @pytest.mark.parametrize(
     ("plan", "reason"),
     [
@@ -288,7 +288,7 @@ def test_handler_when_it_fails_after_the_answer_raises_so_that_lambda_tries_agai
     event = _marks_event(cloudformation_server, "Create", bench.make_table(), marks.PROVISION_AND_LOWER)
     bench.wire.fault = refusal("AccessDeniedException", "not authorized")
     with pytest.raises(tables.TableRefusedError, match=r"^not authorized$"):
-        _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, None)}, bench=bench)
+        _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, None)}, bench=bench, seconds=20.0)
     assert cloudformation_server.answers == []
 
 
@@ -311,6 +311,7 @@ def test_handler_when_time_is_up_invokes_itself_and_does_not_answer_yet(
             "raised": [],
             "failure": None,
             "building": [],
+            "blocking": [],
             "awaited": [],
             "awaiting_invocations": 0,
         }
@@ -374,8 +375,8 @@ def test_marks_of_an_index_that_takes_hours_to_build_are_raised_when_it_is_ready
     answers, invocations = _served_to_the_end(bench, marks_event("Create", table, wanted, strategy))
     assert answers == [
         cloudformation.success(
-            "raised the table to 400 RCU and 90 WCU; marks of indexes that are still being built are raised when they "
-            "are ready: 'by_day'"
+            "raised the table to 400 RCU and 90 WCU; marks that are left are raised when indexes are no longer being "
+            "built: 'by_day'"
         )
     ]
     assert invocations > 2
@@ -419,3 +420,62 @@ def test_floors_of_an_index_that_takes_hours_to_build_are_reached_when_it_is_rea
     )
     assert invocations > 2
     assert bench.capacities(table) == {None: Units(6, 7), "by_day": Units(6, 6)}
+
+
+def test_table_that_was_replaced_changes_the_physical_id(bench: Bench, cloudformation_server: CloudFormation) -> None:
+    """CloudFormation then has what was done for the old table undone, once nothing can be rolled back any more."""
+    event = _marks_event(cloudformation_server, "Update", bench.make_table(Units(500, 140)), marks.WARM_THROUGHPUT)
+    table = event["ResourceProperties"]["TableName"]
+    _serve(event | {"OldResourceProperties": event["ResourceProperties"] | {"TableName": "orders-before"}}, bench=bench)
+    _serve(event | {"OldResourceProperties": event["ResourceProperties"]}, bench=bench)
+    replaced_, same = cloudformation_server.answers
+    assert replaced_["PhysicalResourceId"] == f"Marks-{table}"
+    assert same["PhysicalResourceId"] == "Marks"
+
+
+def test_deletion_of_marks_does_not_fail_when_the_permission_went_before(
+    bench: Bench, cloudformation_server: CloudFormation
+) -> None:
+    """4: the policy names the table that took the place of this one."""
+    bench.wire.fault = refusal("AccessDeniedException", "not authorized to perform: dynamodb:DescribeTable")
+    event = _marks_event(cloudformation_server, "Delete", bench.make_table(), marks.PROVISION_AND_LOWER)
+    _serve(event, bench=bench, seconds=20.0)
+    (told,) = cloudformation_server.answers
+    reason = "capacity is left as it is: not authorized to perform: dynamodb:DescribeTable"
+    assert (told["Status"], told["Reason"]) == ("SUCCESS", reason)
+
+
+def test_marks_do_not_hold_up_a_deploy_while_the_table_is_updating_for_an_index(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2: the status of the table itself, and refusals, for as long as the index is being built."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
+    table = bench.make_table(Units(5, 7), by_day=(3, 4))
+    describes = itertools.count()
+    is_building = True
+
+    def build(document: dict[str, Any]) -> None:
+        document["Table"]["TableStatus"] = "UPDATING"
+        document["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"] = "CREATING"
+
+    def fault(call: Call) -> Any:
+        nonlocal is_building
+        is_building = is_building and next(describes) < 60
+        if not is_building:
+            return None
+        if call.operation == "DescribeTable":
+            return rewritten(build)(call)
+        return refusal("ResourceInUseException", "in use")(call) if call.operation == "UpdateTable" else None
+
+    bench.wire.fault = fault
+    wanted: dict[str | None, Units] = {None: Units(400, 90)}
+    answers, invocations = _served_to_the_end(bench, marks_event("Create", table, wanted, marks.PROVISION_AND_LOWER))
+    assert answers == [
+        cloudformation.success(
+            "no mark could be raised so far; marks that are left are raised when indexes are no longer being built: "
+            "'by_day'"
+        )
+    ]
+    assert invocations == 2
+    assert bench.marks(table)[None] == wanted[None]
+    assert bench.capacities(table)[None] == Units(5, 7)

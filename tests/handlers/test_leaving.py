@@ -46,7 +46,7 @@ def _write_name(table: str) -> TargetName:
 def test_capacity_of_an_open_window_goes_back_to_the_base_floor(stage: Stage) -> None:
     """6: a retained table would keep the window's capacity for ever."""
     table = stage.table(WITH_WINDOW, units=(9, 140))
-    answer = _serve(stage, deployment.FLOORS_TYPE, "Delete", {"TableName": table, "Plan": WITH_WINDOW.to_json()})
+    answer = _serve(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": table, "Plan": WITH_WINDOW.to_json()})
     assert (answer.ok, answer.reason) == (True, "lowered table to 7 RCU and 12 WCU")
     assert stage.capacity(table) == (7, 12)
 
@@ -56,7 +56,7 @@ def test_capacity_that_traffic_needs_stays(stage: Stage) -> None:
     table = stage.table(WITH_WINDOW, units=(9, 140))
     stage.write(table, 60)
     stage.cloud.advance(4 * MINUTE)
-    answer = _serve(stage, deployment.FLOORS_TYPE, "Delete", {"TableName": table, "Plan": WITH_WINDOW.to_json()})
+    answer = _serve(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": table, "Plan": WITH_WINDOW.to_json()})
     assert answer.ok
     # 98 units a second at 70 %
     assert stage.capacity(table) == (7, 140)
@@ -70,7 +70,7 @@ def test_capacity_that_cannot_be_lowered_is_told_with_its_cost(stage: Stage) -> 
         dynamodb.update_table(
             TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 9, "WriteCapacityUnits": units}
         )
-    answer = _serve(stage, deployment.FLOORS_TYPE, "Delete", {"TableName": table, "Plan": WITH_WINDOW.to_json()})
+    answer = _serve(stage, deployment.AFTERMATH_TYPE, "Delete", {"TableName": table, "Plan": WITH_WINDOW.to_json()})
     assert answer.ok
     start = f"no capacity was lowered; table of {table} stays at 9 RCU and 141 WCU, which is 2 RCU and 129 WCU or "
     assert answer.reason.startswith(f"{start}2.02 USD a day (us-east-1) more than needed: Subscriber limit exceeded: ")

@@ -180,7 +180,8 @@ def test_query_rounds_its_page_once_and_filters_afterwards(dynamodb: Any, table:
     assert _units(dynamodb.query(**query, ConsistentRead=True)) == {"table": 3}
     assert _units(dynamodb.query(**query)) == {"table": 1.5}
     filtered = query | {
-        "FilterExpression": "sk = :s",
+        "FilterExpression": "#s = :s",
+        "ExpressionAttributeNames": {"#s": "status"},
         "ExpressionAttributeValues": {":p": {"S": "p"}, ":s": {"S": "none"}},
     }
     answer = dynamodb.query(**filtered, ConsistentRead=True)

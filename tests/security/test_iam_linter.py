@@ -28,8 +28,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import parliament
 
-_PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "111122223333"}
 _HERE = "us-east-1:111122223333"
+_PSEUDO = {
+    "AWS::Partition": "aws",
+    "AWS::Region": "us-east-1",
+    "AWS::AccountId": "111122223333",
+    "AWS::StackId": f"arn:aws:cloudformation:{_HERE}:stack/shop/8f2a",
+}
 _ARNS = {
     "AWS::DynamoDB::Table": f"arn:aws:dynamodb:{_HERE}:table/jobs",
     "AWS::DynamoDB::GlobalTable": f"arn:aws:dynamodb:{_HERE}:table/world",

@@ -45,7 +45,8 @@ class Alarms:
             with ministack.request_scope(*scope):
                 self._metrics.publish()
                 for alarm in ministack.alarms():
-                    self.judge(alarm)
+                    if not is_of_auto_scaling(alarm):
+                        self.judge(alarm)
 
     def judge(self, alarm: Document) -> None:
         """Bring one alarm's state up to date, and start its actions where that changes."""
@@ -117,6 +118,11 @@ class Alarms:
         statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
         values = (ministack.statistic_of(points, statistic) for _, points in sorted(by_period.items()))
         return [value for value in values if value is not None][-count:]
+
+
+def is_of_auto_scaling(alarm: Document) -> bool:
+    """Whether the alarm is one of a target tracking policy, which are judged when somebody asks for them."""
+    return str(alarm["AlarmName"]).startswith("TargetTracking-")
 
 
 def _state(alarm: Document, breaching: list[bool]) -> str | None:

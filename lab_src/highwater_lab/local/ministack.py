@@ -6,7 +6,7 @@ that is needed is declared here once, and `load` looks for every one of them bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import import_module, metadata
 from typing import Any, Final
 
@@ -139,6 +139,8 @@ WRITING_STATEMENTS: Final = tuple(
 set_item: Final = Function("services.dynamodb", "_set_item")
 remove_item: Final = Function("services.dynamodb", "_remove_item")
 fail_condition: Final = Function("services.dynamodb", "_conditional_check_failed")
+items_after: Final = Function("services.dynamodb", "_apply_exclusive_start_key_scan")
+parse_statement: Final = Function("services.dynamodb", "_parse_partiql")
 page_of: Final = Function("services.dynamodb", "_paginate_evaluated_items")
 replicate: Final = Function("services.dynamodb", "_replicate_write")
 find_item: Final = Function("services.dynamodb", "_get_item_by_key")
@@ -150,6 +152,9 @@ key_value: Final = Function("services.dynamodb", "_extract_key_val")
 # CloudWatch
 METRIC_QUERIES: Final = tuple(
     Function("services.cloudwatch", name) for name in ("_get_metric_data", "_get_metric_statistics", "_list_metrics")
+)
+ALARM_QUERIES: Final = tuple(
+    Function("services.cloudwatch", name) for name in ("_describe_alarms", "_describe_alarms_for_metric")
 )
 put_datum: Final = Function("services.cloudwatch", "_store_datum")
 judge_alarm: Final = Function("services.cloudwatch", "_evaluate_alarm")
@@ -229,6 +234,12 @@ def alarm_scopes() -> set[tuple[str, str]]:
 def alarms() -> list[Document]:
     """The alarms of the account and region at hand."""
     return list(_alarms.now.values())
+
+
+def alarms_by_name() -> MutableMapping[Any, Document]:
+    """The alarms of the account and region at hand, to add to and to take from."""
+    found: MutableMapping[Any, Document] = _alarms.now
+    return found
 
 
 def parameters() -> Mapping[Any, Document]:

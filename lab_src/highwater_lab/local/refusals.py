@@ -111,6 +111,22 @@ def _warm_refusal(mark: dict[Dimension, int], index: str | None, warm: Document)
     return None
 
 
+def projection_refusal(index: Document) -> ServiceError | None:
+    """The refusal of a new index whose projection contradicts itself, `None` where it does not."""
+    projection = index.get("Projection") or {}
+    kind, attributes = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
+    if kind in ("ALL", "KEYS_ONLY") and attributes:
+        told = "is specified"
+    elif kind == "INCLUDE" and not attributes:
+        told = "is not specified"
+    else:
+        return None
+    return ServiceError(
+        "ValidationException",
+        f"One or more parameter values were invalid: ProjectionType is {kind}, but NonKeyAttributes {told}",
+    )
+
+
 def above_quota(units: dict[Dimension, int], kind: str) -> ServiceError | None:
     """The refusal of units above what the account may have for a table or index, `None` where there is none."""
     for dimension, member in UNITS.items():

@@ -30,6 +30,7 @@ from highwater_lab.local.parameters import Parameters
 from highwater_lab.local.provisioners import Provisioners
 from highwater_lab.local.schedules import Schedules
 from highwater_lab.local.tables import Tables
+from highwater_lab.local.tracking_alarms import TrackingAlarms
 from highwater_lab.services.timing import Timing
 
 CONTROL_PATH = "/_highwater/"
@@ -53,6 +54,7 @@ class LocalAws:
         self._tables = Tables(self.clock.now, Timing.instant_updates() if has_instant_updates else Timing())
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
         alarms = Alarms(Metrics(self.clock.second), self.clock.now)
+        TrackingAlarms(self.autoscaling, self._tables, alarms)
         self.agenda = Agenda(self.clock, self._autoscaling, alarms, Schedules())
         ministack.run_by(CloudTime(self.clock))
         DataPlane(self.clock.second)

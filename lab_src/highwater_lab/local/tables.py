@@ -15,7 +15,7 @@ from datetime import datetime
 from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey
 from highwater_lab.local.capacity.call import meters_of
-from highwater_lab.local.refusals import above_quota, deletion_refusal, refusal_of
+from highwater_lab.local.refusals import above_quota, deletion_refusal, projection_refusal, refusal_of
 from highwater_lab.local.resources import (
     WARM,
     Document,
@@ -99,7 +99,7 @@ class Tables:
         """CreateTable, with quotas and the warm throughput asked for."""
         wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
         for resource, kind in wanted:
-            refusal = above_quota(units_of(resource.get("ProvisionedThroughput")), kind)
+            refusal = above_quota(units_of(resource.get("ProvisionedThroughput")), kind) or projection_refusal(resource)
             if refusal is not None:
                 refused: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
                 return refused
@@ -119,7 +119,10 @@ class Tables:
         table = ministack.find_table(request.get("TableName"))
         if table is None:
             return self._update(request)
-        refusal = refusal_of(table, request, self._second(), may_wait=self._waits.get())
+        updates = request.get("GlobalSecondaryIndexUpdates") or []
+        wrong = (projection_refusal(update["Create"]) for update in updates if "Create" in update)
+        refusal = next((each for each in wrong if each is not None), None)
+        refusal = refusal or refusal_of(table, request, self._second(), may_wait=self._waits.get())
         if refusal is not None:
             answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
             return answer

@@ -84,7 +84,8 @@ class DescribedTable:
 
     Attributes:
         arn: The table's ARN.
-        is_active: Whether the table and its indexes are ACTIVE, except for indexes that are being built.
+        is_active: Whether the table and its indexes are ACTIVE, except for indexes that are being built. While one is,
+            the table's own status may be UPDATING, and some changes are refused.
         capacities: Provisioned units per second by index name, `None` for the table itself; 0 units if on demand.
         marks: Warm throughput in units per second, by the same keys.
         budgets: Decreases used, by the same keys.
@@ -123,7 +124,7 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
     building = frozenset(name for name, index in indexes.items() if index.get("IndexStatus") == "CREATING")
     return DescribedTable(
         arn=table["TableArn"],
-        is_active=table["TableStatus"] == "ACTIVE"
+        is_active=(table["TableStatus"] == "ACTIVE" or (bool(building) and table["TableStatus"] == "UPDATING"))
         and all(index.get("IndexStatus") == "ACTIVE" for name, index in indexes.items() if name not in building),
         capacities={key: _capacity(resource) for key, resource in resources.items()},
         marks={key: _mark(resource) for key, resource in resources.items()},

@@ -57,6 +57,17 @@ def answer(event: dict[str, Any], outcome: Outcome) -> None:
         response.read()
 
 
+def physical_id(event: dict[str, Any]) -> str:
+    """Return the id of the custom resource, which changes only when its table was replaced by another.
+
+    CloudFormation then sends a Delete event for the old id, once the deploy cannot be rolled back any more.
+    """
+    present, before = (event.get(key, {}).get("TableName") for key in ("ResourceProperties", "OldResourceProperties"))
+    if before is not None and present != before:
+        return f"{event['LogicalResourceId']}-{present}"
+    return str(event.get("PhysicalResourceId") or event["LogicalResourceId"])
+
+
 def _body(event: dict[str, Any], outcome: Outcome) -> bytes:
     """The response as JSON. The reason is shortened until the response has at most 4,096 bytes."""
     reason = outcome.reason
@@ -64,8 +75,7 @@ def _body(event: dict[str, Any], outcome: Outcome) -> bytes:
         document = {
             "Status": "SUCCESS" if outcome.ok else "FAILED",
             "Reason": reason,
-            # the id must never change: CloudFormation would send a Delete event for the old id
-            "PhysicalResourceId": event.get("PhysicalResourceId") or event["LogicalResourceId"],
+            "PhysicalResourceId": physical_id(event),
             "StackId": event["StackId"],
             "RequestId": event["RequestId"],
             "LogicalResourceId": event["LogicalResourceId"],

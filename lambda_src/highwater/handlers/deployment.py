@@ -1,8 +1,9 @@
 """What a deploy asks for once the tables stand: floors of open windows, and high-water marks.
 
-The function behind the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks` and
-`Custom::HighwaterScaled`. The last one has the scaler look at a table right after a deploy, and puts floors back to
-the plan's when the scaler is removed.
+The function behind the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`,
+`Custom::HighwaterAftermath` and `Custom::HighwaterScaled`. The third has floors set after a rollback, and capacity
+lowered after the removal of a table's targets. The last one has the scaler look at a table right after a deploy, and
+puts floors back to the plan's when the scaler is removed.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from highwater.aws import autoscaling, metrics, plans, tables
+from highwater.aws import autoscaling, metrics, plans, stacks, tables
 from highwater.core.names import table_label
-from highwater.handlers import cloudformation, floors, leaving, marks
+from highwater.handlers import cloudformation, floors, leaving, marks, rollback
 from highwater.handlers.patience import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ssm import SSMClient
@@ -33,6 +35,7 @@ logger.setLevel(logging.INFO)
 
 FLOORS_TYPE = "Custom::HighwaterFloors"
 MARKS_TYPE = "Custom::HighwaterMarks"
+AFTERMATH_TYPE = "Custom::HighwaterAftermath"
 SCALED_TYPE = "Custom::HighwaterScaled"
 
 
@@ -59,6 +62,7 @@ class Deployment:
         autoscaling: Likewise of Application Auto Scaling.
         cloudwatch: Likewise of CloudWatch.
         ssm: Makes a client of Systems Manager.
+        stacks: Makes a client of CloudFormation.
         answer: Gives CloudFormation the answer to an event.
         invoke: Has a function, named by name or ARN, serve an event.
     """
@@ -67,6 +71,7 @@ class Deployment:
     autoscaling: Callable[[str | None], ApplicationAutoScalingClient] = autoscaling.client
     cloudwatch: Callable[[str | None], CloudWatchClient] = metrics.client
     ssm: Callable[[], SSMClient] = plans.client
+    stacks: Callable[[], CloudFormationClient] = stacks.client
     answer: Callable[[dict[str, Any], cloudformation.Outcome], None] = cloudformation.answer
     invoke: Callable[[str, dict[str, Any]], None] = invoke
 
@@ -93,7 +98,12 @@ class Deployment:
             self.answer(event, outcome)
 
     def _serve(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
-        serve = {FLOORS_TYPE: self._floors, MARKS_TYPE: self._marks, SCALED_TYPE: self._scaled}
+        serve = {
+            FLOORS_TYPE: self._floors,
+            MARKS_TYPE: self._marks,
+            AFTERMATH_TYPE: self._aftermath,
+            SCALED_TYPE: self._scaled,
+        }
         kind = event["ResourceType"]
         if kind not in serve:
             message = f"unknown resource type {kind!r}; deploy the stack with one version of cdk-highwater"
@@ -107,12 +117,7 @@ class Deployment:
         if event.get("HighwaterAnswered"):
             return self._raise_later(event, clients, patience)
         if event["RequestType"] == "Delete":
-            plan = leaving.find_plan(properties["Plan"])
-            if isinstance(plan, str):
-                return cloudformation.success(plan)
-            return cloudformation.success(
-                leaving.lower_capacity(table, plan, *clients, self.cloudwatch(None), patience)
-            )
+            return cloudformation.success("nothing to undo: capacity is lowered once its targets are gone")
         self._hand_over(event, patience)
         done = floors.assert_floors(table, properties["Plan"], *clients, patience)
         if done.building:
@@ -163,6 +168,35 @@ class Deployment:
 
     def _marks(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
         return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, self._invoke_itself)
+
+    def _aftermath(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+        client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
+        if event["RequestType"] == "Delete":
+            return self._lower_capacity(properties, patience)
+        if not event.get("HighwaterAnswered"):
+            if event["RequestType"] == "Update" and rollback.is_rolling_back(client, stack, patience):
+                self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
+                return cloudformation.success("floors are set when the rollback is over")
+            return cloudformation.success("nothing to do until a deploy is rolled back")
+        invocations = event["HighwaterInvocations"]
+        try:
+            if not rollback.wait_until_rolled_back(client, stack, patience):
+                return cloudformation.failure("the rollback did not end well; deploy again to set the floors")
+        except TimeIsUpError:
+            if invocations >= MAX_AWAITING_INVOCATIONS:
+                return cloudformation.failure("the rollback does not end; deploy again to set the floors")
+            self._invoke_itself(event | {"HighwaterInvocations": invocations + 1})
+            return None
+        clients = self.dynamodb(None), self.autoscaling(None)
+        done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
+        return cloudformation.success(done.reason)
+
+    def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
+        plan = leaving.find_plan(properties["Plan"])
+        if isinstance(plan, str):
+            return cloudformation.success(plan)
+        clients = self.dynamodb(None), self.autoscaling(None), self.cloudwatch(None)
+        return cloudformation.success(leaving.lower_capacity(properties["TableName"], plan, *clients, patience))
 
     def _scaled(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
         properties = event["ResourceProperties"]

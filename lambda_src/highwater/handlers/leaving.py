@@ -84,7 +84,8 @@ def lower_capacity(
         A sentence for CloudFormation: what was lowered; and what was not, with its cost and how to lower it by hand.
     """
     try:
-        described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        # a raise that is under way does not show yet
+        described = _wait_until_active(dynamodb, table, patience)
         needed = _needed(table, plan, autoscaling, cloudwatch, patience)
         done, left = [], []
         for index, units in needed.items():
@@ -99,11 +100,14 @@ def lower_capacity(
                 done.append(f"{resource_label(index)} to {goal.read} RCU and {goal.write} WCU")
             except (DecreaseRefusedError, OvertakenError, TableRefusedError, TimeIsUpError) as refused:
                 left.append(_left(table, index, provisioned, goal, refused))
+        # DynamoDB refuses to delete a table while its capacity is being changed
         _wait_until_active(dynamodb, table, patience)
     except TableNotFoundError:
         return NO_TABLE
     except (TableRefusedError, TimeIsUpError) as refused:
-        return f"capacity is left as it is: {refused}"
+        # the permission for a table that was replaced goes before the table does
+        by_hand = "if the table is retained, lower its capacity with aws dynamodb update-table"
+        return f"capacity of {table} is left as it is: {refused}; {by_hand}"
     lowered = f"lowered {', '.join(done)}" if done else "no capacity was lowered"
     return "; ".join([lowered, *left])
 
@@ -144,10 +148,12 @@ def _left(table: str, index: str | None, provisioned: Units, goal: Units, refuse
     )
 
 
-def _wait_until_active(dynamodb: DynamoDBClient, table: str, patience: Patience) -> None:
-    """Wait until the table can be deleted: DynamoDB refuses that while capacity is being changed."""
-    try:
-        while not patience.until_accepted(partial(tables.describe_table, dynamodb, table)).is_active:
+def _wait_until_active(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
+    """Wait while capacity is being changed, for as long as there is time; return what is there then."""
+    describe = partial(tables.describe_table, dynamodb, table)
+    while not (described := patience.until_accepted(describe)).is_active:
+        try:
             patience.pause()
-    except TimeIsUpError:
-        return
+        except TimeIsUpError:
+            break
+    return described

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from highwater.aws.tables import TableNotFoundError
+from highwater.aws.tables import TableNotFoundError, TableRefusedError
 from highwater.core.units import Units
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.patience import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
@@ -53,6 +53,11 @@ def serve(
         if event["RequestType"] == "Delete":
             return success("the table does not exist any more")
         return failure(f"table {table} does not exist")
+    except TableRefusedError as refused:
+        if event["RequestType"] == "Delete":
+            # the permission went with a table that was replaced; CloudFormation would keep the stack for ever
+            return success(f"capacity is left as it is: {refused}")
+        raise
     except TimeIsUpError:
         return _continue_later(job, event, continue_later)
 
@@ -89,10 +94,11 @@ def _await_indexes(
     progress: Progress, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
 ) -> Outcome:
     """Have another invocation raise the marks of the indexes that are being built, and let the deploy go on."""
-    awaiting = Progress(awaited=progress.building, awaiting_invocations=progress.awaiting_invocations)
+    awaited = progress.building or progress.blocking
+    awaiting = Progress(awaited=awaited, awaiting_invocations=progress.awaiting_invocations)
     continue_later(event | {"HighwaterProgress": asdict(awaiting), "HighwaterAnswered": True})
-    names = ", ".join(repr(name) for name in progress.building)
-    return success(f"{done}; marks of indexes that are still being built are raised when they are ready: {names}")
+    names = ", ".join(repr(name) for name in awaited)
+    return success(f"{done}; marks that are left are raised when indexes are no longer being built: {names}")
 
 
 def _raise(job: Job, properties: dict[str, Any]) -> None:
@@ -114,7 +120,7 @@ def _continue_later(
             return failure(f"indexes of {job.table} are still being built; their marks are left as they are")
         continue_later(event | {"HighwaterProgress": asdict(progress)})
         return None
-    if progress.phase is Phase.RAISING and progress.building:
+    if progress.phase is not Phase.LOWERING and progress.blocking and event["RequestType"] != "Delete":
         # while an index is built, DynamoDB refuses some changes of the table, too; the deploy must not wait for them
         return _await_indexes(progress, event, continue_later, _raised(progress) or "no mark could be raised so far")
     if progress.phase is Phase.RAISING:

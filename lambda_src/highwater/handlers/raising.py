@@ -40,6 +40,7 @@ class Progress:
     raised: list[str] = field(default_factory=list)
     failure: str | None = None
     building: list[str] = field(default_factory=list)  # indexes left out, because they are being built
+    blocking: list[str] = field(default_factory=list)  # all indexes that are being built: changes may be refused
     awaited: list[str] = field(default_factory=list)  # indexes that earlier invocations left out
     awaiting_invocations: int = 0
 
@@ -79,6 +80,7 @@ class Job:
             if index not in described.marks:
                 message = f"table {self.table} has no index {index!r}; remove it from the plan or add it to the table"
                 raise ValueError(message)
+        self.progress.blocking = sorted(described.building)
         if wanted:
             self.progress.building = sorted(described.building.intersection(index for index in wanted if index))
         return described

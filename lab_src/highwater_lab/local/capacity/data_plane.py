@@ -13,6 +13,8 @@ from highwater_lab.local import ministack
 from highwater_lab.local.capacity.answers import OK, Answer, Handler, held_back, with_capacity
 from highwater_lab.local.capacity.batches import Batches
 from highwater_lab.local.capacity.call import CURRENT, Call, charging, page_charge
+from highwater_lab.local.capacity.number_keys import items_after, sort_key
+from highwater_lab.local.capacity.refused_reads import read_refusal
 from highwater_lab.local.capacity.throttled import Throttled
 from highwater_lab.local.capacity.transactions import Transactions
 from highwater_lab.local.resources import Document
@@ -28,6 +30,8 @@ class DataPlane:
         self._condition_failed = ministack.fail_condition.replace(self._on_failed_condition)
         self._page = ministack.page_of.replace(self._on_page)
         self._select = ministack.select.replace(self._on_select)
+        self._parse = ministack.parse_statement.replace(self._on_parse)
+        ministack.items_after.replace(items_after)
         self._replicate = ministack.replicate.replace(self._on_replicate)
         for name, operation in ministack.ITEM_OPERATIONS.items():
             operation.replace(self._of_table(name, operation.now))
@@ -52,6 +56,10 @@ class DataPlane:
                 is_consistent=data.get("ConsistentRead") is True,
                 segments=_positive(data.get("TotalSegments")),
             )
+            if operation in ("Query", "Scan") and call.table is not None:
+                refusal = read_refusal(operation, call.table, data)
+                if refusal is not None:
+                    return _refused(refusal)
             try:
                 with charging(call):
                     answer = own(data)
@@ -104,7 +112,7 @@ class DataPlane:
         call = CURRENT.get()
         if call is not None:
             call.write(table, table["items"].get(pk, {}).get(sk), item)
-        return self._set_item(table, pk, sk, item)
+        return self._set_item(table, pk, sort_key(table, sk), item)
 
     def _on_remove(self, table: Document, pk: Any, sk: Any) -> Any:
         call = CURRENT.get()
@@ -147,6 +155,14 @@ class DataPlane:
             call.take(table, charge, hashes)
         return self._select(table, parsed)
 
+    def _on_parse(self, statement: Any, parameters: Any) -> Any:
+        """An index that is named without quotes, as in `FROM orders.by_day`, where no table has that name."""
+        parsed = self._parse(statement, parameters)
+        name, dot, index = str(parsed.get("table") or "").rpartition(".")
+        if dot and not parsed.get("index") and not ministack.find_table(parsed["table"]) and ministack.find_table(name):
+            return parsed | {"table": name, "index": index}
+        return parsed
+
     def _on_statement(self, own: Callable[..., Any]) -> Callable[..., Any]:
         """A statement that writes: tells its call which table it is for."""
 
@@ -162,6 +178,11 @@ class DataPlane:
         """Replicas are written to by the service; their capacity is not charged here."""
         with charging(None):
             return self._replicate(*arguments)
+
+
+def _refused(text: str) -> Answer:
+    answer: Answer = ministack.error_answer("ValidationException", text, 400)
+    return answer
 
 
 def _positive(value: object) -> int:

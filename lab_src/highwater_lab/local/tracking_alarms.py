@@ -1,0 +1,115 @@
+"""The four CloudWatch alarms of each target tracking policy, as they show in DescribeAlarms.
+
+Auto scaling itself does not go by them here: it works with the same numbers (`services/target_tracking.py`). They are
+brought up to date when somebody asks for alarms, so that a clock that is moved ahead by weeks costs nothing until then.
+Definitions: read back from live accounts, 2026-10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from highwater_lab.local import ministack
+from highwater_lab.local.alarms import Alarms
+from highwater_lab.local.autoscaling.changes import Tables
+from highwater_lab.local.autoscaling.records import PolicyRecord, TargetKey, TargetRecord
+from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.services.target_tracking import LOW_ALARM_POINTS, TargetTracking
+
+Document = dict[str, Any]
+_PREFIX: Final = "TargetTracking-"
+_ABOVE, _BELOW = "GreaterThanThreshold", "LessThanThreshold"
+_PROVISIONED_PERIODS: Final = 3
+
+
+class TrackingAlarms:
+    """Keeps the alarms of policies among MiniStack's.
+
+    Args:
+        autoscaling: Returns Application Auto Scaling of the account and region at hand.
+        tables: The tables that it scales.
+        alarms: Judges the alarms.
+    """
+
+    def __init__(self, autoscaling: Callable[[], AutoScaling], tables: Tables, alarms: Alarms) -> None:
+        self._autoscaling = autoscaling
+        self._tables = tables
+        self._alarms = alarms
+        for query in ministack.ALARM_QUERIES:
+            query.replace(self._after_refreshing(query.now))
+
+    def refresh(self) -> None:
+        """Bring the alarms of the account and region at hand up to date, thresholds and states."""
+        wanted = {document["AlarmName"]: document for document in self._documents()}
+        for name in [name for name in ministack.alarms_by_name() if name.startswith(_PREFIX) and name not in wanted]:
+            del ministack.alarms_by_name()[name]
+        for name, document in wanted.items():
+            known = ministack.alarms_by_name().setdefault(name, _new(document))
+            known |= document
+            self._alarms.judge(known)
+
+    def _after_refreshing(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        def handle(*arguments: Any, **options: Any) -> Any:
+            self.refresh()
+            return own(*arguments, **options)
+
+        return handle
+
+    def _documents(self) -> Iterator[Document]:
+        for target in self._autoscaling().targets.values():
+            units = self._tables.capacity(target.key)
+            for policy in target.policies.values():
+                rules = policy.rules
+                if rules is not None and units is not None:
+                    yield from _documents_of(target, policy, rules, units)
+
+
+def _documents_of(target: TargetRecord, policy: PolicyRecord, rules: TargetTracking, units: int) -> Iterator[Document]:
+    kind = target.key.dimension.title()
+    consumed, provisioned = f"Consumed{kind}CapacityUnits", f"Provisioned{kind}CapacityUnits"
+    high, low = rules.target_percent, max(0, rules.target_percent - LOW_ALARM_POINTS)
+    shapes = (
+        _shape(consumed, "Sum", 60, rules.high_periods, _ABOVE, high * units * 60 / 100),
+        _shape(consumed, "Sum", 60, rules.low_periods, _BELOW, low * units * 60 / 100),
+        _shape(provisioned, "Average", 300, _PROVISIONED_PERIODS, _ABOVE, units),
+        _shape(provisioned, "Average", 300, _PROVISIONED_PERIODS, _BELOW, units),
+    )
+    for told, shape in zip(policy.alarms, shapes, strict=True):
+        yield {
+            "AlarmName": told["AlarmName"],
+            "AlarmArn": told["AlarmARN"],
+            "AlarmDescription": f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {policy.arn}.",
+            "AlarmActions": [policy.arn],
+            "Dimensions": _dimensions(target.key),
+        } | shape
+
+
+def _shape(metric: str, statistic: str, period: int, periods: int, comparison: str, threshold: float) -> Document:
+    return {
+        "Namespace": "AWS/DynamoDB",
+        "MetricName": metric,
+        "Statistic": statistic,
+        "Period": period,
+        "EvaluationPeriods": periods,
+        "ComparisonOperator": comparison,
+        "Threshold": float(threshold),
+    }
+
+
+def _dimensions(key: TargetKey) -> list[Document]:
+    table = [{"Name": "TableName", "Value": key.table}]
+    return table if key.index is None else [*table, {"Name": "GlobalSecondaryIndexName", "Value": key.index}]
+
+
+def _new(document: Document) -> Document:
+    return {
+        "StateValue": "INSUFFICIENT_DATA",
+        "StateReason": "Unchecked: Initial alarm creation",
+        "ActionsEnabled": True,
+        "OKActions": [],
+        "InsufficientDataActions": [],
+        "TreatMissingData": "missing",
+        "ExtendedStatistic": None,
+        "Unit": None,
+    } | document

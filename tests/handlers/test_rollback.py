@@ -1,0 +1,111 @@
+"""Floors after a deploy that failed and was rolled back, on an account in memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core.names import TargetName
+from highwater.handlers import deployment
+from highwater_lab.services.update_table import CapacityControl
+from tests.sequences.memory_account import Account, Role
+from tests.sequences.memory_tables import Table
+
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+    windows=(Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0)),),
+)
+READ, WRITE = (TargetName("orders", None, dimension) for dimension in Dimension)
+ROLLING_BACK = "UPDATE_ROLLBACK_IN_PROGRESS"
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Account:
+    """A table whose targets a rollback has just registered with their base floors, inside an open window."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
+    made = Account(int(datetime(2027, 3, 4, 5, 6, tzinfo=UTC).timestamp()))
+    made.roles["deployment"] = Role({"All": [{"Action": _ACTIONS, "Resource": "*"}]})
+    made.tables["orders"] = Table("orders", {None: CapacityControl({Dimension.READ: 9, Dimension.WRITE: 200})})
+    made.autoscaling.register(READ, Bounds(7, 900), made.now)
+    made.autoscaling.register(WRITE, Bounds(12, 400), made.now)
+    return made
+
+
+_ACTIONS = [
+    "application-autoscaling:DescribeScalableTargets",
+    "application-autoscaling:RegisterScalableTarget",
+    "cloudformation:DescribeStacks",
+    "dynamodb:DescribeTable",
+    "dynamodb:UpdateTable",
+    "lambda:InvokeFunction",
+]
+
+
+def _event(request: str) -> dict[str, Any]:
+    properties = {"TableName": "orders", "Plan": PLAN.to_json(), "Actions": "5b1f"}
+    event: dict[str, Any] = {
+        "RequestType": request,
+        "ResourceType": deployment.AFTERMATH_TYPE,
+        "LogicalResourceId": "Aftermath",
+        "StackId": "arn:of:the:stack",
+        "RequestId": "8f2a",
+        "ResponseURL": "https://cloudformation.invalid/",
+        "ResourceProperties": properties,
+    }
+    return event | ({"OldResourceProperties": properties | {"Actions": "77c0"}} if request == "Update" else {})
+
+
+@pytest.mark.parametrize(
+    ("request_type", "status"),
+    [("Create", ROLLING_BACK), ("Update", "UPDATE_IN_PROGRESS")],
+)
+def test_nothing_is_done_but_in_a_rollback(account: Account, request_type: str, status: str) -> None:
+    account.stack_status = lambda: status
+    account.serve(_event(request_type))
+    ((_, outcome),) = account.answers
+    assert (outcome.ok, outcome.reason) == (True, "nothing to do until a deploy is rolled back")
+    assert account.waiting == []
+
+
+def test_floors_of_open_windows_are_set_when_the_rollback_is_over(account: Account) -> None:
+    account.stack_status = lambda: ROLLING_BACK
+    account.serve(_event("Update"))
+    ((_, outcome),) = account.answers
+    assert (outcome.ok, outcome.reason) == (True, "floors are set when the rollback is over")
+    # it lasts longer than an invocation
+    began = account.now
+    account.serve_waiting()
+    assert account.now - began > 800
+    assert account.autoscaling.targets[WRITE].bounds == Bounds(12, 400)
+    account.stack_status = lambda: "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"
+    account.serve_waiting()
+    assert account.waiting == []
+    assert account.autoscaling.targets[WRITE].bounds == Bounds(140, 400)
+    assert account.autoscaling.targets[READ].bounds == Bounds(7, 900)
+    assert len(account.answers) == 1, "CloudFormation takes no second answer"
+
+
+@pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_FAILED", "UPDATE_IN_PROGRESS"])
+def test_floors_are_left_to_the_deploy_that_comes_next(account: Account, status: str) -> None:
+    """A stack in another state may have other plans by then."""
+    account.stack_status = lambda: ROLLING_BACK
+    account.serve(_event("Update"))
+    account.stack_status = lambda: status
+    account.serve_waiting()
+    assert account.waiting == []
+    assert account.autoscaling.targets[WRITE].bounds == Bounds(12, 400)
+
+
+def test_rollback_that_does_not_end_is_given_up(account: Account) -> None:
+    account.stack_status = lambda: ROLLING_BACK
+    account.serve(_event("Update"))
+    for _ in range(47):
+        account.serve_waiting()
+    (waiting,) = account.waiting
+    assert waiting[1]["HighwaterInvocations"] == 48
+    account.serve_waiting()
+    assert account.waiting == []

@@ -1,0 +1,201 @@
+"""The declarations that the deploys of the sequences choose from, as the real constructs make templates of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import (
+    Capacity,
+    GlobalSecondaryIndex,
+    HighWaterMark,
+    HighWaterTable,
+    IndexCapacity,
+    PreWarmStrategy,
+    ThrottleAwareScaler,
+    Window,
+    manage_capacity,
+)
+from cdk_highwater.manage_capacity import capacity_of
+from highwater.core import Plan
+
+Document = dict[str, Any]
+
+# The first of two times of synth. By the second one, the one-off window is over.
+BEGIN: Final = datetime(2027, 3, 1, tzinfo=UTC)
+LATER: Final = datetime(2027, 3, 2, 12, tzinfo=UTC)
+ORDERS, LEGACY = "Orders", "Legacy"
+# A mark that is no floor, so that capacity which was left at it shows.
+MARK_UNITS: Final = 390
+
+_NIGHTLY = Window.daily("nightly", start="05:00", end="07:00", timezone="UTC", write_min=140)
+_MORNINGS = Window.weekly(
+    "mornings", days="MON-FRI", start="08:30", end="11:00", timezone="UTC", read_min=90, write_min=33
+)
+_ONCE = Window.once("once", start="2027-03-01T20:00", end="2027-03-02T08:00", timezone="UTC", write_min=210)
+_READ, _WRITE = (
+    Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    Capacity.autoscaled(min_capacity=12, max_capacity=400),
+)
+_HIGHER = Capacity.autoscaled(min_capacity=31, max_capacity=500)
+_INDEX: Any = {
+    "index_name": "by_status",
+    "read": Capacity.autoscaled(min_capacity=5, max_capacity=70),
+    "write": Capacity.autoscaled(min_capacity=11, max_capacity=300),
+    "windows": (Window.daily("by-night", start="04:00", end="09:00", timezone="UTC", write_min=77),),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """One declaration of a table.
+
+    Attributes:
+        write: Its write capacity.
+        windows: Its windows.
+        is_indexed: Whether it has an index, with capacity of its own.
+        is_scaled: Whether a scaler looks after it.
+        is_held: Whether that opens and closes the windows.
+        strategy: How marks are raised.
+        mark: Its high-water mark, `None` for the highest floor.
+        key: Its partition key; another key replaces the table.
+    """
+
+    write: Capacity = _WRITE
+    windows: tuple[Window, ...] = (_NIGHTLY,)
+    is_indexed: bool = False
+    is_scaled: bool = False
+    is_held: bool = False
+    strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT
+    mark: HighWaterMark | None = None
+    key: str = "pk"
+
+
+DECLARATIONS: Final = {
+    "calm": Declared(windows=()),
+    "nightly": Declared(),
+    "higher": Declared(write=_HIGHER, windows=(_NIGHTLY, _MORNINGS)),
+    "once": Declared(windows=(_NIGHTLY, _ONCE)),
+    "marked": Declared(strategy=PreWarmStrategy.PROVISION_AND_LOWER, mark=HighWaterMark.units(write=MARK_UNITS)),
+    "indexed": Declared(is_indexed=True),
+    "replaced": Declared(key="id"),
+    "scaled": Declared(is_scaled=True),
+    "scaled-indexed": Declared(is_indexed=True, is_scaled=True),
+    "held": Declared(is_scaled=True, is_held=True),
+    "held-higher": Declared(write=_HIGHER, windows=(_MORNINGS, _ONCE), is_scaled=True, is_held=True),
+}
+
+
+@dataclass(frozen=True)
+class Synthesized:
+    """A stack with both tables after one declaration.
+
+    Attributes:
+        resources: The template's resources by logical id.
+        plan: The plan of each table.
+    """
+
+    resources: dict[str, Document]
+    plan: Plan
+
+    def of(self, table: str) -> dict[str, Document]:
+        """The resources that belong to one table."""
+        return {key: document for key, document in self.resources.items() if table in key}
+
+    def shared(self) -> dict[str, Document]:
+        """The resources that belong to neither table."""
+        return {key: each for key, each in self.resources.items() if ORDERS not in key and LEGACY not in key}
+
+    def table_alone(self, table: str) -> dict[str, Document]:
+        """A table that nothing manages."""
+        return {key: each for key, each in self.of(table).items() if each["Type"] == "AWS::DynamoDB::Table"}
+
+
+def synthesize(declared: Declared, as_of: datetime) -> Synthesized:
+    """Synthesize both tables after one declaration."""
+    app = cdk.App(context={"highwater:asOf": as_of.isoformat()})
+    stack = cdk.Stack(app, "Shop", env=cdk.Environment(account="000000000000", region="us-east-1"))
+    scaler = ThrottleAwareScaler(stack, "Scaler") if declared.is_scaled else None
+    capacity: Any = {
+        "read": _READ,
+        "write": declared.write,
+        "windows": declared.windows,
+        "high_water_mark": declared.mark,
+        "pre_warm_strategy": declared.strategy,
+        "windows_held_by": scaler if declared.is_held else None,
+    }
+    key = dynamodb.Attribute(name=declared.key, type=dynamodb.AttributeType.STRING)
+    status = dynamodb.Attribute(name="status", type=dynamodb.AttributeType.STRING)
+    orders = HighWaterTable(
+        stack,
+        ORDERS,
+        partition_key=key,
+        deletion_protection=False,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+        indexes=[GlobalSecondaryIndex(partition_key=status, **_INDEX)] if declared.is_indexed else [],
+        **capacity,
+    )
+    legacy = dynamodb.Table(stack, LEGACY, partition_key=key, read_capacity=9, write_capacity=8)
+    if declared.is_indexed:
+        legacy.add_global_secondary_index(
+            index_name=_INDEX["index_name"], partition_key=status, read_capacity=6, write_capacity=13
+        )
+    managed = manage_capacity(legacy, indexes=[IndexCapacity(**_INDEX)] if declared.is_indexed else [], **capacity)
+    if scaler is not None and not declared.is_held:
+        scaler.add_table(orders)
+        scaler.add_table(managed)
+    assembly = app.synth()
+    template = assembly.get_stack_by_name("Shop").template
+    return Synthesized(template["Resources"], capacity_of(orders).plan)
+
+
+def compose(orders: Synthesized | None, legacy: Synthesized | None, bare: Synthesized) -> dict[str, Document]:
+    """One template of both tables, each after its own declaration.
+
+    Args:
+        orders: The stack to take the table `Orders` from, `None` for no such table.
+        legacy: The stack to take `Legacy` from, `None` for a table whose capacity nothing manages.
+        bare: A stack to take that table from.
+    """
+    present = [stack for stack in (orders, legacy) if stack is not None]
+    template: dict[str, Document] = {}
+    for stack in present:
+        for key, document in stack.shared().items():
+            template[key] = _merged(template[key], document) if key in template else document
+    template |= orders.of(ORDERS) if orders is not None else {}
+    template |= legacy.of(LEGACY) if legacy is not None else bare.table_alone(LEGACY)
+    return {key: _pruned(document, template) for key, document in template.items()}
+
+
+def _merged(one: Document, other: Document) -> Document:
+    """A resource that both stacks have. A policy has the statements of both."""
+    if one["Type"] != "AWS::IAM::Policy":
+        return one | {"DependsOn": sorted({*one.get("DependsOn", []), *other.get("DependsOn", [])})}
+    documents = [each["Properties"]["PolicyDocument"]["Statement"] for each in (one, other)]
+    statements = {json.dumps(statement): statement for statement in (*documents[0], *documents[1])}
+    policy = {"Statement": list(statements.values()), "Version": "2012-10-17"}
+    return one | {"Properties": one["Properties"] | {"PolicyDocument": policy}}
+
+
+def _pruned(document: Document, template: Iterable[str]) -> Document:
+    """A resource without what it says of resources that the template does not have."""
+    known = set(template)
+    pruned = document | {"DependsOn": [each for each in document.get("DependsOn", []) if each in known]}
+    if document["Type"] != "AWS::IAM::Policy":
+        return pruned
+    policy = document["Properties"]["PolicyDocument"]
+    statements = []
+    for statement in policy["Statement"]:
+        listed = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+        kept = [
+            each for each in listed if not isinstance(each, dict) or each.get("Fn::GetAtt", [""])[0] in {"", *known}
+        ]
+        if kept:
+            statements.append(statement | {"Resource": kept})
+    return pruned | {"Properties": document["Properties"] | {"PolicyDocument": policy | {"Statement": statements}}}

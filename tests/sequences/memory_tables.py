@@ -1,0 +1,163 @@
+"""DynamoDB in memory: the calls that the handlers make, refused and delayed as DynamoDB does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from highwater.core import Dimension
+from highwater_lab.services.timing import Timing
+from highwater_lab.services.update_table import CapacityControl, Refused
+
+Allowed = Callable[[str, str], bool]
+Document = dict[str, Any]
+
+_TIMING = Timing()
+# An index takes longer to build than the hour in which CloudFormation waits for an answer.
+BUILD_SECONDS = 3 * 3600
+
+
+def refused(code: str, message: str) -> ClientError:
+    """The error of boto3 for an answer with that code."""
+    return ClientError({"Error": {"Code": code, "Message": message}}, "Operation")
+
+
+@dataclass
+class Table:
+    """A provisioned table, its indexes, tags, and since when its indexes are built."""
+
+    name: str
+    resources: dict[str | None, CapacityControl]
+    built: dict[str, int] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def arn(self) -> str:
+        return f"arn:aws:dynamodb:us-east-1:000000000000:table/{self.name}"
+
+    def is_building(self, index: str | None, at: int) -> bool:
+        return index is not None and at < self.built.get(index, 0)
+
+    def is_changing(self, at: int) -> bool:
+        return any(control.is_changing(at) or self.is_building(index, at) for index, control in self.resources.items())
+
+    def change(self, index: str | None, wanted: dict[Dimension, int], at: int, *, by_autoscaling: bool) -> None:
+        """UpdateTable of the capacity of the table or one index; raises what DynamoDB refuses it with."""
+        if index not in self.resources:
+            raise refused("ResourceNotFoundException", f"Requested resource not found: {index}")
+        # DynamoDB may refuse any change while an index is built; here it always does
+        if any(self.is_building(each, at) for each in self.resources):
+            raise refused("ResourceInUseException", f"Attempt to change a resource which is still in use: {self.name}")
+        control = self.resources[index]
+        control.settle(at)
+        match control.update(at, wanted, _TIMING.pace(by_autoscaling=by_autoscaling)):
+            case Refused.IN_USE:
+                raise refused("ResourceInUseException", "Attempt to change a resource which is still in use")
+            case Refused.DECREASES:
+                raise refused(
+                    "LimitExceededException",
+                    "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day.",
+                )
+            case Refused.UNCHANGED:
+                raise refused("ValidationException", "The provisioned throughput for the table will not change.")
+            case Refused() as other:
+                raise refused("ValidationException", str(other))
+            case _:
+                return
+
+    def document(self, at: int) -> Document:
+        """What DescribeTable answers."""
+        described = self._document(None, at) | {"TableArn": self.arn, "TableName": self.name}
+        building = any(self.is_building(index, at) for index in self.resources)
+        described["TableStatus"] = "UPDATING" if building or self.resources[None].is_changing(at) else "ACTIVE"
+        indexes = [
+            self._document(index, at)
+            | {
+                "IndexName": index,
+                "IndexStatus": "CREATING"
+                if self.is_building(index, at)
+                else "UPDATING"
+                if self.resources[index].is_changing(at)
+                else "ACTIVE",
+            }
+            for index in self.resources
+            if index is not None
+        ]
+        return described | ({"GlobalSecondaryIndexes": indexes} if indexes else {})
+
+    def _document(self, index: str | None, at: int) -> Document:
+        control = self.resources[index]
+        control.settle(at)
+        budget = control.budget_shown(at)
+        now = datetime.fromtimestamp(at, UTC)
+        throughput: Document = {
+            f"{dimension.title()}CapacityUnits": control.units[dimension] for dimension in Dimension
+        }
+        throughput["NumberOfDecreasesToday"] = budget.used_on(now)
+        if budget.last is not None:
+            throughput["LastDecreaseDateTime"] = budget.last
+        if control.last_increase is not None:
+            throughput["LastIncreaseDateTime"] = datetime.fromtimestamp(control.last_increase, UTC)
+        warm = {f"{dimension.title()}UnitsPerSecond": control.mark[dimension] for dimension in Dimension}
+        return {"ProvisionedThroughput": throughput, "WarmThroughput": warm}
+
+
+@dataclass
+class TablesClient:
+    """A boto3 client of DynamoDB, for what `highwater.aws.tables` calls."""
+
+    tables: dict[str, Table]
+    now: Callable[[], int]
+    allowed: Allowed
+
+    def describe_table(self, *, TableName: str) -> Document:
+        return {"Table": self._found("dynamodb:DescribeTable", TableName).document(self.now())}
+
+    def update_table(self, *, TableName: str, **request: Any) -> Document:
+        table = self._found("dynamodb:UpdateTable", TableName)
+        parts: list[tuple[str | None, Document]] = [(None, request)]
+        parts += [
+            (update["Update"]["IndexName"], update["Update"])
+            for update in request.get("GlobalSecondaryIndexUpdates", [])
+        ]
+        for index, part in parts:
+            if "ProvisionedThroughput" in part:
+                table.change(index, _units(part["ProvisionedThroughput"]), self.now(), by_autoscaling=False)
+            if "WarmThroughput" in part:
+                wanted = {each: part["WarmThroughput"][f"{each.title()}UnitsPerSecond"] for each in Dimension}
+                table.resources[index].warm_up(self.now(), wanted, _TIMING.warming_pace)
+        return {}
+
+    def tag_resource(self, *, ResourceArn: str, Tags: list[Document]) -> None:
+        tags = self._found("dynamodb:TagResource", ResourceArn).tags
+        tags.update((tag["Key"], tag["Value"]) for tag in Tags)
+
+    def untag_resource(self, *, ResourceArn: str, TagKeys: list[str]) -> None:
+        tags = self._found("dynamodb:UntagResource", ResourceArn).tags
+        for key in TagKeys:
+            tags.pop(key, None)
+
+    def get_paginator(self, operation: str) -> TablesClient:
+        assert operation == "list_tags_of_resource"
+        return self
+
+    def paginate(self, *, ResourceArn: str) -> Iterator[Document]:
+        tags = self._found("dynamodb:ListTagsOfResource", ResourceArn).tags
+        yield {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+
+    def _found(self, action: str, name: str) -> Table:
+        name = name.rpartition("/")[2]
+        arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{name}"
+        if not self.allowed(action, arn):
+            raise refused("AccessDeniedException", f"not authorized to perform: {action} on resource: {arn}")
+        if name not in self.tables:
+            raise refused("ResourceNotFoundException", f"Requested resource not found: Table: {name} not found")
+        return self.tables[name]
+
+
+def _units(throughput: Document) -> dict[Dimension, int]:
+    return {dimension: int(throughput[f"{dimension.title()}CapacityUnits"]) for dimension in Dimension}

@@ -1,0 +1,205 @@
+"""The resources of a template that Highwater's constructs make, in an account in memory."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from botocore.exceptions import ClientError
+
+from highwater.core import Bounds, Dimension
+from highwater.core.names import TargetName
+from highwater.handlers.cloudformation import Outcome
+from highwater.handlers.cloudformation import physical_id as physical_id_of
+from highwater_lab.services.update_table import CapacityControl
+from tests.sequences.cloudformation import STACK_ID, Document, FailedError
+from tests.sequences.memory_account import Account
+from tests.sequences.memory_tables import BUILD_SECONDS, Table
+
+_TABLE = "AWS::DynamoDB::Table"
+_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+_PARAMETER = "AWS::SSM::Parameter"
+_ALARM = "AWS::CloudWatch::Alarm"
+_STATEMENTS = "AWS::IAM::Policy"
+_FUNCTION = "AWS::Lambda::Function"
+_SCALER = "AWS::Scheduler::Schedule"
+_HOUR = 3600
+
+
+@dataclass
+class AccountProvider:
+    """Does what CloudFormation's own providers do, and asks the function behind custom resources.
+
+    Attributes:
+        account: Where the resources are.
+        failures: Answers FAILED, with what was asked.
+        left: Answers to deletions that tell of something left.
+    """
+
+    account: Account
+    failures: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def create(self, logical_id: str, kind: str, properties: Document) -> str:
+        if kind.startswith("Custom::"):
+            return self._ask("Create", logical_id, kind, properties, None, "")
+        if kind == _TABLE:
+            return self._create_table(logical_id, properties)
+        if kind == _PARAMETER and properties["Name"] in self.account.parameters:
+            raise FailedError(f"{properties['Name']} already exists")
+        self._put(kind, logical_id, properties)
+        return _physical_id(kind, logical_id, properties)
+
+    def update(self, logical_id: str, kind: str, physical_id: str, before: Document, after: Document) -> str:
+        if kind.startswith("Custom::"):
+            return self._ask("Update", logical_id, kind, after, before, physical_id)
+        if kind == _TABLE:
+            if before["KeySchema"] != after["KeySchema"]:
+                return self._create_table(logical_id, after)
+            self._update_indexes(physical_id, after)
+            return physical_id
+        if kind == _PARAMETER and before["Name"] != after["Name"]:
+            return self.create(logical_id, kind, after)
+        self._put(kind, logical_id, after)
+        return _physical_id(kind, logical_id, after)
+
+    def delete(self, logical_id: str, kind: str, physical_id: str, properties: Document) -> None:
+        account = self.account
+        if kind.startswith("Custom::"):
+            self._ask("Delete", logical_id, kind, properties, None, physical_id)
+        elif kind == _TABLE:
+            self._delete_table(physical_id)
+        elif kind == _TARGET:
+            account.autoscaling.targets.pop(_target(properties), None)
+        elif kind == _POLICY:
+            name = _target_of_policy(properties)
+            if name in account.autoscaling.targets:
+                account.autoscaling.targets[name].utilization_percent = None
+        elif kind == _PARAMETER:
+            account.parameters.pop(properties["Name"], None)
+        elif kind == _ALARM:
+            account.alarms.pop(physical_id, None)
+        elif kind == _STATEMENTS:
+            for role in account.roles.values():
+                role.policies.pop(logical_id, None)
+        elif kind == _SCALER:
+            account.scaler = None
+
+    def _put(self, kind: str, logical_id: str, properties: Document) -> None:
+        account = self.account
+        if kind == _TARGET:
+            name = _target(properties)
+            bounds = Bounds(int(properties["MinCapacity"]), int(properties["MaxCapacity"]))
+            try:
+                account.autoscaling.register(name, bounds, account.now)
+            except ClientError as refused:
+                raise FailedError(str(refused)) from refused
+            account.autoscaling.put_actions(name, properties.get("ScheduledActions", []))
+        elif kind == _POLICY:
+            name = _target_of_policy(properties)
+            tracking = properties["TargetTrackingScalingPolicyConfiguration"]
+            account.autoscaling.targets[name].utilization_percent = int(tracking["TargetValue"])
+        elif kind == _PARAMETER:
+            account.parameters[properties["Name"]] = properties["Value"]
+        elif kind == _FUNCTION:
+            name_of_scaler = properties.get("Environment", {}).get("Variables", {}).get("HIGHWATER_SCALER")
+            account.scaler_name = name_of_scaler or account.scaler_name
+        elif kind == _SCALER:
+            account.scaler = account.scaler_name
+        elif kind == _ALARM:
+            account.alarms[_physical_id(kind, logical_id, properties)] = properties
+        elif kind == _STATEMENTS:
+            for role in properties["Roles"]:
+                if role in account.roles:
+                    account.roles[role].policies[logical_id] = properties["PolicyDocument"]["Statement"]
+
+    def _create_table(self, logical_id: str, properties: Document) -> str:
+        name = properties.get("TableName") or f"{logical_id}-{next(self._numbers)}"
+        if name in self.account.tables:
+            raise FailedError(f"{name} already exists")
+        resources: dict[str | None, CapacityControl] = {None: _control(properties)}
+        resources |= {index["IndexName"]: _control(index) for index in properties.get("GlobalSecondaryIndexes", [])}
+        self.account.tables[name] = Table(name, resources)
+        return name
+
+    def _update_indexes(self, name: str, properties: Document) -> None:
+        table = self.account.tables[name]
+        wanted = {index["IndexName"]: index for index in properties.get("GlobalSecondaryIndexes", [])}
+        self._wait_until_active(name)
+        for index in [index for index in table.resources if index is not None and index not in wanted]:
+            del table.resources[index]
+        for index, document in wanted.items():
+            if index not in table.resources:
+                table.resources[index] = _control(document)
+                table.built[index] = self.account.now + BUILD_SECONDS
+
+    def _delete_table(self, name: str) -> None:
+        if name in self.account.tables:
+            self._wait_until_active(name)
+            del self.account.tables[name]
+
+    def _wait_until_active(self, name: str) -> None:
+        while self.account.tables[name].is_changing(self.account.now):
+            self.account.advance(60)
+
+    def _ask(
+        self, request: str, logical_id: str, kind: str, properties: Document, before: Document | None, physical_id: str
+    ) -> str:
+        """Send an event to the function, wait for the answer, and return the physical id in it."""
+        account = self.account
+        event = {
+            "RequestType": request,
+            "ResourceType": kind,
+            "LogicalResourceId": logical_id,
+            "StackId": STACK_ID,
+            "RequestId": f"{next(self._numbers)}",
+            "ResponseURL": "https://cloudformation.invalid/",
+            "ResourceProperties": properties,
+        }
+        event |= {"PhysicalResourceId": physical_id} if physical_id else {}
+        event |= {} if before is None else {"OldResourceProperties": before}
+        already = len(account.answers)
+        asked = account.now
+        account.serve(event)
+        while not any(answered["RequestId"] == event["RequestId"] for answered, _ in account.answers[already:]):
+            assert account.waiting, f"nobody answers {request} of {logical_id}"
+            assert account.now - asked < _HOUR, f"no answer to {request} of {logical_id} in an hour"
+            account.serve_waiting()
+        answers = account.answers[already:]
+        (outcome,) = [found for answered, found in answers if answered["RequestId"] == event["RequestId"]]
+        self._note(request, logical_id, outcome)
+        return physical_id_of(event)
+
+    def _note(self, request: str, logical_id: str, outcome: Outcome) -> None:
+        if not outcome.ok:
+            self.failures.append(f"{request} of {logical_id}: {outcome.reason}")
+            raise FailedError(outcome.reason)
+        if request == "Delete" and ("more than needed" in outcome.reason or "is left as it is" in outcome.reason):
+            self.left.append(outcome.reason)
+
+
+def _target(properties: Document) -> TargetName:
+    name = TargetName.find(properties["ResourceId"], properties["ScalableDimension"])
+    assert name is not None
+    return name
+
+
+def _target_of_policy(properties: Document) -> TargetName:
+    name = TargetName.find(*properties["ScalingTargetId"].split("|")[:2])
+    assert name is not None
+    return name
+
+
+def _physical_id(kind: str, logical_id: str, properties: Document) -> str:
+    if kind == _TARGET:
+        return f"{properties['ResourceId']}|{properties['ScalableDimension']}|dynamodb"
+    if kind == _ALARM:
+        return str(properties.get("AlarmName", logical_id))
+    return {"HighwaterDeploymentRole": "deployment", "ScalerFunctionRole": "scaler"}.get(logical_id[:-8], logical_id)
+
+
+def _control(properties: Document) -> CapacityControl:
+    throughput = properties["ProvisionedThroughput"]
+    return CapacityControl({each: int(throughput[f"{each.title()}CapacityUnits"]) for each in Dimension})
