@@ -55,6 +55,7 @@ class Account:
         now: The time, in seconds since 1970.
         roles: The roles of the functions, by the names `deployment` and `scaler`.
         stack_status: Tells the status of the stack.
+        wrap: Stands in front of each client of the function for deploys.
         scaler_name: The name that the scaler's function was given.
         scaler: The name of the scaler that runs, `None` while none does.
         waiting: Events that were handed to a function and not served yet.
@@ -69,6 +70,7 @@ class Account:
     waiting: list[tuple[str, Document]] = field(default_factory=list)
     answers: list[tuple[Document, Outcome]] = field(default_factory=list)
     stack_status: Callable[[], str] = lambda: "UPDATE_IN_PROGRESS"
+    wrap: Callable[[Any], Any] = lambda client: client
     scaler_name: str = ""
     scaler: str | None = None
 
@@ -101,11 +103,11 @@ class Account:
         allowed = self.roles["deployment"].allows
         tables, targets = self._tables(allowed), self._targets(allowed)
         deployment = Deployment(
-            dynamodb=lambda _: cast(Any, tables),
-            autoscaling=lambda _: cast(Any, targets),
-            cloudwatch=lambda _: cast(Any, Metrics(self, allowed)),
-            ssm=lambda: cast(Any, Parameters(self, allowed)),
-            stacks=lambda: cast(Any, Stacks(self, allowed)),
+            dynamodb=lambda _: self.wrap(tables),
+            autoscaling=lambda _: self.wrap(targets),
+            cloudwatch=lambda _: self.wrap(Metrics(self, allowed)),
+            ssm=lambda: self.wrap(Parameters(self, allowed)),
+            stacks=lambda: self.wrap(Stacks(self, allowed)),
             answer=lambda event, outcome: self.answers.append((event, outcome)),
             invoke=self._invoke,
         )

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from highwater.aws.tables import TableNotFoundError, TableRefusedError
+from highwater.aws.tables import ForbiddenError, TableNotFoundError
 from highwater.core.units import Units
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.patience import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
@@ -53,7 +53,7 @@ def serve(
         if event["RequestType"] == "Delete":
             return success("the table does not exist any more")
         return failure(f"table {table} does not exist")
-    except TableRefusedError as refused:
+    except ForbiddenError as refused:
         if event["RequestType"] == "Delete":
             # the permission went with a table that was replaced; CloudFormation would keep the stack for ever
             return success(f"capacity is left as it is: {refused}")

@@ -1,0 +1,246 @@
+"""Create, update and delete of every custom resource while AWS answers badly at random."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+
+from highwater.aws.tables import RAISED_FROM_TAG
+from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core.names import TargetName, plan_parameter
+from highwater.core.scaler import Mode, ScaledPlan
+from highwater.handlers import deployment, marks
+from highwater.handlers.cloudformation import Outcome
+from highwater_lab.services.update_table import CapacityControl
+from tests.sequences.memory_account import Account, Role
+from tests.sequences.memory_tables import Document, Table, refused
+
+# Of each kind of custom resource.
+_RUNS = int(os.environ.get("HIGHWATER_FAULT_RUNS", "500"))
+_HOUR = 3600
+_MARK = 390
+_FAULTS = (
+    lambda: refused("ThrottlingException", "Rate exceeded"),
+    lambda: refused("ConcurrentUpdateException", "You already have a pending update"),
+    lambda: refused("ResourceInUseException", "Attempt to change a resource which is still in use"),
+    lambda: refused("LimitExceededException", "Subscriber limit exceeded: too many simultaneous table operations"),
+    lambda: refused("InternalServerError", "Internal server error"),
+    lambda: refused("AccessDeniedException", "not authorized to perform"),
+    lambda: refused("ValidationException", "something is wrong"),
+    lambda: EndpointConnectionError(endpoint_url="https://dynamodb.us-east-1.amazonaws.com"),
+    lambda: ReadTimeoutError(endpoint_url="https://dynamodb.us-east-1.amazonaws.com"),
+)
+
+
+# What only UpdateTable answers.
+_NO_DECREASE = refused(
+    "LimitExceededException", "Subscriber limit exceeded: Provisioned throughput decreases are limited"
+)
+
+
+@dataclass
+class Weather:
+    """How badly AWS answers: storms of faults, with calm in between.
+
+    Attributes:
+        random: Where chance comes from.
+        left: How many faults are still to come.
+        storm: In so many of the next calls there is a fault.
+    """
+
+    random: Random
+    left: int
+    storm: int = 0
+
+    def strikes(self) -> bool:
+        """Whether the next call has a fault."""
+        if self.left and not self.storm and self.random.random() < 0.2:
+            self.storm = min(self.left, self.random.choice([1, 1, 1, 2, 5, 20]))
+        if not self.storm:
+            return False
+        self.storm -= 1
+        self.left -= 1
+        return True
+
+
+@dataclass
+class Faulty:
+    """A client in bad weather: a call fails before it is carried out, or its answer is lost."""
+
+    client: Any
+    weather: Weather
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.client, name)
+        if name == "exceptions":
+            return found
+        if name == "get_paginator":
+            return lambda operation: Faulty(found(operation), self.weather)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            if not self.weather.strikes():
+                return found(*arguments, **options)
+            fault = self.weather.random.choice(_FAULTS)()
+            if name == "update_table" and self.weather.random.random() < 0.2:
+                raise _NO_DECREASE
+            if isinstance(fault, ReadTimeoutError):
+                _done(found(*arguments, **options))
+            raise fault
+
+        return call
+
+
+def _done(answer: Any) -> None:
+    """What is read page by page is carried out only when it is read."""
+    if isinstance(answer, Iterator):
+        list(answer)
+
+
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+    windows=(Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0)),),
+)
+HIGHER = Plan(read=PLAN.read, write=Capacity.autoscaled(min_capacity=31, max_capacity=500), windows=PLAN.windows)
+PARAMETER = plan_parameter("scaler", "orders")
+
+
+def _marks(units: int) -> Document:
+    listed = f'[{{"index": null, "read": 9, "write": {units}}}, {{"index": "by_day", "read": 8, "write": {units}}}]'
+    return {"TableName": "orders", "Strategy": marks.PROVISION_AND_LOWER, "Marks": listed}
+
+
+def _floors(plan: Plan) -> Document:
+    return {"TableName": "orders", "Plan": plan.to_json(), "Actions": "5b1f", "ScalerPlan": PARAMETER}
+
+
+def _scaled(plan: Plan) -> Document:
+    return {"TableName": "orders", "Plan": plan.to_json(), "Scaler": "arn:of:the:scaler", "Parameter": PARAMETER}
+
+
+# The properties of the first deploy and of the second.
+KINDS: dict[str, tuple[Document, Document]] = {
+    deployment.MARKS_TYPE: (_marks(300), _marks(_MARK)),
+    deployment.FLOORS_TYPE: (_floors(PLAN), _floors(HIGHER)),
+    deployment.AFTERMATH_TYPE: (_floors(PLAN), _floors(HIGHER)),
+    deployment.SCALED_TYPE: (_scaled(PLAN), _scaled(HIGHER)),
+}
+
+
+@dataclass
+class Run:
+    """One custom resource from its creation to its deletion."""
+
+    kind: str
+    seed: int
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)  # noqa: S311 - no secret
+        self.account = Account(int(datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC).timestamp()))
+        self.account.roles["deployment"] = Role({"All": [{"Action": _ACTIONS, "Resource": "*"}]})
+        home = {Dimension.READ: 9, Dimension.WRITE: 140}
+        controls: dict[str | None, CapacityControl] = {None: CapacityControl(home), "by_day": CapacityControl(home)}
+        self.account.tables["orders"] = Table("orders", controls)
+        for name in (TargetName("orders", None, dimension) for dimension in Dimension):
+            self.account.autoscaling.register(name, Bounds(7, 900), self.account.now)
+        self.account.parameters[PARAMETER] = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN).to_json()
+        status = self.random.choice(["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"])
+        self.account.stack_status = lambda: status
+
+    def live(self) -> None:
+        """Create, update, perhaps roll back, and delete, each in weather of its own; then let AWS recover."""
+        before, after = KINDS[self.kind]
+        is_created = self.ask("Create", before, None).ok
+        if is_created:
+            is_updated = self.ask("Update", after, before).ok
+            if not is_updated or self.random.random() < 0.3:
+                # CloudFormation goes on with a rollback whatever comes of an update in it
+                self.ask("Update", before, after)
+        if not self.ask("Delete", after, None).ok:
+            # somebody deletes the stack again
+            deleted = self.ask("Delete", after, None, faults=0)
+            assert deleted.ok, f"the stack cannot be deleted: {deleted.reason}"
+
+    def ask(self, request: str, properties: Document, before: Document | None, faults: int | None = None) -> Outcome:
+        """Ask for one thing, and wait for the one answer."""
+        event: Document = {
+            "RequestType": request,
+            "ResourceType": self.kind,
+            "LogicalResourceId": "Any",
+            "PhysicalResourceId": "Any",
+            "StackId": "arn:of:the:stack",
+            "RequestId": str(next(self.numbers)),
+            "ResponseURL": "https://cloudformation.invalid/",
+            "ResourceProperties": properties,
+        }
+        event |= {} if before is None else {"OldResourceProperties": before}
+        weather = Weather(self.random, self.random.choice([0, 1, 3, 10, 40]) if faults is None else faults)
+        self.account.wrap = lambda client: Faulty(client, weather)
+        asked = self.account.now
+        self.account.serve(event)
+        while not self.answers(event):
+            assert self.account.waiting, f"nobody answers {request}"
+            self.account.serve_waiting()
+        assert self.account.now - asked <= _HOUR, f"CloudFormation does not wait so long for {request}"
+        # what goes on after the answer ends before the next deploy, or meets it
+        while self.account.waiting and self.random.random() < 0.8:
+            self.account.serve_waiting()
+        (answer,) = self.answers(event)
+        return answer
+
+    def answers(self, event: Document) -> list[Outcome]:
+        return [outcome for asked, outcome in self.account.answers if asked["RequestId"] == event["RequestId"]]
+
+    def settle(self) -> None:
+        """What was handed on ends, in good weather."""
+        self.account.wrap = lambda client: client
+        while self.account.waiting:
+            self.account.serve_waiting()
+
+    def check(self) -> None:
+        """Nothing is left noted as raised, nor at a mark's price."""
+        table = self.account.tables["orders"]
+        assert not any(key.startswith(RAISED_FROM_TAG) for key in table.tags), table.tags
+        for index, control in table.resources.items():
+            assert control.granted[Dimension.WRITE] not in (300, _MARK), f"{index} is left at its mark"
+
+
+_ACTIONS = [
+    "application-autoscaling:DescribeScalableTargets",
+    "application-autoscaling:RegisterScalableTarget",
+    "cloudformation:DescribeStacks",
+    "cloudwatch:GetMetricData",
+    "dynamodb:DescribeTable",
+    "dynamodb:ListTagsOfResource",
+    "dynamodb:TagResource",
+    "dynamodb:UntagResource",
+    "dynamodb:UpdateTable",
+    "lambda:InvokeFunction",
+    "ssm:GetParameter",
+    "ssm:PutParameter",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_custom_resource_is_answered_and_leaves_nothing_whatever_aws_answers(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
+    for seed in range(_RUNS):
+        run = Run(kind, seed)
+        try:
+            run.live()
+            run.settle()
+            run.check()
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
