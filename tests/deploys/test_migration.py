@@ -78,7 +78,7 @@ class Visitors:
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CdkCli]:
     folder = tmp_path_factory.mktemp("migrated")
-    with LocalCloud(log=folder / "server.log", speed=20) as cloud:
+    with LocalCloud(log=folder / "server.log", speed=20, is_strict=True) as cloud:
         made = CdkCli(cloud, folder)
         made.run("bootstrap", f"aws://{cloud.environment()['CDK_DEFAULT_ACCOUNT']}/us-east-1")
         yield made

@@ -135,3 +135,14 @@ def test_scaler_that_goes_alone_leaves_the_floors_without_the_windows_that_it_he
     answer = _serve(stage, deployment.SCALED_TYPE, "Delete", _scaled_properties(table, WITH_WINDOW))
     assert (answer.ok, answer.reason) == (True, "table write to 12..400")
     assert stage.bounds(table) == (12, 400)
+
+
+def test_table_that_is_replaced_stays_with_its_scaler_until_its_plan_is_deleted(stage: Stage) -> None:
+    """A rollback may need the old table again, and does not reach the resource that would take a note back."""
+    table, successor = stage.table(WITH_WINDOW, units=(9, 140)), stage.table(units=(9, 140))
+    before = _floors_properties(table, WITH_WINDOW, scaled=True)
+    after = _floors_properties(successor, WITH_WINDOW, scaled=False)
+    assert _serve(stage, deployment.FLOORS_TYPE, "Update", after, before).ok
+    stage.register(_write_name(table), 12, 400)
+    stage.run(table)
+    assert stage.bounds(table) == (140, 400)

@@ -57,8 +57,14 @@ def local() -> None:
     is_flag=True,
     help="Apply changes of capacity, billing mode and warm throughput at once.",
 )
+@click.option(
+    "--strict",
+    "is_strict",
+    is_flag=True,
+    help="Enforce the policies of Lambda functions' roles, and AWS's rates of calls.",
+)
 @_as_json
-def up(port: int, speed: int, has_instant_updates: bool, as_json: bool) -> None:
+def up(port: int, speed: int, has_instant_updates: bool, is_strict: bool, as_json: bool) -> None:
     """Start the local cloud in the background.
 
     Prints environment variables that direct the CDK CLI, the AWS CLI and the SDKs to it. Set them in a shell with:
@@ -75,7 +81,9 @@ def up(port: int, speed: int, has_instant_updates: bool, as_json: bool) -> None:
     state_folder().mkdir(parents=True, exist_ok=True)
     try:
         log = state_folder() / "local-cloud.log"
-        process = start_process(port, log, scratch_folder(), speed, has_instant_updates=has_instant_updates)
+        process = start_process(
+            port, log, scratch_folder(), speed, has_instant_updates=has_instant_updates, is_strict=is_strict
+        )
     except CloudError as error:
         _refuse(str(error))
     remember(Whereabouts(port, process.pid))

@@ -126,11 +126,18 @@ def is_port_taken(port: int) -> bool:
 
 
 def start_process(
-    port: int, log: Path, scratch: Path, speed: int = 1, *, has_instant_updates: bool = False
+    port: int,
+    log: Path,
+    scratch: Path,
+    speed: int = 1,
+    *,
+    has_instant_updates: bool = False,
+    is_strict: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start the server in a session of its own, its output in *log*, and wait until it answers.
 
-    Its clock runs *speed* times faster than real time; with *has_instant_updates* changes of tables take no time.
+    Its clock runs *speed* times faster than real time; with *has_instant_updates* changes of tables take no time, and
+    if *is_strict* it enforces the policies of functions' roles and rates of calls.
 
     What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove.
     """
@@ -141,7 +148,7 @@ def start_process(
     command = [sys.executable, "-m", "highwater_lab.local.server", "--port", str(port), "--speed", str(speed)]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, "--instant-updates"] if has_instant_updates else command,
+            [*command, *(["--instant-updates"] if has_instant_updates else []), *(["--strict"] if is_strict else [])],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -200,7 +207,8 @@ class LocalCloud:
 
     With *speed* N its clock runs N times faster than real time: what AWS does takes an N-th of its time, and capacity
     units are for seconds of that clock. With *has_instant_updates* a change of a table's capacity, billing mode or warm
-    throughput is there at once, as a fast test suite may want it; by default it takes the time that AWS takes.
+    throughput is there at once, as a fast test suite may want it; by default it takes the time that AWS takes. If it
+    *is_strict*, functions may do only what the policies of their roles allow, and calls that come too fast are refused.
 
     Example: `with LocalCloud() as cloud: cloud.client("dynamodb").list_tables()`.
     """
@@ -209,6 +217,7 @@ class LocalCloud:
     log: Path | None = None
     speed: int = 1
     has_instant_updates: bool = False
+    is_strict: bool = False
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _scratch: Any = field(default=None, repr=False)
 
@@ -220,7 +229,12 @@ class LocalCloud:
             folder = Path(self._scratch.name)
             log = self.log or folder / "server.log"
             self._process = start_process(
-                self.port, log, folder, self.speed, has_instant_updates=self.has_instant_updates
+                self.port,
+                log,
+                folder,
+                self.speed,
+                has_instant_updates=self.has_instant_updates,
+                is_strict=self.is_strict,
             )
         except CloudError:
             self._scratch.cleanup()

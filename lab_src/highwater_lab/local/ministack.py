@@ -103,6 +103,21 @@ _set_region: Final = Function("core.responses", "set_request_region")
 _access_key: Final = Function("core.router", "extract_access_key_id")
 _region_of: Final = Function("core.router", "extract_region")
 
+# what a request asks for, and what policies say to it
+service_of: Final = Function("core.router", "detect_service")
+action_of: Final = Function("core.iam_actions", "extract_iam_action")
+resource_arn_of: Final = Function("core.iam_actions", "extract_resource_arn")
+table_arns: Final = Function("core.iam_actions", "dynamodb_resource_arns")
+denied_answer: Final = Function("core.iam_actions", "access_denied_response")
+resource_tags: Final = Function("services.tagging", "resource_tags")
+role_policies: Final = Function("core.iam_evaluator", "_gather_role_policies")
+evaluate_policies: Final = Function("core.iam_evaluator", "evaluate")
+ALWAYS_ALLOWED: Final = Value("core.iam_evaluator", "_ALWAYS_ALLOWED_ACTIONS", "__contains__")
+evaluation_context: Final = Value("core.iam_evaluator", "EvalContext")
+FUNCTION_CREDENTIALS: Final = tuple(
+    Function(module, "execution_credentials") for module in ("services.lambda_svc", "core.lambda_runtime")
+)
+
 # DynamoDB's control plane
 create_table: Final = Function("services.dynamodb", "_create_table")
 update_table: Final = Function("services.dynamodb", "_update_table")

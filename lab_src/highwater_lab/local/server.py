@@ -29,6 +29,9 @@ from highwater_lab.local.metrics import Metrics
 from highwater_lab.local.parameters import Parameters
 from highwater_lab.local.provisioners import Provisioners
 from highwater_lab.local.schedules import Schedules
+from highwater_lab.local.strict.permissions import Permissions
+from highwater_lab.local.strict.rates import Rates
+from highwater_lab.local.strict.request import Request
 from highwater_lab.local.tables import Tables
 from highwater_lab.local.tracking_alarms import TrackingAlarms
 from highwater_lab.services.timing import Timing
@@ -49,7 +52,7 @@ class LocalAws:
     MiniStack has to be loaded; its services are this cloud's as soon as this is made.
     """
 
-    def __init__(self, speed: int = 1, *, has_instant_updates: bool = False) -> None:
+    def __init__(self, speed: int = 1, *, has_instant_updates: bool = False, is_strict: bool = False) -> None:
         self.clock = CloudClock(speed)
         self._tables = Tables(self.clock.now, Timing.instant_updates() if has_instant_updates else Timing())
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
@@ -61,6 +64,7 @@ class LocalAws:
         Functions(self.clock.second)
         Provisioners(self._tables, self.autoscaling)
         Parameters()
+        self._checks = (Permissions().refusal, Rates(self.clock.second).refusal) if is_strict else ()
 
     def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""
@@ -76,6 +80,13 @@ class LocalAws:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         target = headers.get("x-amz-target", "")
+        if self._checks and not scope["path"].startswith(CONTROL_PATH):
+            body = await _body(receive)
+            receive = _again(body)
+            refused = self._refusal(scope, headers, body)
+            if refused is not None:
+                await self._refuse(send, *refused)
+                return
         if scope["path"].startswith(CONTROL_PATH):
             await self._answer(send, *await self._control(scope, await _body(receive)))
         elif target.startswith(_AUTOSCALING_PREFIX):
@@ -130,6 +141,18 @@ class LocalAws:
         except ServiceError as refused:
             return 400, {"__type": refused.code, "message": refused.message}
 
+    def _refusal(self, scope: Any, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes] | None:
+        """What a strict cloud answers in place of the service."""
+        ministack.enter_scope(headers)
+        request = Request(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
+        return next((found for check in self._checks if (found := check(request)) is not None), None)
+
+    async def _refuse(self, send: Any, status: int, headers: dict[str, str], body: bytes) -> None:
+        listed = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        listed += [(b"content-length", str(len(body)).encode()), (b"date", self._date())]
+        await send({"type": "http.response.start", "status": status, "headers": listed})
+        await send({"type": "http.response.body", "body": body})
+
     async def _answer(self, send: Any, status: int, document: dict[str, Any]) -> None:
         body = json.dumps(document).encode()
         headers = [
@@ -177,6 +200,15 @@ async def _body(receive: Any) -> bytes:
             return body
 
 
+def _again(body: bytes) -> Any:
+    """Receive a body that was read already."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
 def _bindings(port: int) -> list[str]:
     """Loopback in both families where both exist: `localhost` may mean either."""
     bindings = [f"127.0.0.1:{port}"]
@@ -188,7 +220,7 @@ def _bindings(port: int) -> list[str]:
     return [*bindings, f"[::1]:{port}"]
 
 
-async def serve(port: int, speed: int = 1, *, has_instant_updates: bool = False) -> None:
+async def serve(port: int, speed: int = 1, *, has_instant_updates: bool = False, is_strict: bool = False) -> None:
     """Serve until told to end by a signal."""
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
@@ -203,7 +235,7 @@ async def serve(port: int, speed: int = 1, *, has_instant_updates: bool = False)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    aws = LocalAws(speed, has_instant_updates=has_instant_updates)
+    aws = LocalAws(speed, has_instant_updates=has_instant_updates, is_strict=is_strict)
     clock = asyncio.create_task(aws.agenda.follow_clock())
     try:
         await hypercorn_serve(aws, config, shutdown_trigger=stop.wait)
@@ -217,6 +249,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, required=True, help="port on loopback to listen on")
     parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
     parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
+    parser.add_argument("--strict", action="store_true", help="enforce the policies of roles, and rates of calls")
     given = parser.parse_args(arguments)
     port = given.port
     # MiniStack's settings; listeners other than this one stay off
@@ -235,7 +268,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ministack.MiniStackError as wrong:
         print(wrong, file=sys.stderr)
         return 1
-    asyncio.run(serve(port, given.speed, has_instant_updates=given.instant_updates))
+    asyncio.run(serve(port, given.speed, has_instant_updates=given.instant_updates, is_strict=given.strict))
     # worker threads of finished Lambdas must not keep the process
     sys.stdout.flush()
     os._exit(0)

@@ -149,8 +149,11 @@ class Deployment:
         When a table leaves a scaler, CloudFormation deletes the scaler's plan only after this update, and a run in
         between would set the floors of the old plan. A rollback takes the note back.
         """
+        old = event.get("OldResourceProperties", {})
         present = event["ResourceProperties"].get("ScalerPlan")
-        before = event.get("OldResourceProperties", {}).get("ScalerPlan")
+        # a table that was replaced stays with its scaler until its plan is deleted: a rollback may need it again, and
+        # would not reach this resource, whose id changes with the table
+        before = old.get("ScalerPlan") if old.get("TableName") == event["ResourceProperties"]["TableName"] else None
         for parameter, released in ((present, False), (before, True)):
             if parameter is None or (released and parameter == present):
                 continue

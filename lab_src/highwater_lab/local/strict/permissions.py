@@ -1,0 +1,143 @@
+"""The policies of roles, enforced on what Lambda functions call: an action that no policy allows is AccessDenied.
+
+MiniStack's evaluator judges the policies. A function gets credentials whose session token names its role; requests
+without such a token are the developer's own and may do everything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from highwater_lab.local import ministack
+from highwater_lab.local.strict.request import AUTOSCALING_SERVICE, Request
+
+_TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
+Answer = tuple[int, dict[str, str], bytes]
+# What Application Auto Scaling asks of the caller that registers a target of DynamoDB (its User Guide, "Permissions
+# validation for API calls on target resources", read 2026-11)
+_OF_CALLER: Final = ("cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms")
+_OF_CALLER_ON_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
+# Actions without resource-level permissions that MiniStack would name a resource for
+_ON_EVERYTHING: Final = frozenset({"application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"})
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An action on a resource that a caller must be allowed."""
+
+    action: str
+    arn: str
+
+
+class Permissions:
+    """Judges requests by the role in their session token."""
+
+    def __init__(self) -> None:
+        for credentials in ministack.FUNCTION_CREDENTIALS:
+            credentials.replace(_credentials(credentials.now))
+
+    def refusal(self, request: Request) -> Answer | None:
+        """The answer to a request that its role does not allow, `None` for any other."""
+        token = request.headers.get("x-amz-security-token", "")
+        if not token.startswith(_TOKEN) or request.action is None or request.action in ministack.ALWAYS_ALLOWED.now:
+            return None
+        role, _, function = token.removeprefix(_TOKEN).partition(" ")
+        account, region = ministack.get_account_id(), ministack.get_region()
+        principal = f"arn:aws:sts::{account}:assumed-role/{role}/{function}"
+        policies = ministack.role_policies(role, account)
+        for need in _needs(request, region, account):
+            context = ministack.evaluation_context.now(
+                principal_arn=principal,
+                principal_type="AssumedRole",
+                principal_account=account,
+                action=need.action,
+                resource_arn=need.arn,
+                region=region,
+                service_context=_conditions(request, need),
+            )
+            if ministack.evaluate_policies(context, policies).decision != "Allow":
+                return _denied(request, need, principal)
+        return None
+
+
+def _credentials(own: Any) -> Any:
+    def credentials(config: dict[str, Any]) -> dict[str, str]:
+        role = str(config.get("Role", "")).rsplit("/", 1)[-1]
+        token = {"AWS_SESSION_TOKEN": f"{_TOKEN}{role} {config.get('FunctionName', '')}"}
+        return dict(own(config)) | token
+
+    return credentials
+
+
+def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
+    """What the caller must be allowed, each action on each resource."""
+    action = request.action
+    assert action is not None  # noqa: S101 - the caller looked
+    if request.service == AUTOSCALING_SERVICE:
+        yield from _autoscaling_needs(request, action, region, account)
+        return
+    for arn in _arns(request, action, region, account):
+        yield Need(action, arn)
+
+
+def _autoscaling_needs(request: Request, action: str, region: str, account: str) -> Iterator[Need]:
+    if action in _ON_EVERYTHING:
+        yield Need(action, "*")
+        return
+    yield Need(action, f"arn:aws:application-autoscaling:{region}:{account}:scalable-target/any")
+    if action.endswith(":RegisterScalableTarget"):
+        table = str(request.document.get("ResourceId", "")).split("/")[1:2]
+        for each in _OF_CALLER_ON_TABLE:
+            yield Need(each, f"arn:aws:dynamodb:{region}:{account}:table/{''.join(table)}")
+        for each in _OF_CALLER:
+            yield Need(each, f"arn:aws:cloudwatch:{region}:{account}:alarm:TargetTracking-any")
+
+
+def _arns(request: Request, action: str, region: str, account: str) -> list[str]:
+    """The resources of a request, `*` where the action knows none."""
+    if action in _ON_EVERYTHING:
+        return ["*"]
+    document = request.document
+    parameter = f"arn:aws:ssm:{region}:{account}:parameter/"
+    match action:
+        case "cloudwatch:DescribeAlarms":
+            return [f"arn:aws:cloudwatch:{region}:{account}:alarm:*"]
+        case "ssm:GetParameters":
+            return [parameter + str(name).lstrip("/") for name in document.get("Names", [])]
+        case "ssm:GetParametersByPath":
+            return [parameter + str(document.get("Path", "")).strip("/")]
+        case "cloudformation:DescribeStacks":
+            return request.parameters.get("StackName", ["*"])
+        case _ if request.service == "dynamodb":
+            found = ministack.table_arns(request.body, region, account)
+            return list(found) or [str(document.get("ResourceArn", "*"))]
+        case _:
+            arguments = (request.service, request.method, request.path, request.headers, request.body)
+            return [ministack.resource_arn_of(*arguments, request.parameters, region, account)]
+
+
+def _conditions(request: Request, need: Need) -> dict[str, Any]:
+    """The values that conditions of policies are compared with, by keys in lower case."""
+    context: dict[str, Any] = {"aws:tagkeys": None}
+    if request.service == AUTOSCALING_SERVICE:
+        context["application-autoscaling:service-namespace"] = request.document.get("ServiceNamespace")
+    for name, value in (ministack.resource_tags(need.arn) or {}).items():
+        context[f"aws:resourcetag/{name}".lower()] = value
+    return context
+
+
+def _denied(request: Request, need: Need, principal: str) -> Answer:
+    message = (
+        f"User: {principal} is not authorized to perform: {need.action} on resource: {need.arn} because no "
+        f"identity-based policy allows the {need.action} action"
+    )
+    if request.headers.get("x-amz-target"):
+        body = json.dumps({"__type": "AccessDeniedException", "message": message}).encode()
+        return 400, {"content-type": "application/x-amz-json-1.1"}, body
+    answer: Answer = ministack.denied_answer(
+        request.service, need.action, principal, "denied", message=message, headers=request.headers
+    )[:3]
+    return answer

@@ -1,0 +1,224 @@
+"""What a strict cloud refuses: calls of functions that no policy of their role allows, and calls that come too fast."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.config import Config
+
+from highwater_lab.local import LocalCloud, ministack
+from highwater_lab.local.cloud import ACCOUNT, REGION
+from highwater_lab.local.strict.rates import Rates
+from highwater_lab.local.strict.request import Request
+from tests.local.world import refused
+
+pytestmark = pytest.mark.xdist_group("strict cloud")
+# The function calls what the event says, and answers with the error's code and text.
+HANDLER = """
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
+
+def handler(event, context):
+    client = boto3.client(event["service"], config=ONCE)
+    try:
+        getattr(client, event["operation"])(**event["arguments"])
+    except ClientError as error:
+        return {"code": error.response["Error"]["Code"], "message": error.response["Error"]["Message"]}
+    return {"code": "OK", "message": ""}
+"""
+PRINCIPAL = f"arn:aws:sts::{ACCOUNT}:assumed-role/caller/caller"
+ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"},
+    ],
+}
+ALLOWED: list[dict[str, Any]] = [
+    {"Action": ["dynamodb:DescribeTable", "dynamodb:UpdateTable"], "Resource": ORDERS},
+    {
+        "Action": "application-autoscaling:RegisterScalableTarget",
+        "Resource": f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/*",
+        "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+    },
+    {"Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"], "Resource": "*"},
+    {
+        "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+        "Resource": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:*",
+    },
+    {"Action": "ssm:GetParameters", "Resource": f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine/*"},
+    {"Action": "ssm:GetParametersByPath", "Resource": f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine"},
+]
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+        iam, functions, dynamodb = (running.client(name) for name in ("iam", "lambda", "dynamodb"))
+        role = iam.create_role(RoleName="caller", AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"]
+        statements = [{"Effect": "Allow"} | statement for statement in ALLOWED]
+        document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+        iam.put_role_policy(RoleName="caller", PolicyName="some", PolicyDocument=document)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as asset:
+            asset.writestr("index.py", HANDLER)
+        functions.create_function(
+            FunctionName="caller",
+            Runtime="python3.12",
+            Role=role,
+            Handler="index.handler",
+            Code={"ZipFile": packed.getvalue()},
+            Timeout=60,
+        )
+        for table in ("orders", "others"):
+            dynamodb.create_table(
+                TableName=table,
+                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+                ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
+            )
+        for client in (iam, functions, dynamodb):
+            client.close()
+        yield running
+
+
+def _call(cloud: LocalCloud, service: str, operation: str, **arguments: Any) -> dict[str, str]:
+    """What a function of the role gets."""
+    functions = cloud.client("lambda")
+    event = json.dumps({"service": service, "operation": operation, "arguments": arguments})
+    answer = functions.invoke(FunctionName="caller", Payload=event.encode())
+    functions.close()
+    return dict(json.load(answer["Payload"]))
+
+
+def _target(table: str) -> dict[str, Any]:
+    name = {"ServiceNamespace": "dynamodb", "ResourceId": f"table/{table}"}
+    return name | {"ScalableDimension": "dynamodb:table:ReadCapacityUnits", "MinCapacity": 5, "MaxCapacity": 70}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments"),
+    [
+        ("dynamodb", "describe_table", {"TableName": "orders"}),
+        ("application-autoscaling", "register_scalable_target", _target("orders")),
+        ("application-autoscaling", "describe_scalable_targets", {"ServiceNamespace": "dynamodb"}),
+        ("cloudwatch", "describe_alarms", {"AlarmNamePrefix": "Highwater "}),
+        ("ssm", "get_parameters", {"Names": ["/highwater/plans/mine/orders"]}),
+        ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/mine/"}),
+        # nobody needs a permission for this
+        ("sts", "get_caller_identity", {}),
+    ],
+)
+def test_function_may_do_what_its_role_allows(
+    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any]
+) -> None:
+    assert _call(cloud, service, operation, **arguments) == {"code": "OK", "message": ""}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments", "action", "arn"),
+    [
+        ("dynamodb", "delete_table", {"TableName": "orders"}, "dynamodb:DeleteTable", ORDERS),
+        (
+            "dynamodb",
+            "describe_table",
+            {"TableName": "others"},
+            "dynamodb:DescribeTable",
+            ORDERS.replace("orders", "others"),
+        ),
+        (
+            "application-autoscaling",
+            "register_scalable_target",
+            _target("others"),
+            "dynamodb:DescribeTable",
+            ORDERS.replace("orders", "others"),
+        ),
+        (
+            "application-autoscaling",
+            "deregister_scalable_target",
+            {name: value for name, value in _target("orders").items() if "Capacity" not in name},
+            "application-autoscaling:DeregisterScalableTarget",
+            f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/any",
+        ),
+        (
+            "ssm",
+            "get_parameters",
+            {"Names": ["/highwater/plans/mine/orders", "/highwater/plans/other/orders"]},
+            "ssm:GetParameters",
+            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/other/orders",
+        ),
+        (
+            "ssm",
+            "get_parameters_by_path",
+            {"Path": "/highwater/plans/other/"},
+            "ssm:GetParametersByPath",
+            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/other",
+        ),
+    ],
+)
+def test_function_is_refused_what_its_role_does_not_allow(
+    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any], action: str, arn: str
+) -> None:
+    message = (
+        f"User: {PRINCIPAL} is not authorized to perform: {action} on resource: {arn} because no identity-based "
+        f"policy allows the {action} action"
+    )
+    assert _call(cloud, service, operation, **arguments) == {"code": "AccessDeniedException", "message": message}
+
+
+def test_stack_that_the_role_does_not_name_is_refused(cloud: LocalCloud) -> None:
+    """A protocol with other errors than JSON's."""
+    assert _call(cloud, "cloudformation", "describe_stacks", StackName="any")["code"] == "AccessDenied"
+
+
+def test_developer_may_do_everything(cloud: LocalCloud) -> None:
+    dynamodb = cloud.client("dynamodb")
+    assert dynamodb.describe_table(TableName="others")["Table"]["TableStatus"] == "ACTIVE"
+    dynamodb.close()
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments", "limit", "code"),
+    [
+        ("ssm", "get_parameters", {"Names": ["/any"]}, 40, "ThrottlingException"),
+        ("cloudwatch", "describe_alarms", {}, 9, "ThrottlingException"),
+    ],
+)
+def test_calls_that_come_too_fast_are_refused(
+    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any], limit: int, code: str
+) -> None:
+    """A second of the cloud has so many, and the next one as many again."""
+    import boto3
+
+    make: Any = boto3.client
+    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
+    client = make(service, config=once, **cloud.client_arguments())
+    accepted = 0
+    with refused(code, "Rate exceeded"):
+        for _ in range(100 * limit):
+            getattr(client, operation)(**arguments)
+            accepted += 1
+    assert accepted >= limit
+    client.close()
+
+
+def test_clients_of_the_older_protocol_are_told_in_its_words() -> None:
+    form = {"content-type": "application/x-www-form-urlencoded", "authorization": "Credential=a/b/c/monitoring/"}
+    ministack.load()
+    request = Request("POST", "/", form, "", b"Action=PutMetricAlarm&AlarmName=orders")
+    rates = Rates(lambda: 7)
+    answers = [rates.refusal(request) for _ in range(4)]
+    assert answers[:3] == [None, None, None]
+    assert answers[3] is not None
+    status, headers, body = answers[3]
+    assert (status, headers) == (400, {"content-type": "text/xml"})
+    error = "<Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
+    assert body.decode() == f"<ErrorResponse>{error}</ErrorResponse>"
