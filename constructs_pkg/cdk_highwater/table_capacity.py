@@ -80,8 +80,7 @@ class TableCapacity(Construct):
             scale_global_table(self._subject, self._plan)
         else:
             # floors before marks: when a raise restores the capacity, it must not go below the new floors
-            targets = self._add_targets()
-            self._add_aftermath(targets)
+            targets = self._add_targets(self._add_aftermath())
             self._floors = self._assert_floors(targets)
         marks = marks_of(self._plan.without_past(self._as_of))
         raise_marks(self, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
@@ -120,16 +119,16 @@ class TableCapacity(Construct):
         problem = f"{other} manages the capacity of the same table, and AWS allows one scalable target per dimension"
         return [conflict("secondPlan", "the table", problem, "remove one of the two calls of manage_capacity")]
 
-    def _add_targets(self) -> Construct:
+    def _add_targets(self, aftermath: cdk.CfnResource) -> Construct:
         targets = Construct(self, "Targets")
         scopes: dict[str | None, Construct] = {None: targets}
         for target in self._plan.targets():
             if target.index not in scopes:
                 scopes[target.index] = Construct(targets, f"Index-{target.index}")
-            self._add_target(scopes[target.index], target)
+            self._add_target(scopes[target.index], target).add_resource_dependency(aftermath)
         return targets
 
-    def _add_target(self, scope: Construct, target: Target) -> None:
+    def _add_target(self, scope: Construct, target: Target) -> autoscaling.CfnScalableTarget:
         name = TargetName(self._subject.name, *target.key)
         kind = target.dimension.title()
         resource = autoscaling.CfnScalableTarget(
@@ -151,6 +150,7 @@ class TableCapacity(Construct):
                 scaling_target_id=resource.ref,
                 target_tracking_scaling_policy_configuration=_tracking(target),
             )
+        return resource
 
     def _compiled(self, target: Target) -> tuple[ScheduledAction, ...]:
         # CloudFormation creates the targets of a global table, without actions
@@ -164,7 +164,6 @@ class TableCapacity(Construct):
         the floors, because Application Auto Scaling may miss some of several targets registered at once.
         """
         function = DeploymentFunction.of(cdk.Stack.of(self))
-        permissions = function.allow_floors(self._subject)
         floors = cdk.CustomResource(
             self,
             "Floors",
@@ -172,10 +171,11 @@ class TableCapacity(Construct):
             service_token=function.service_token,
             properties=self._floors_properties(),
         )
-        floors.node.add_dependency(targets, *permissions)
+        # its permissions are those of `Aftermath`, on which the targets depend
+        floors.node.add_dependency(targets)
         return floors
 
-    def _add_aftermath(self, targets: Construct) -> None:
+    def _add_aftermath(self) -> cdk.CfnResource:
         """Create the custom resource that sets floors after a rollback, and lowers capacity after the targets are gone.
 
         CloudFormation must update it before any target, so that it takes part in every rollback that resets one. It is
@@ -184,15 +184,15 @@ class TableCapacity(Construct):
         """
         function = DeploymentFunction.of(cdk.Stack.of(self))
         permissions = function.allow_floors(self._subject)
-        aftermath = cdk.CustomResource(
+        # a plain resource takes fewer calls to Node than `cdk.CustomResource`, for each table
+        aftermath = cdk.CfnResource(
             self,
             "Aftermath",
-            resource_type="Custom::HighwaterAftermath",
-            service_token=function.service_token,
-            properties=self._floors_properties(),
+            type="Custom::HighwaterAftermath",
+            properties={"ServiceToken": function.service_token} | self._floors_properties(),
         )
         aftermath.node.add_dependency(*permissions)
-        targets.node.add_dependency(aftermath)
+        return aftermath
 
     def _floors_properties(self) -> dict[str, str]:
         return {"TableName": self._subject.name, "Plan": self.plan_text(), "Actions": self._actions_digest()}
