@@ -28,7 +28,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     """A table whose targets a rollback has just registered with their base floors, inside an open window."""
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
     made = Account(int(datetime(2027, 3, 4, 5, 6, tzinfo=UTC).timestamp()))
-    made.roles["deployment"] = Role({"All": [{"Action": _ACTIONS, "Resource": "*"}]})
+    made.roles["deployment"] = Role({"All": [{"Action": [*_ACTIONS], "Resource": "*"}]})
     made.tables["orders"] = Table("orders", {None: CapacityControl({Dimension.READ: 9, Dimension.WRITE: 200})})
     made.autoscaling.register(READ, Bounds(7, 900), made.now)
     made.autoscaling.register(WRITE, Bounds(12, 400), made.now)
@@ -109,3 +109,16 @@ def test_rollback_that_does_not_end_is_given_up(account: Account) -> None:
     assert waiting[1]["HighwaterInvocations"] == 48
     account.serve_waiting()
     assert account.waiting == []
+
+
+def test_rollback_does_not_fail_where_the_stack_cannot_be_read(account: Account) -> None:
+    """CloudFormation would leave the stack in UPDATE_ROLLBACK_FAILED."""
+    account.roles["deployment"].policies["All"][0]["Action"].remove("cloudformation:DescribeStacks")
+    account.stack_status = lambda: ROLLING_BACK
+    account.serve(_event("Update"))
+    ((_, outcome),) = account.answers
+    reason = (
+        "floors are left as they are if this is a rollback, as the stack cannot be read: not authorized to perform: "
+        "DescribeStacks on arn:of:the:stack"
+    )
+    assert (outcome.ok, outcome.reason) == (True, reason)

@@ -177,10 +177,16 @@ class Deployment:
         if event["RequestType"] == "Delete":
             return self._lower_capacity(properties, patience)
         if not event.get("HighwaterAnswered"):
-            if event["RequestType"] == "Update" and rollback.is_rolling_back(client, stack, patience):
-                self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
-                return cloudformation.success("floors are set when the rollback is over")
-            return cloudformation.success("nothing to do until a deploy is rolled back")
+            try:
+                is_rolling_back = event["RequestType"] == "Update" and rollback.is_rolling_back(client, stack, patience)
+            except (tables.TableRefusedError, TimeIsUpError) as refused:
+                # a rollback must not fail for this
+                reason = f"floors are left as they are if this is a rollback, as the stack cannot be read: {refused}"
+                return cloudformation.success(reason)
+            if not is_rolling_back:
+                return cloudformation.success("nothing to do until a deploy is rolled back")
+            self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
+            return cloudformation.success("floors are set when the rollback is over")
         invocations = event["HighwaterInvocations"]
         try:
             if not rollback.wait_until_rolled_back(client, stack, patience):
