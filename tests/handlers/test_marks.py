@@ -765,7 +765,7 @@ _FAULTS: dict[str, Fault] = TRANSIENT | {
 }
 _steps = st.lists(
     st.tuples(
-        st.sampled_from(["Create", "Update", "Aftermath", "Warm", "Delete"]),
+        st.sampled_from(["Create", "Update", "Rollback", "Warm", "Delete"]),
         st.dictionaries(st.integers(1, 24), st.sampled_from(sorted(_FAULTS)), max_size=4),
         st.sampled_from([None, None, 1, 2, 3, 4]),
     ),
@@ -778,7 +778,7 @@ _HIGHER: Wanted = {None: Units(450, 95), "by_status": Units(70, 85)}
 def _random_event(kind: str, name: str) -> dict[str, Any]:
     if kind == "Warm":
         return marks_event("Update", name, {None: Units(9, 8)}, WARM_THROUGHPUT)
-    if kind == "Aftermath":
+    if kind == "Rollback":
         return marks_event("Update", name, {None: Units(9, 8)}, old=_HIGHER)
     return marks_event(kind, name, _HIGHER if kind == "Update" else WANTED)
 
@@ -791,7 +791,7 @@ def _random_event(kind: str, name: str) -> dict[str, Any]:
     phases=(Phase.explicit, Phase.generate),  # each run speaks HTTP: shrinking would take minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(steps=_steps, last=st.sampled_from(["Create", "Update", "Aftermath", "Warm", "Delete"]), spent=st.booleans())
+@given(steps=_steps, last=st.sampled_from(["Create", "Update", "Rollback", "Warm", "Delete"]), spent=st.booleans())
 def test_provision_whatever_happened_is_home_after_one_event_without_faults(
     bench: Bench, steps: list[tuple[str, dict[int, str], int | None]], last: str, spent: bool
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import READ, WRITE, World, refused, units, warmth, world_of
+from tests.local.world import READ, WRITE, World, index_definition, refused, units, warmth, world_of
 
 pytestmark = pytest.mark.xdist_group("cloud-update-times")
 _ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST"}
@@ -162,3 +162,38 @@ def test_warm_up_that_adds_partitions_takes_minutes_and_leaves_the_table_active(
     world.change(table, 9000, 3000)
     world.cloud.advance(timedelta(seconds=4))
     assert world.capacity(table) == (9000, 3000)
+
+
+def test_an_index_takes_minutes_to_build_and_holds_changes_of_its_table(world: World) -> None:
+    table = world.table(40, 41)
+    added = {
+        "TableName": table,
+        "AttributeDefinitions": [{"AttributeName": each, "AttributeType": "S"} for each in ("id", "city")],
+        "GlobalSecondaryIndexUpdates": [{"Create": index_definition("by-city", 30, 31)}],
+    }
+    described = world.dynamodb.update_table(**added)["TableDescription"]
+
+    def states(description: Any) -> tuple[str, str, bool]:
+        (index,) = description["GlobalSecondaryIndexes"]
+        return description["TableStatus"], index["IndexStatus"], index.get("Backfilling", False)
+
+    assert states(described) == ("UPDATING", "CREATING", True)
+    with refused("ResourceInUseException", _in_use(table, "by-city")):
+        world.change(table, 52, 53)
+    with refused("ResourceInUseException", _in_use(table, "by-city")):
+        world.dynamodb.delete_table(TableName=table)
+    text = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
+    with refused("LimitExceededException", text):
+        world.dynamodb.update_table(**added)
+    with refused("ValidationException", "Cannot read from backfilling global secondary index: by-city"):
+        world.dynamodb.scan(TableName=table, IndexName="by-city")
+    # a target is registered, and its capacity stays
+    world.register(f"table/{table}/index/by-city", 44, 99, dim="dynamodb:index:ReadCapacityUnits")
+    world.cloud.advance(timedelta(minutes=11))
+    assert states(world.described(table)) == ("UPDATING", "CREATING", True)
+    world.cloud.advance(timedelta(minutes=2))
+    assert states(world.described(table)) == ("ACTIVE", "ACTIVE", False)
+    assert world.capacity(table, "by-city") == (30, 31)
+    world.register(f"table/{table}/index/by-city", 44, 99, dim="dynamodb:index:ReadCapacityUnits")
+    world.cloud.advance(timedelta(minutes=1))
+    assert world.capacity(table, "by-city") == (44, 31)

@@ -15,6 +15,9 @@ from highwater_lab.services.update_table import CapacityControl, Refused
 
 def refusal_of(table: Document, request: Document, second: int, *, may_wait: bool) -> ServiceError | None:
     """Why an UpdateTable is refused whole, `None` where it is not; one that *may_wait* is not for what is under way."""
+    building = meters_of(table).building(second)
+    if building is not None and (refused := _building_refusal(table, request, building)) is not None:
+        return refused
     if not may_wait and (in_use := _in_use(table, request, second)) is not None:
         return in_use
     has_capacity = request.get("BillingMode") == "PROVISIONED" or not is_on_demand(table)
@@ -33,10 +36,23 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
 def deletion_refusal(table: Document, second: int) -> ServiceError | None:
     """Why a table cannot be deleted now, `None` where it can be."""
     meters = meters_of(table)
+    if (building := meters.building(second)) is not None:
+        return _busy(table, building)
     for index in (None, *indexes_of(table)):
         if meters.is_changing(index, second) or meters.control(index, second).is_warming(second):
             return _busy(table, index)
     return None
+
+
+def _building_refusal(table: Document, request: Document, building: str) -> ServiceError | None:
+    """While an index is built, no capacity changes and no other index is added; that index may be deleted."""
+    updates = request.get("GlobalSecondaryIndexUpdates") or []
+    if any("Create" in update for update in updates):
+        return ServiceError(
+            "LimitExceededException",
+            "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
+        )
+    return _busy(table, building) if any(True for _ in changes_of(table, request)) else None
 
 
 def _in_use(table: Document, request: Document, second: int) -> ServiceError | None:

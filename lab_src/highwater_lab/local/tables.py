@@ -114,7 +114,7 @@ class Tables:
     def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
         """UpdateTable: refused whole, or carried out and remembered; what it asks for comes into force in its time.
 
-        New indexes are there at once.
+        Until a new index is built, the capacity of the table and its indexes cannot be changed.
         """
         table = ministack.find_table(request.get("TableName"))
         if table is None:
@@ -176,6 +176,9 @@ class Tables:
                 index.setdefault("IndexStatus", "ACTIVE")
                 index.setdefault("IndexArn", f"{description['TableArn']}/index/{index['IndexName']}")
                 self._adorn(index, table, index["IndexName"])
+                if index["IndexName"] == meters_of(table).building(self._second()):
+                    index |= {"IndexStatus": "CREATING", "Backfilling": True}
+                    description["TableStatus"] = "UPDATING"
         return description
 
     def raise_warm(self, name: str, index: str | None, warm: Document) -> None:
@@ -191,6 +194,7 @@ class Tables:
             if "Create" in update:
                 created = update["Create"]
                 self.raise_warm(table["TableName"], created["IndexName"], created.get("WarmThroughput") or {})
+                meters_of(table).built[created["IndexName"]] = self._second() + self._timing.index_build
 
     def _switch_mode(self, table: Document, summary: Document, second: int) -> None:
         """Another billing mode, in its time."""

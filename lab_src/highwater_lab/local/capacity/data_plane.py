@@ -12,7 +12,7 @@ from typing import Any
 from highwater_lab.local import ministack
 from highwater_lab.local.capacity.answers import OK, Answer, Handler, held_back, with_capacity
 from highwater_lab.local.capacity.batches import Batches
-from highwater_lab.local.capacity.call import CURRENT, Call, charging, page_charge
+from highwater_lab.local.capacity.call import CURRENT, Call, charging, meters_of, page_charge
 from highwater_lab.local.capacity.number_keys import items_after, sort_key
 from highwater_lab.local.capacity.refused_reads import read_refusal
 from highwater_lab.local.capacity.throttled import Throttled
@@ -57,7 +57,7 @@ class DataPlane:
                 segments=_positive(data.get("TotalSegments")),
             )
             if operation in ("Query", "Scan") and call.table is not None:
-                refusal = read_refusal(operation, call.table, data)
+                refusal = self._backfilling(call.table, data) or read_refusal(operation, call.table, data)
                 if refusal is not None:
                     return _refused(refusal)
             try:
@@ -71,6 +71,12 @@ class DataPlane:
             return with_capacity(answer, data, call)
 
         return handle
+
+    def _backfilling(self, table: Document, data: Document) -> str | None:
+        name = data.get("IndexName")
+        if name is None or meters_of(table).building(self._second()) != name:
+            return None
+        return f"Cannot read from backfilling global secondary index: {name}"
 
     def _get(self, own: Handler) -> Handler:
         def handle(data: Document) -> Answer:

@@ -59,6 +59,7 @@ class TableMeters:
         throttled_requests: Requests refused, by minute and operation.
         was_on_demand: Whether the table ever was.
         switch: The switch of the billing mode that is under way.
+        built: When each index that was added is built.
     """
 
     def __init__(self, table: Document, second: int) -> None:
@@ -69,12 +70,17 @@ class TableMeters:
         self.throttled_requests: dict[int, dict[str, int]] = {}
         self.was_on_demand = is_on_demand(table)
         self.switch: ModeSwitch | None = None
+        self.built: dict[str, int] = {}
 
     def is_on_demand(self, second: int) -> bool:
         """Whether the table is billed by request then: a new mode comes into force in its time."""
         if self.switch is not None and self.switch.at <= second:
             self.switch = None
         return is_on_demand(self._table) if self.switch is None else self.switch.is_on_demand
+
+    def building(self, second: int) -> str | None:
+        """The index that is being built, of which a table has one at most."""
+        return next((index for index, at in self.built.items() if second < at), None)
 
     def units(self, index: str | None, second: int) -> dict[Dimension, int]:
         """Provisioned units in force, 0 on demand."""
@@ -119,6 +125,7 @@ class TableMeters:
     def forget(self, index: str) -> None:
         """Drop what is known of an index that is gone."""
         self._resources.pop(index, None)
+        self.built.pop(index, None)
 
     def switch_mode(self, second: int, at: int, summary: Document) -> None:
         """Have the billing mode that was just asked for come into force at *at*; until then *summary* is told."""
