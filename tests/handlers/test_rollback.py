@@ -122,3 +122,21 @@ def test_rollback_does_not_fail_where_the_stack_cannot_be_read(account: Account)
         "DescribeStacks on arn:of:the:stack"
     )
     assert (outcome.ok, outcome.reason) == (True, reason)
+
+
+@pytest.mark.parametrize(("status", "is_ok"), [(ROLLING_BACK, True), ("UPDATE_IN_PROGRESS", False)])
+def test_floor_that_cannot_be_reached_fails_a_deploy_and_no_rollback(
+    account: Account, status: str, is_ok: bool
+) -> None:
+    """CloudFormation would leave the stack in UPDATE_ROLLBACK_FAILED."""
+    units = {Dimension.READ: 9, Dimension.WRITE: 50}
+    account.tables["orders"] = Table("orders", {None: CapacityControl(units, quota_units=100)})
+    account.stack_status = lambda: status
+    account.serve(_event("Update") | {"ResourceType": deployment.FLOORS_TYPE})
+    ((_, outcome),) = account.answers
+    missed = (
+        "table write has 50 units per second and its floor is 140; the table's scaling activities show why the "
+        "capacity was not raised"
+    )
+    left = "left as it is, so that the rollback goes on: " if is_ok else ""
+    assert (outcome.ok, outcome.reason) == (is_ok, f"{left}{missed}")

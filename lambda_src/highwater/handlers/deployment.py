@@ -119,10 +119,21 @@ class Deployment:
         if event["RequestType"] == "Delete":
             return cloudformation.success("nothing to undo: capacity is lowered once its targets are gone")
         self._hand_over(event, patience)
-        done = floors.assert_floors(table, properties["Plan"], *clients, patience)
+        try:
+            done = floors.assert_floors(table, properties["Plan"], *clients, patience)
+        except floors.FloorsNotReachedError as missed:
+            if event["RequestType"] == "Update" and self._is_rolling_back(event, patience):
+                return cloudformation.success(f"left as it is, so that the rollback goes on: {missed}")
+            raise
         if done.building:
             self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
         return cloudformation.success(done.reason)
+
+    def _is_rolling_back(self, event: dict[str, Any], patience: Patience) -> bool:
+        try:
+            return rollback.is_rolling_back(self.stacks(), event["StackId"], patience)
+        except (tables.TableRefusedError, TimeIsUpError):
+            return False
 
     def _raise_later(
         self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
