@@ -92,9 +92,9 @@ def _two_tables(*names: str, marks: bool = True) -> TemplateView:
 @pytest.mark.parametrize(
     ("tables", "marks", "resource"),
     [
-        pytest.param(["Jobs"], True, "OrdersCapacityFloors", id="a-table-goes"),
+        pytest.param(["Jobs"], True, "OrdersCapacityAftermath", id="a-table-goes"),
         pytest.param(["Jobs", "Orders"], False, "OrdersCapacityMarks", id="its-marks-go"),
-        pytest.param([], True, "OrdersCapacityFloors", id="all-goes"),
+        pytest.param([], True, "OrdersCapacityAftermath", id="all-goes"),
     ],
 )
 def test_permissions_of_a_custom_resource_outlive_it(tables: list[str], marks: bool, resource: str) -> None:
@@ -103,7 +103,7 @@ def test_permissions_of_a_custom_resource_outlive_it(tables: list[str], marks: b
     policies = before.named("AWS::IAM::Policy")
     (custom,) = [
         each
-        for kind in ("Custom::HighwaterFloors", "Custom::HighwaterMarks")
+        for kind in ("Custom::HighwaterAftermath", "Custom::HighwaterMarks")
         for name, each in before.named(kind).items()
         if name.startswith(resource)
     ]
@@ -124,12 +124,19 @@ def test_function_is_bounded_and_keeps_its_logs_for_a_while() -> None:
     assert view.properties_of("AWS::Logs::LogGroup")["RetentionInDays"] == 90
 
 
-def test_floors_wait_for_every_target_and_for_the_permissions() -> None:
-    resource = _view().of_type("Custom::HighwaterFloors")[0]
-    waited_for = " ".join(resource["DependsOn"])
-    assert "ReadTarget" in waited_for
-    assert "WriteTarget" in waited_for
-    assert "DefaultPolicy" in waited_for
+def test_floors_wait_for_every_target_and_targets_for_what_comes_before_them() -> None:
+    """A rollback reaches `Aftermath` whenever it resets a target, and a deletion comes to it after the targets."""
+    view = _view()
+    (floors,) = view.of_type("Custom::HighwaterFloors")
+    ((aftermath_id, aftermath),) = view.named("Custom::HighwaterAftermath").items()
+    targets = view.named("AWS::ApplicationAutoScaling::ScalableTarget")
+    assert len(targets) == 2
+    assert set(targets) <= set(floors["DependsOn"])
+    assert [target["DependsOn"] for target in targets.values()] == [[aftermath_id], [aftermath_id]]
+    assert floors["Properties"] == aftermath["Properties"], "it changes whenever they do"
+    waited_for = " ".join(aftermath["DependsOn"])
+    for permissions in ("DefaultPolicy", "Bounds", "TableJobs"):
+        assert permissions in waited_for
 
 
 def test_asset_holds_core_adapters_and_handlers_only(tmp_path: Path) -> None:
