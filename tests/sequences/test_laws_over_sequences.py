@@ -194,14 +194,17 @@ class Sequences(RuleBasedStateMachine):
 
     def _is_unchanged(self, name: TargetName, wanted: dict[str, str | None]) -> bool:
         """Whether a deploy leaves a target's table as it was declared before."""
-        tables = {physical: table for table, physical in self._names().items()}
-        table = tables.get(name.table)
+        table = self._table_of(name)
         return table is not None and wanted[table] == self.declared[table]
 
     def _is_scaled(self, name: TargetName) -> bool:
-        tables = {physical: table for table, physical in self._names().items()}
-        declared = self.declared[tables[name.table]] if name.table in tables else None
+        table = self._table_of(name)
+        declared = None if table is None else self.declared[table]
         return declared is not None and DECLARATIONS[declared].is_scaled
+
+    def _table_of(self, name: TargetName) -> str | None:
+        """`Orders` or `Legacy`; `None` for a table that the stack no longer has."""
+        return next((table for table, physical in self._names().items() if physical == name.table), None)
 
     def _synthesized(self, name: str | None) -> Synthesized | None:
         return None if name is None else _synthesized(name, self.account.at() >= LATER)

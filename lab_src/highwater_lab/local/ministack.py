@@ -248,7 +248,7 @@ def alarm_scopes() -> set[tuple[str, str]]:
 
 def alarms() -> list[Document]:
     """The alarms of the account and region at hand."""
-    return list(_alarms.now.values())
+    return list(alarms_by_name().values())
 
 
 def alarms_by_name() -> MutableMapping[Any, Document]:

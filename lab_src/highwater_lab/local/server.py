@@ -31,18 +31,17 @@ from highwater_lab.local.provisioners import Provisioners
 from highwater_lab.local.schedules import Schedules
 from highwater_lab.local.strict.permissions import Permissions
 from highwater_lab.local.strict.rates import Rates
-from highwater_lab.local.strict.request import Request
+from highwater_lab.local.strict.request import AUTOSCALING_PREFIX, Request
 from highwater_lab.local.tables import Tables
 from highwater_lab.local.tracking_alarms import TrackingAlarms
 from highwater_lab.services.timing import Timing
 
 CONTROL_PATH = "/_highwater/"
-_AUTOSCALING_PREFIX = "AnyScaleFrontendService."
 # Ten years: zone rules are guesses before that
 _LONGEST_SECONDS = 3660 * 24 * 3600
 _LONGEST_ECHO = 60
 FASTEST = 1000
-_CLOCKED_PREFIXES = (_AUTOSCALING_PREFIX, "DynamoDB_")
+_CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
 Answer = tuple[int, dict[str, Any]]
 
 
@@ -89,8 +88,8 @@ class LocalAws:
                 return
         if scope["path"].startswith(CONTROL_PATH):
             await self._answer(send, *await self._control(scope, await _body(receive)))
-        elif target.startswith(_AUTOSCALING_PREFIX):
-            operation = target.removeprefix(_AUTOSCALING_PREFIX)
+        elif target.startswith(AUTOSCALING_PREFIX):
+            operation = target.removeprefix(AUTOSCALING_PREFIX)
             await self._answer(send, *self._autoscale(operation, headers, await _body(receive)))
         else:
             await ministack.app(scope, receive, self._dated(send) if target.startswith(_CLOCKED_PREFIXES) else send)

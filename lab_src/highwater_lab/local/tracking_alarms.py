@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from highwater_lab.local import ministack
-from highwater_lab.local.alarms import Alarms
+from highwater_lab.local.alarms import Alarms, is_of_auto_scaling
 from highwater_lab.local.autoscaling.changes import Tables
 from highwater_lab.local.autoscaling.records import PolicyRecord, TargetKey, TargetRecord
 from highwater_lab.local.autoscaling.service import AutoScaling
 from highwater_lab.services.target_tracking import LOW_ALARM_POINTS, TargetTracking
 
 Document = dict[str, Any]
-_PREFIX: Final = "TargetTracking-"
 _ABOVE, _BELOW = "GreaterThanThreshold", "LessThanThreshold"
 _PROVISIONED_PERIODS: Final = 3
 
@@ -42,8 +41,9 @@ class TrackingAlarms:
     def refresh(self) -> None:
         """Bring the alarms of the account and region at hand up to date, thresholds and states."""
         wanted = {document["AlarmName"]: document for document in self._documents()}
-        for name in [name for name in ministack.alarms_by_name() if name.startswith(_PREFIX) and name not in wanted]:
-            del ministack.alarms_by_name()[name]
+        for name in [alarm["AlarmName"] for alarm in ministack.alarms() if is_of_auto_scaling(alarm)]:
+            if name not in wanted:
+                del ministack.alarms_by_name()[name]
         for name, document in wanted.items():
             known = ministack.alarms_by_name().setdefault(name, _new(document))
             known |= document

@@ -126,7 +126,7 @@ class Deployment:
                 return cloudformation.success(f"left as it is, so that the rollback goes on: {missed}")
             raise
         if done.building:
-            self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
+            self._go_on_after_the_answer(event)
         return cloudformation.success(done.reason)
 
     def _is_rolling_back(self, event: dict[str, Any], patience: Patience) -> bool:
@@ -139,17 +139,26 @@ class Deployment:
         self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
     ) -> cloudformation.Outcome | None:
         """Go on after CloudFormation was answered, in other invocations, until the table's indexes are built."""
-        properties, invocations = event["ResourceProperties"], event["HighwaterInvocations"]
+        properties = event["ResourceProperties"]
         try:
             floors.raise_to_floors(properties["TableName"], properties["Plan"], *clients, patience)
         except tables.TableNotFoundError:
             return cloudformation.success(leaving.NO_TABLE)
         except TimeIsUpError:
-            if invocations >= MAX_AWAITING_INVOCATIONS:
-                return cloudformation.failure("an index is still being built; its floors are left as they are")
-            self._invoke_itself(event | {"HighwaterInvocations": invocations + 1})
-            return None
+            return self._wait_on(event, "an index is still being built; its floors are left as they are")
         return cloudformation.success("the indexes are built, and capacity is raised to the floors")
+
+    def _go_on_after_the_answer(self, event: dict[str, Any]) -> None:
+        """Have another invocation go on with an event that CloudFormation is answered now."""
+        self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
+
+    def _wait_on(self, event: dict[str, Any], given_up: str) -> cloudformation.Outcome | None:
+        """Have the next invocation wait on; after half a day, fail with the text *given_up*."""
+        invocations = event["HighwaterInvocations"]
+        if invocations >= MAX_AWAITING_INVOCATIONS:
+            return cloudformation.failure(given_up)
+        self._invoke_itself(event | {"HighwaterInvocations": invocations + 1})
+        return None
 
     def _invoke_itself(self, event: dict[str, Any]) -> None:
         self.invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], event)
@@ -196,17 +205,13 @@ class Deployment:
                 return cloudformation.success(reason)
             if not is_rolling_back:
                 return cloudformation.success("nothing to do until a deploy is rolled back")
-            self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
+            self._go_on_after_the_answer(event)
             return cloudformation.success("floors are set when the rollback is over")
-        invocations = event["HighwaterInvocations"]
         try:
             if not rollback.wait_until_rolled_back(client, stack, patience):
                 return cloudformation.failure("the rollback did not end well; deploy again to set the floors")
         except TimeIsUpError:
-            if invocations >= MAX_AWAITING_INVOCATIONS:
-                return cloudformation.failure("the rollback does not end; deploy again to set the floors")
-            self._invoke_itself(event | {"HighwaterInvocations": invocations + 1})
-            return None
+            return self._wait_on(event, "the rollback does not end; deploy again to set the floors")
         clients = self.dynamodb(None), self.autoscaling(None)
         done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
         return cloudformation.success(done.reason)

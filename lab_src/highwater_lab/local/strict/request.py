@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from highwater_lab.local import ministack
 
-_AUTOSCALING: Final = "AnyScaleFrontendService."
+AUTOSCALING_PREFIX: Final = "AnyScaleFrontendService."
 AUTOSCALING_SERVICE: Final = "application-autoscaling"
 
 
@@ -35,7 +35,7 @@ class Request:
     @cached_property
     def service(self) -> str:
         """The service, by MiniStack's names."""
-        if self._target.startswith(_AUTOSCALING):
+        if self._target.startswith(AUTOSCALING_PREFIX):
             return AUTOSCALING_SERVICE
         return str(ministack.service_of(self.method, self.path, self.headers, self.parameters))
 
@@ -43,7 +43,7 @@ class Request:
     def action(self) -> str | None:
         """The IAM action, such as `dynamodb:UpdateTable`; `None` for what needs no permission."""
         if self.service == AUTOSCALING_SERVICE:
-            return f"{AUTOSCALING_SERVICE}:{self._target.removeprefix(_AUTOSCALING)}"
+            return f"{AUTOSCALING_SERVICE}:{self._target.removeprefix(AUTOSCALING_PREFIX)}"
         found: str | None = ministack.action_of(
             self.service, self.method, self.path, self.headers, self.body, self.parameters
         )
