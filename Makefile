@@ -38,7 +38,7 @@ test: setup check ## Every check and test (offline, free)
 check: setup ## Style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab examples/*/*.py benchmarks tests
+	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab examples/*/*.py acceptance benchmarks tests
 
 .PHONY: coverage
 coverage: setup ## What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
@@ -78,6 +78,12 @@ faults: setup ## Ten thousand runs of the scaler, and 40,000 of custom resources
 .PHONY: sequences
 sequences: setup ## The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
 	@HIGHWATER_SEQUENCES=2400 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/sequences
+
+.PHONY: acceptance
+acceptance: setup ## Deploy the examples, check what they promise, measure, delete everything: on a local cloud (offline, free; seven minutes), or with PROFILE=... ACCOUNT=... in an account. REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
+	@$(BIN)/python -m acceptance $(if $(PROFILE),--profile '$(PROFILE)') $(if $(ACCOUNT),--account '$(ACCOUNT)') \
+		$(if $(REGION),--region '$(REGION)') $(if $(PARTS),--parts '$(PARTS)') $(if $(MOST_USD),--most-usd '$(MOST_USD)') \
+		$(if $(COST),--cost) $(if $(CLEAN),--clean)
 
 .PHONY: benchmark-scaler
 benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, calls, memory (offline, free)

@@ -22,7 +22,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from highwater_lab.local.cloud import free_port, is_port_taken, start_process, stop_process
+from highwater_lab.local.process import free_port, is_port_taken, start_process, stop_process
 
 LIMIT = 0.6
 THREADS = (1, 8, 16)

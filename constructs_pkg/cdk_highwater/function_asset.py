@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -77,23 +79,33 @@ def make_function(
     scope: Construct, *, handler: str, packs: Iterable[Callable[[Path], None]], role: iam.Role, **more: Any
 ) -> lambda_.Function:
     """Create a function below *scope*. *packs* fill the folder of its asset; *more* are other function properties."""
-    with tempfile.TemporaryDirectory(prefix="highwater-asset-") as folder:
-        for pack in packs:
-            pack(Path(folder))
-        _make_readable(Path(folder))
-        # creating the function copies the asset, so the temporary folder may be deleted afterwards
-        function = lambda_.Function(
-            scope,
-            "Function",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
-            handler=f"highwater.handlers.{handler}.handler",
-            code=lambda_.Code.from_asset(folder),
-            role=role,
-            **more,
-        )
+    function = lambda_.Function(
+        scope,
+        "Function",
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        architecture=lambda_.Architecture.ARM_64,
+        handler=f"highwater.handlers.{handler}.handler",
+        code=lambda_.Code.from_asset(str(_packed(tuple(packs)))),
+        role=role,
+        **more,
+    )
     _wait_for_policy_alone(function, role)
     return function
+
+
+@cache
+def _packed(packs: tuple[Callable[[Path], None], ...]) -> Path:
+    """Return a folder filled by *packs*, which stays until the process ends.
+
+    The stacks of an app share it: packing takes longer than all else that a stack needs, and the CDK reads and copies a
+    folder that it knows only once.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="highwater-asset-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for pack in packs:
+        pack(folder)
+    _make_readable(folder)
+    return folder
 
 
 def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:

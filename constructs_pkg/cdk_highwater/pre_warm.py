@@ -77,11 +77,14 @@ class PreWarm(Construct):
                 Mark(index, int(units["read"]), int(units["write"]), *bases.get(index, (1, 1)))
                 for index, units in declared.items()
             )
-            raise_marks(self, subject, marks, strategy, remedy="without PreWarm, marks are not raised")
+            raise_marks(
+                self, cdk.Stack.of(self), subject, marks, strategy, remedy="without PreWarm, marks are not raised"
+            )
 
 
 def raise_marks(
     scope: Construct,
+    stack: cdk.Stack,
     subject: Subject,
     marks: tuple[Mark, ...],
     strategy: PreWarmStrategy,
@@ -95,6 +98,7 @@ def raise_marks(
 
     Args:
         scope: Parent construct.
+        stack: The stack of *scope*.
         subject: The table.
         marks: The marks of the table and its indexes.
         strategy: How the marks are raised.
@@ -104,7 +108,7 @@ def raise_marks(
     wanted = [mark for mark in marks if mark.is_above_base]
     if not wanted:
         return
-    function = DeploymentFunction.of(cdk.Stack.of(scope))
+    function = DeploymentFunction.of(stack)
     permissions = function.allow_marks(subject, provisions=strategy is PreWarmStrategy.PROVISION_AND_LOWER)
     resource = cdk.CustomResource(
         scope,

@@ -57,7 +57,9 @@ class TableCapacity(Construct):
         windows_held_by: WindowHolder | None = None,
     ) -> None:
         super().__init__(scope, id)
-        self._subject = subject_of(table).seen_from(cdk.Stack.of(self))
+        # each question to Node takes time, for every table
+        self._stack = cdk.Stack.of(self)
+        self._subject = subject_of(table).seen_from(self._stack)
         index_names = self._subject.index_names()
         self._plan = plan.with_indexes(index_names)
         self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
@@ -65,7 +67,7 @@ class TableCapacity(Construct):
         self._floors: cdk.CustomResource | None = None
         findings = [
             *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
-            *place_findings(self._subject, cdk.Stack.of(self)),
+            *place_findings(self._subject, self._stack),
             *self._owner_findings(),
             *check(self._plan, self._as_of, has_actions=windows_held_by is None),
         ]
@@ -83,7 +85,7 @@ class TableCapacity(Construct):
             targets = self._add_targets(self._add_aftermath())
             self._floors = self._assert_floors(targets)
         marks = marks_of(self._plan.without_past(self._as_of))
-        raise_marks(self, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
+        raise_marks(self, self._stack, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
         if windows_held_by is not None:
             windows_held_by.add_table(self)
 
@@ -106,7 +108,7 @@ class TableCapacity(Construct):
         """Have deploys note which scaler sets the table's floors; called by the scaler with its name."""
         if self._floors is None:
             return
-        permissions = DeploymentFunction.of(cdk.Stack.of(self)).allow_handing_over(scaler)
+        permissions = DeploymentFunction.of(self._stack).allow_handing_over(scaler)
         template = self._floors.node.default_child
         assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a custom resource
         template.add_property_override("ScalerPlan", plan_parameter(scaler, self._subject.name))
@@ -125,10 +127,11 @@ class TableCapacity(Construct):
         for target in self._plan.targets():
             if target.index not in scopes:
                 scopes[target.index] = Construct(targets, f"Index-{target.index}")
-            self._add_target(scopes[target.index], target).add_resource_dependency(aftermath)
+            self._add_target(scopes[target.index], target)
+        targets.node.add_dependency(aftermath)
         return targets
 
-    def _add_target(self, scope: Construct, target: Target) -> autoscaling.CfnScalableTarget:
+    def _add_target(self, scope: Construct, target: Target) -> None:
         name = TargetName(self._subject.name, *target.key)
         kind = target.dimension.title()
         resource = autoscaling.CfnScalableTarget(
@@ -150,7 +153,6 @@ class TableCapacity(Construct):
                 scaling_target_id=resource.ref,
                 target_tracking_scaling_policy_configuration=_tracking(target),
             )
-        return resource
 
     def _compiled(self, target: Target) -> tuple[ScheduledAction, ...]:
         # CloudFormation creates the targets of a global table, without actions
@@ -163,7 +165,7 @@ class TableCapacity(Construct):
         CloudFormation registers targets with their base floors. The function also waits until the capacity has reached
         the floors, because Application Auto Scaling may miss some of several targets registered at once.
         """
-        function = DeploymentFunction.of(cdk.Stack.of(self))
+        function = DeploymentFunction.of(self._stack)
         floors = cdk.CustomResource(
             self,
             "Floors",
@@ -182,7 +184,7 @@ class TableCapacity(Construct):
         there without windows too: the plan to which a deploy is rolled back may have some. In a deletion it comes after
         the targets, when no scheduled action can raise capacity any more.
         """
-        function = DeploymentFunction.of(cdk.Stack.of(self))
+        function = DeploymentFunction.of(self._stack)
         permissions = function.allow_floors(self._subject)
         # a plain resource takes fewer calls to Node than `cdk.CustomResource`, for each table
         aftermath = cdk.CfnResource(

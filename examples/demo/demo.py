@@ -25,7 +25,7 @@ from side_by_side import Surge, Twins
 
 from highwater.core import Plan
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.cloud import CloudError
+from highwater_lab.local.control import CloudError
 from highwater_lab.template import find_table, load_templates
 
 ROOT: Final = Path(__file__).resolve().parents[2]

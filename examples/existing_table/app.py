@@ -10,8 +10,8 @@ from cdk_highwater import Capacity, IndexCapacity, Window, manage_capacity
 app = cdk.App()
 stack = cdk.Stack(app, "ExistingTable")
 
-# the table stays in its own stack; this app only refers to it by name
-events = dynamodb.Table.from_table_name(stack, "Events", "events")
+# the table stays in its own stack; this app only refers to it by name, which `--context table=...` can change
+events = dynamodb.Table.from_table_name(stack, "Events", app.node.try_get_context("table") or "events")
 
 manage_capacity(
     events,

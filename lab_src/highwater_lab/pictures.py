@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
@@ -46,16 +47,30 @@ def terminal_chart(target: Target, start: datetime, days: int, zone: ZoneInfo, w
     return text
 
 
+def load_pyplot() -> Any:
+    """Matplotlib's pyplot for pictures in files, in which a name such as `table/${Name}` is text and no formula."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    mpl.rcParams["text.parse_math"] = False
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def drawable(text: str) -> str:
+    """The text with a question mark for each character that no font can have."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, path: Path) -> None:
     """Draw floor and ceiling of every target of *plan* for *days* from *start*, one panel each, as a PNG at *path*.
 
     *name* is the title, *zone* the time zone of the axis. Folders of *path* are created as needed.
     """
-    import matplotlib as mpl
-
-    mpl.use("agg")
     from matplotlib import dates
-    from matplotlib import pyplot as plt
+
+    plt = load_pyplot()
 
     targets = plan.targets()
     figure, panels = plt.subplots(
@@ -73,7 +88,7 @@ def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, 
         panel.set_yscale("log")
         panel.set_ylim(bottom=max(1, min(floors) / 2), top=max(ceilings) * 2)
         panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        panel.set_title(target.label, loc="left", fontsize=10)
+        panel.set_title(drawable(target.label), loc="left", fontsize=10)
         panel.set_ylabel("units per second", fontsize=8)
         panel.grid(axis="both", alpha=0.25)
         _name_peaks(panel, target, line, zone)
@@ -81,7 +96,7 @@ def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, 
     panels[-1, 0].xaxis.set_major_locator(dates.DayLocator(tz=zone))
     panels[-1, 0].xaxis.set_major_formatter(dates.DateFormatter("%a %d %b", tz=zone))
     panels[-1, 0].set_xlim(start.astimezone(zone), end.astimezone(zone))
-    figure.suptitle(f"{name}: floors and ceilings, {zone.key}", fontsize=12)
+    figure.suptitle(drawable(f"{name}: floors and ceilings, {zone.key}"), fontsize=12)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater_lab.local.cloud import free_port
+from highwater_lab.local.process import free_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -41,6 +41,15 @@ def _refused(done: subprocess.CompletedProcess[str]) -> str:
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1, "one line"
     return done.stderr.strip()
+
+
+@pytest.mark.parametrize("origin", ["localhost:3000", "*", "http://localhost:3000/page", "null"])
+def test_origin_that_is_none_is_refused(highwater: Run, origin: str) -> None:
+    done = highwater("local", "up", "--port", str(free_port()), "--allow-origin", origin)
+    assert _refused(done) == (
+        f"highwater local up: Invalid value for '--allow-origin': {origin!r} is no origin; "
+        "give scheme, host and port, such as http://localhost:3000"
+    )
 
 
 def test_up_prints_variables_that_point_the_tools_at_it(highwater: Run) -> None:

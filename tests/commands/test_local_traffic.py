@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from typing import Any
 import boto3
 import pytest
 
-from highwater_lab.local.cloud import CloudControl, free_port
+from highwater_lab.local.control import CloudControl
+from highwater_lab.local.process import free_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -93,7 +96,7 @@ def test_summary_is_for_people(highwater: Run, tmp_path: Path) -> None:
     [
         (
             ("nowhere", "--writes", "5/s", "--for", "1m"),
-            "no table 'nowhere' in the local cloud; deploy or create it first",
+            "no table 'nowhere' here; deploy or create it first",
         ),
         (
             ("orders", "--writes", "0/s", "--for", "1m"),
@@ -119,3 +122,62 @@ def test_misuse_is_one_line(highwater: Run, arguments: tuple[str, ...], message:
     done = highwater("local", "traffic", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"highwater local traffic: {message}\n"
+
+
+@pytest.fixture
+def long_load(tmp_path: Path) -> Iterator[tuple[Run, subprocess.Popen[str]]]:
+    """A load of an hour on a cloud of its own, in real time, once some of it has been sent; and the command."""
+    environment = os.environ | {"HOME": str(tmp_path), "XDG_STATE_HOME": "", "COLUMNS": "100"}
+    program = str(Path(sys.executable).parent / "highwater")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+    port = free_port()
+    assert run("local", "up", "--port", str(port)).returncode == 0
+    dynamodb = CloudControl(port).client("dynamodb")
+    dynamodb.create_table(
+        TableName="orders",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        ProvisionedThroughput={"ReadCapacityUnits": 20, "WriteCapacityUnits": 30},
+    )
+    command = [program, "local", "traffic", "orders", "--writes", "40/s", "--for", "1h"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not dynamodb.scan(TableName="orders", Limit=1)["Count"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        dynamodb.close()
+        yield run, process
+        process.kill()
+    run("local", "down")
+
+
+def test_load_on_a_cloud_that_goes_away_says_so_after_what_was_sent(
+    long_load: tuple[Run, subprocess.Popen[str]],
+) -> None:
+    run, process = long_load
+    assert run("local", "down").returncode == 0
+    told, problems = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert re.search(r"^writes +[1-9]\d* ", told, re.MULTILINE)
+    assert re.fullmatch(r"highwater local traffic: ended before its time: .+\n", problems), problems
+
+
+def test_load_that_is_interrupted_tells_what_was_sent(long_load: tuple[Run, subprocess.Popen[str]]) -> None:
+    _, process = long_load
+    process.send_signal(signal.SIGINT)
+    told, problems = process.communicate(timeout=60)
+    assert (process.returncode, problems) == (130, "")
+    assert re.search(r"^writes +[1-9]\d* ", told, re.MULTILINE)
+
+
+def test_variables_are_printed_for_another_terminal(highwater: Run) -> None:
+    printed = highwater("local", "env")
+    told = json.loads(highwater("local", "env", "--json").stdout)
+    assert printed.returncode == 0
+    assert printed.stdout.splitlines() == [f"export {name}={value}" for name, value in told.items()]
+    assert told["AWS_ENDPOINT_URL"].startswith("http://localhost:")

@@ -19,7 +19,7 @@ from aws_cdk import aws_iam as iam
 
 import cdk_highwater
 from highwater.core import Plan, bounds_at
-from highwater_lab.local.cloud import free_port
+from highwater_lab.local.process import free_port
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import messages, new_stack
 

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.cloud import is_port_taken
+from highwater_lab.local.process import is_port_taken
 from tests.cdk_cli import ROOT
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("demo")]
@@ -48,7 +48,7 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
         "table write: floor over the next seven days (units/s, log scale)",
         "Monday, New York time",
         "Scaling activities",
-        "A surge from 28 to 280 writes/s on both tables, with the clock 20 times faster",
+        "A surge from 27 to 270 writes/s on both tables, with the clock 20 times faster",
         "everything is as planned",
     ):
         assert title in text
@@ -61,7 +61,7 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
         told = re.search(title + r": throttled ([\d,]+) of ([\d,]+) units; in the simulator ([\d,]+)", text)
         assert told is not None
         throttled[title], asked, simulated = (int(figure.replace(",", "")) for figure in told.groups())
-        assert asked == pytest.approx(4 * 28 * 60 + 14 * 280 * 60, rel=0.02)
+        assert asked == pytest.approx(4 * 27 * 60 + 14 * 270 * 60, rel=0.02)
         assert throttled[title] == pytest.approx(simulated, rel=0.25), "a machine that is busy otherwise sends late"
     assert 0 < throttled["with the scaler"] < throttled["target tracking alone"] / 2
 

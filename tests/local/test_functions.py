@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
 from collections.abc import Iterator
 from datetime import timedelta
@@ -33,20 +34,24 @@ def handler(event, context):
 """
 
 
+def _create(functions: Any, name: str, code: str) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(f"{name}.py", code)
+    functions.create_function(
+        FunctionName=name,
+        Runtime="python3.12",
+        Role=f"arn:aws:iam::{ACCOUNT}:role/{name}",
+        Handler=f"{name}.handler",
+        Code={"ZipFile": packed.getvalue()},
+    )
+
+
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud() as made:
         functions = made.client("lambda")
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr("sells.py", HANDLER)
-        functions.create_function(
-            FunctionName="sells",
-            Runtime="python3.12",
-            Role=f"arn:aws:iam::{ACCOUNT}:role/sells",
-            Handler="sells.handler",
-            Code={"ZipFile": packed.getvalue()},
-        )
+        _create(functions, "sells", HANDLER)
         # the clock of the cloud is far from the machine's
         made.advance(timedelta(days=3))
         for sold in (7, 41):
@@ -80,3 +85,24 @@ def test_printed_metrics_are_there_with_each_set_of_dimensions(cloud: LocalCloud
     assert _sum(cloud, "Shop", "Sold", stage="prod", table="orders") == 48
     assert _sum(cloud, "Shop", "Waits", stage="prod") == 13
     assert _sum(cloud, "Shop", "Waits", "SampleCount", stage="prod") == 4
+
+
+def test_runs_that_a_schedule_starts_are_counted(cloud: LocalCloud) -> None:
+    _create(cloud.client("lambda"), "ticks", "def handler(event, context): pass")
+    cloud.client("scheduler").create_schedule(
+        Name="ticks",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        ScheduleExpression="rate(1 minute)",
+        Target={
+            "Arn": f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:ticks",
+            "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/ticks",
+            "Input": "{}",
+        },
+    )
+    cloud.advance(timedelta(minutes=2))
+    deadline = time.monotonic() + 20
+    while _sum(cloud, "AWS/Lambda", "Invocations", FunctionName="ticks") == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    cloud.client("scheduler").delete_schedule(Name="ticks")
+    assert _sum(cloud, "AWS/Lambda", "Errors", FunctionName="ticks") == 0

@@ -10,7 +10,7 @@ import tomllib
 import pytest
 
 from highwater_lab.local import ministack
-from highwater_lab.local.cloud import free_port
+from highwater_lab.local.process import free_port
 from tests.cdk_cli import ROOT
 
 ANOTHER_VERSION = "from importlib import metadata; metadata.version = lambda name: '1.6.0'"
@@ -28,13 +28,15 @@ MOVED = (
     "del provisioners._RESOURCE_HANDLERS['AWS::DynamoDB::GlobalTable']['update']"
 )
 NO_MODULE = "import sys; sys.modules['ministack.services.scheduler'] = None"
+MORE = "the local cloud needs more libraries; install them with: pip install 'highwater-lab[local]'"
 FIX = "install it with: pip install --force-reinstall ministack==1.5.33"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        pytest.param(NONE, f"the local cloud needs MiniStack 1.5.33, but none is installed; {FIX}", id="not-installed"),
+        pytest.param(NONE, MORE, id="not-installed"),
+        pytest.param("sys.modules['hypercorn'] = None", MORE, id="no-web-server"),
         pytest.param(
             ANOTHER_VERSION,
             f"the local cloud needs MiniStack 1.5.33, but 1.6.0 is installed; {FIX}",

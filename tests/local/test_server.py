@@ -282,3 +282,28 @@ def test_regions_of_one_cloud_share_neither_tables_nor_targets(cloud: LocalCloud
     elsewhere: Any = boto3.client("application-autoscaling", **arguments)
     assert elsewhere.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"] == []
     elsewhere.close()
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["DynamoDB_20120810.PutItem", "AnyScaleFrontendService.DescribeScalableTargets", "AmazonSSM.GetParameter"],
+)
+@pytest.mark.parametrize(
+    "body", [b"[]", b"3", b'"x"', b"null", b"[" * 100_000, b'{"a":' * 100_000], ids=lambda body: body[:5].decode()
+)
+def test_body_that_is_no_object_is_refused_as_aws_does(cloud: LocalCloud, target: str, body: bytes) -> None:
+    headers = {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0"}
+    status, answer = _ask(cloud, "/", body, headers)
+    assert (status, json.loads(answer)) == (
+        400,
+        {"__type": "SerializationException", "message": "the request is no JSON object"},
+    )
+
+
+@pytest.mark.parametrize("depth", [31, 33, 2_000])
+def test_deeply_nested_item_is_no_failure_of_the_cloud(cloud: LocalCloud, depth: int) -> None:
+    value = '{"M":{"a":' * depth + '{"S":"x"}' + "}}" * depth
+    body = f'{{"TableName":"nowhere","Item":{{"id":{{"S":"1"}},"deep":{value}}}}}'.encode()
+    headers = {"X-Amz-Target": "DynamoDB_20120810.PutItem", "Content-Type": "application/x-amz-json-1.0"}
+    status, _ = _ask(cloud, "/", body, headers)
+    assert status == 400

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.cloud import CloudError
+from highwater_lab.local.control import CloudError
 
 pytestmark = pytest.mark.xdist_group("cloud")
 

@@ -6,13 +6,14 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.config import Config
 
 from highwater_lab.local import LocalCloud, ministack
-from highwater_lab.local.cloud import ACCOUNT, REGION
+from highwater_lab.local.control import ACCOUNT, REGION
 from highwater_lab.local.strict.rates import Rates
 from highwater_lab.local.strict.request import Request
 from tests.local.world import refused
@@ -201,6 +202,8 @@ def test_calls_that_come_too_fast_are_refused(
     make: Any = boto3.client
     once = Config(retries={"mode": "standard", "total_max_attempts": 1})
     client = make(service, config=once, **cloud.client_arguments())
+    # a second in which the tests before have called nothing
+    cloud.advance(timedelta(seconds=1))
     accepted = 0
     with refused(code, "Rate exceeded"):
         for _ in range(100 * limit):
@@ -222,3 +225,44 @@ def test_clients_of_the_older_protocol_are_told_in_its_words() -> None:
     assert (status, headers) == (400, {"content-type": "text/xml"})
     error = "<Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
     assert body.decode() == f"<ErrorResponse>{error}</ErrorResponse>"
+
+
+def _creation(cloud: LocalCloud, kind: str, properties: dict[str, Any]) -> str:
+    """Create a stack of one resource and delete it; why the resource could not be created, or nothing."""
+    cloudformation = cloud.client("cloudformation")
+    template = json.dumps({"Resources": {"Named": {"Type": kind, "Properties": properties}}})
+    cloudformation.create_stack(StackName="named", TemplateBody=template)
+    while cloudformation.describe_stacks(StackName="named")["Stacks"][0]["StackStatus"].endswith("IN_PROGRESS"):
+        pass
+    events = cloudformation.describe_stack_events(StackName="named")["StackEvents"]
+    failed = [e.get("ResourceStatusReason", "") for e in events if e["ResourceStatus"] == "CREATE_FAILED"]
+    cloudformation.delete_stack(StackName="named")
+    cloudformation.get_waiter("stack_delete_complete").wait(StackName="named", WaiterConfig={"Delay": 1})
+    return str(failed[-1]) if failed else ""
+
+
+QUEUE, ALARM = "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"
+ALARMED = {
+    "ComparisonOperator": "GreaterThanThreshold",
+    "EvaluationPeriods": 1,
+    "MetricName": "m",
+    "Namespace": "n",
+    "Period": 60,
+    "Statistic": "Sum",
+    "Threshold": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "member", "most", "others"),
+    [(QUEUE, "QueueName", 80, {}), (ALARM, "AlarmName", 255, ALARMED)],
+    ids=["queue", "alarm"],
+)
+def test_name_that_is_too_long_is_refused(
+    cloud: LocalCloud, kind: str, member: str, most: int, others: dict[str, Any]
+) -> None:
+    assert _creation(cloud, kind, others | {member: "x" * most}) == ""
+    assert _creation(cloud, kind, others | {member: "x" * (most + 1)}) == (
+        "Properties validation failed for resource Named with message: "
+        f"[#/{member}: expected maxLength: {most}, actual: {most + 1}]"
+    )

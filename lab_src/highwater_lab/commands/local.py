@@ -12,19 +12,22 @@ import click
 
 from highwater_lab.commands.durations import Duration
 from highwater_lab.commands.traffic import traffic_command
-from highwater_lab.local.cloud import (
-    CloudControl,
-    CloudError,
-    CloudStatus,
-    is_port_taken,
-    start_process,
-    stop_process,
-)
+from highwater_lab.local.control import CloudControl, CloudError, CloudStatus
+from highwater_lab.local.guard import is_origin
+from highwater_lab.local.process import is_port_taken, start_process, stop_process
 from highwater_lab.local.whereabouts import Whereabouts, forget, recall, remember, scratch_folder, state_folder
 
 DEFAULT_PORT = 4599
 _MISUSE = 2
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+
+
+def _checked_origins(_: click.Context, __: click.Parameter, origins: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in origins:
+        if not is_origin(origin):
+            message = f"{origin!r} is no origin; give scheme, host and port, such as http://localhost:3000"
+            raise click.BadParameter(message)
+    return origins
 
 
 @click.group(short_help="An AWS endpoint on this machine.")
@@ -63,8 +66,23 @@ def local() -> None:
     is_flag=True,
     help="Enforce the policies of Lambda functions' roles, and AWS's rates of calls.",
 )
+@click.option(
+    "--allow-origin",
+    "allowed_origins",
+    multiple=True,
+    callback=_checked_origins,
+    metavar="ORIGIN",
+    help="Let web pages of this origin call the cloud, such as http://localhost:3000. May be repeated.",
+)
 @_as_json
-def up(port: int, speed: int, has_instant_updates: bool, is_strict: bool, as_json: bool) -> None:
+def up(
+    port: int,
+    speed: int,
+    has_instant_updates: bool,
+    is_strict: bool,
+    allowed_origins: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Start the local cloud in the background.
 
     Prints environment variables that direct the CDK CLI, the AWS CLI and the SDKs to it. Set them in a shell with:
@@ -82,7 +100,13 @@ def up(port: int, speed: int, has_instant_updates: bool, is_strict: bool, as_jso
     try:
         log = state_folder() / "local-cloud.log"
         process = start_process(
-            port, log, scratch_folder(), speed, has_instant_updates=has_instant_updates, is_strict=is_strict
+            port,
+            log,
+            scratch_folder(),
+            speed,
+            has_instant_updates=has_instant_updates,
+            is_strict=is_strict,
+            allowed_origins=allowed_origins,
         )
     except CloudError as error:
         _refuse(str(error))
@@ -92,8 +116,21 @@ def up(port: int, speed: int, has_instant_updates: bool, is_strict: bool, as_jso
         click.echo(json.dumps(_document(control.status()) | {"environment": control.environment()}))
         return
     click.echo(f"# local cloud at {control.endpoint} (process {process.pid}); stop it with: highwater local down")
-    for name, value in control.environment().items():
-        click.echo(f"export {name}={shlex.quote(value)}")
+    _print_environment(control)
+
+
+@local.command(short_help="Print the variables for another terminal.")
+@_as_json
+def env(as_json: bool) -> None:
+    """Print the environment variables that direct AWS's tools to the running local cloud.
+
+    Set them in another terminal with: eval "$(highwater local env)"
+    """
+    control = _running()
+    if as_json:
+        click.echo(json.dumps(control.environment()))
+        return
+    _print_environment(control)
 
 
 @local.command(short_help="Show its endpoint, its clock and its contents.")
@@ -127,6 +164,11 @@ def down() -> None:
 
 
 local.add_command(traffic_command)
+
+
+def _print_environment(control: CloudControl) -> None:
+    for name, value in control.environment().items():
+        click.echo(f"export {name}={shlex.quote(value)}")
 
 
 def _running() -> CloudControl:

@@ -15,10 +15,14 @@ from rich.table import Table
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.durations import Duration
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
-from highwater_lab.local.cloud import CloudControl, CloudError
-from highwater_lab.local.load import Load, LoadReport, steady
+from highwater_lab.local.control import CloudControl, CloudError
+from highwater_lab.local.load import Load, steady
+from highwater_lab.local.load_report import LoadReport
 from highwater_lab.local.whereabouts import recall
 from highwater_lab.traffic import SCENARIOS, Traffic, read_traffic, scenario
+
+_FINDING = 1
+_INTERRUPTED = 130
 
 
 class Rate(click.ParamType[float]):
@@ -71,7 +75,8 @@ def traffic_command(
     """Send load to TABLE with real boto3 clients, and show how much was granted and throttled.
 
     Rates are units per second of the cloud's clock. If the clock runs faster than this machine can send requests, the
-    command sends fewer and larger requests.
+    command sends fewer and larger requests. Ends with status 1 if the load ends before its time, because the cloud or
+    the table is gone; what was sent until then is told, as after Ctrl-C.
 
     \b
     highwater local traffic orders --writes 180/s --reads 40/s --for 10m
@@ -81,6 +86,8 @@ def traffic_command(
     if whereabouts is None:
         raise Misuse("no local cloud is running; start one with: highwater local up")
     control = CloudControl(whereabouts.port)
+    load: Load | None = None
+    status = 0
     try:
         traffic = _traffic(control, writes, reads, length, file, name, scale)
         with progress_bar("sending") as progress:
@@ -91,13 +98,20 @@ def traffic_command(
                 retries=retries,
                 tell=lambda _, minute: progress(minute, traffic.minutes),
             )
-            report = load.run()
+            load.run()
     except (HighwaterError, CloudError) as error:
         raise Misuse(str(error)) from error
-    if as_json:
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    report = None if load is None else load.report
+    if report is not None and as_json:
         click.echo(json.dumps(_document(report)))
-    else:
+    elif report is not None:
         _print(report, Console())
+    if report is not None and report.failure:
+        click.echo(f"highwater local traffic: ended before its time: {report.failure}", err=True)
+        status = status or _FINDING
+    raise click.exceptions.Exit(status)
 
 
 def _traffic(
@@ -155,6 +169,7 @@ def _document(report: LoadReport) -> dict[str, Any]:
         "throttled_requests": report.throttled_requests,
         "retries": report.retries,
         "latency_ms": {"p50": round(report.latency_ms(50), 2), "p99": round(report.latency_ms(99), 2)},
+        "failure": report.failure or None,
         "most_behind_seconds": round(report.most_behind_seconds, 2),
         "units": {
             str(dimension): {

@@ -1,5 +1,6 @@
 """The local cloud: an AWS endpoint on this machine for the real CDK CLI and real boto3 clients."""
 
-from highwater_lab.local.cloud import CloudError, LocalCloud
+from highwater_lab.local.cloud import LocalCloud
+from highwater_lab.local.control import CloudError
 
 __all__ = ["CloudError", "LocalCloud"]

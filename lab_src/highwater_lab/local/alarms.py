@@ -44,7 +44,7 @@ class Alarms:
         for scope in ministack.alarm_scopes():
             with ministack.request_scope(*scope):
                 self._metrics.publish()
-                for alarm in ministack.alarms():
+                for alarm in list(ministack.alarms_by_name().values()):
                     if not is_of_auto_scaling(alarm):
                         self.judge(alarm)
 

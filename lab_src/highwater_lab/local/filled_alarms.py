@@ -38,7 +38,7 @@ def _updating(own: Callable[..., Created]) -> Callable[..., Created]:
 
 
 def _noted(created: Created, properties: Properties) -> Created:
-    for alarm in ministack.alarms():
+    for alarm in list(ministack.alarms_by_name().values()):
         if alarm["AlarmName"] == created[0]:
             alarm[FILLED] = _filled_metric(properties) is not None
     return created

@@ -1,6 +1,7 @@
-"""The metrics that Lambda functions print.
+"""The metrics of Lambda functions: of their runs, and those that they print.
 
-MiniStack counts a function's runs and keeps what it prints as its log. AWS also takes lines in CloudWatch's embedded
+MiniStack keeps what a function prints as its log, and counts runs that a client asks for but none that a schedule, an
+alarm or an event starts. Here every run counts. AWS also takes lines in CloudWatch's embedded
 metric format for metrics ("Embedded metric format specification", Amazon CloudWatch User Guide, read 2026-11). Their
 times here are this cloud's, whatever clock the function went by.
 """
@@ -22,9 +23,18 @@ class Functions:
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
         self._emit = ministack.write_function_log.replace(self._after_run)
+        self._count = ministack.count_run.replace(self._count_throttle)
 
-    def _after_run(self, func: Document, request_id: str, log_text: str, *more: Any, **named: Any) -> None:
-        self._emit(func, request_id, log_text, *more, **named)
+    def _count_throttle(self, name: str, duration_ms: float, error: bool, throttle: bool) -> None:
+        """Count a run that was refused; the others are counted when they have ended."""
+        if throttle:
+            self._count(name, duration_ms, error, throttle)
+
+    def _after_run(
+        self, func: Document, request_id: str, log_text: str, error: bool, duration_ms: float, **named: Any
+    ) -> None:
+        self._emit(func, request_id, log_text, error, duration_ms, **named)
+        self._count((func.get("config") or func)["FunctionName"], duration_ms, error, False)
         for line in (log_text or "").splitlines():
             for namespace, name, dimensions, values, unit in _printed(line):
                 ministack.put_datum(namespace, name, dimensions, self._second(), unit, None, values, None, None)

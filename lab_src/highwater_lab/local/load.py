@@ -1,20 +1,18 @@
-"""A load generator: real boto3 clients that ask a table of the local cloud for so many units a second of its clock."""
+"""A load generator: real boto3 clients that ask a table for so many units a second of the clock where it is."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import queue
-import statistics
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from highwater.core import Dimension, HighwaterError
-from highwater_lab.local.cloud import CloudControl
+from highwater_lab.local.load_report import LoadMinute, LoadReport
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic import Stream, Traffic
 
@@ -35,50 +33,26 @@ class LoadError(HighwaterError, ValueError):
     """Traffic that cannot be sent."""
 
 
-@dataclass(slots=True)
-class LoadMinute:
-    """What was asked for and granted in one minute of the cloud's clock, in units; the answer's minute counts."""
+class Clock(Protocol):
+    """What time it is where a table is, in UTC, and how many times faster than real time that clock runs."""
 
-    asked: float = 0.0
-    granted: float = 0.0
-    throttled: float = 0.0
+    @property
+    def now(self) -> datetime:
+        """The time."""
+
+    @property
+    def speed(self) -> int:
+        """1 on AWS."""
 
 
-@dataclass(slots=True)
-class LoadReport:
-    """What the clients saw.
+class Cloud(Protocol):
+    """Where a table is: a local cloud or an AWS account."""
 
-    Attributes:
-        begun: The cloud's time at the start.
-        speed: How many times faster than real time its clock ran.
-        units_per_request: How large each request was, by dimension.
-        minutes: By dimension, each minute of the cloud since the start.
-        requests: How many were sent.
-        throttled_requests: How many of them were throttled in the end.
-        retries: How often the SDK sent one again.
-        latencies_ms: Real milliseconds of each answered request.
-        most_behind_seconds: By how many cloud seconds the latest answer came after its request had been due.
-    """
+    def status(self) -> Clock:
+        """What time it is there."""
 
-    begun: datetime
-    speed: int
-    units_per_request: dict[Dimension, int]
-    minutes: dict[Dimension, list[LoadMinute]]
-    requests: int = 0
-    throttled_requests: int = 0
-    retries: int = 0
-    latencies_ms: list[float] = field(default_factory=list)
-    most_behind_seconds: float = 0.0
-
-    def total(self, dimension: Dimension, member: str) -> float:
-        """All units `asked`, `granted` or `throttled` of a dimension."""
-        return float(sum(getattr(minute, member) for minute in self.minutes[dimension]))
-
-    def latency_ms(self, percent: int) -> float:
-        """A percentile of the latencies, 0 where nothing was answered."""
-        if len(self.latencies_ms) < 2:
-            return self.latencies_ms[0] if self.latencies_ms else 0.0
-        return statistics.quantiles(self.latencies_ms, n=100)[percent - 1]
+    def client(self, service: str, config: Any = None) -> Any:
+        """A boto3 client of that service, with a `botocore.config.Config` if one is given."""
 
 
 def units_per_request(
@@ -107,7 +81,7 @@ class Load:
 
     def __init__(
         self,
-        control: CloudControl,
+        cloud: Cloud,
         table: str,
         traffic: Traffic,
         *,
@@ -116,7 +90,7 @@ class Load:
         requests_per_second: int = MOST_REQUESTS_PER_SECOND,
         tell: Callable[[LoadReport, int], None] | None = None,
     ) -> None:
-        self._control = control
+        self._cloud = cloud
         self._table = table
         self._traffic = traffic
         self._tell = tell
@@ -124,13 +98,24 @@ class Load:
         self._requests_per_second = requests_per_second
         self._attempts = retries + 1
         self._lock = threading.Lock()
+        self._is_stopped = threading.Event()
+        self._report: LoadReport | None = None
         self._sums: dict[Dimension, list[int]] = {}
         self._keys = itertools.cycle(f"{number * 2_654_435_761 % 2**32:08x}" for number in range(_KEYS))
         self._work: queue.Queue[tuple[Dimension, float] | None] = queue.Queue()
 
+    @property
+    def report(self) -> LoadReport | None:
+        """What was seen so far; `None` before the first request."""
+        return self._report
+
     def run(self) -> LoadReport:
-        """Send it all; raises `LoadError` for a table that is not there and traffic that is too much."""
-        status = self._control.status()
+        """Send it all and return what was seen, with the failure if one ended it.
+
+        Raises `LoadError` for a table that is not there and traffic that is too much. Where the block is left by an
+        exception, such as KeyboardInterrupt, `report` still tells what was seen.
+        """
+        status = self._cloud.status()
         dimensions = [d for d in Dimension if Stream(None, d) in self._traffic.rates]
         if not dimensions:
             raise LoadError(f"traffic {self._traffic.name} asks nothing of the table itself")
@@ -138,27 +123,34 @@ class Load:
         sizes = {d: units_per_request(self._traffic, d, status.speed, rate) for d in dimensions}
         key = self._key_of_table()
         minutes = {d: [LoadMinute() for _ in range(self._traffic.minutes + 1)] for d in dimensions}
-        self._report = LoadReport(self._control.status().now, status.speed, sizes, minutes)
+        report = self._report = LoadReport(self._cloud.status().now, status.speed, sizes, minutes)
         begun = time.monotonic()
-        workers = [threading.Thread(target=self._send_all, args=(key, begun)) for _ in range(self._threads)]
+        workers = [threading.Thread(target=self._send_all, args=(report, key, begun)) for _ in range(self._threads)]
         for worker in workers:
             worker.start()
         try:
-            self._pace(begun, sizes)
+            self._pace(report, begun, sizes)
+        except BaseException:
+            self._is_stopped.set()
+            raise
         finally:
             for _ in workers:
                 self._work.put(None)
             for worker in workers:
                 worker.join()
-        return self._report
+        return report
 
-    def _pace(self, begun: float, sizes: dict[Dimension, int]) -> None:
+    def stop(self) -> None:
+        """End the traffic now; `run`, in another thread, returns what was seen until then."""
+        self._is_stopped.set()
+
+    def _pace(self, report: LoadReport, begun: float, sizes: dict[Dimension, int]) -> None:
         """Hand out requests as they fall due on the cloud's clock."""
         sent = dict.fromkeys(sizes, 0)
         length = self._traffic.minutes * 60
         told, before = -1, 0.0
         while True:
-            at = min(length, (time.monotonic() - begun) * self._report.speed)
+            at = min(length, (time.monotonic() - begun) * report.speed)
             for dimension, size in sizes.items():
                 due = int(self._asked_until(dimension, at) / size)
                 new = due - sent[dimension]
@@ -169,8 +161,8 @@ class Load:
             before = at
             if self._tell is not None and int(at) // 60 > told:
                 told = int(at) // 60
-                self._tell(self._report, told)
-            if at >= length:
+                self._tell(report, told)
+            if at >= length or self._is_stopped.is_set():
                 return
             time.sleep(_TICK_SECONDS)
 
@@ -186,16 +178,26 @@ class Load:
         after = sums[min(index + 1, len(sums) - 1)]
         return (sums[index] + (after - sums[index]) * part / self._traffic.bin_seconds) / QUANTA_PER_UNIT
 
-    def _send_all(self, key: list[str], begun: float) -> None:
+    def _send_all(self, report: LoadReport, key: list[str], begun: float) -> None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
         client = self._client()
         try:
             while (job := self._work.get()) is not None:
-                self._send(client, key, *job, begun)
+                # what is still handed out when the load is stopped is not sent
+                if not self._is_stopped.is_set():
+                    self._send(report, client, key, *job, begun)
+        except (BotoCoreError, ClientError) as error:
+            # the first thread that fails says why
+            report.failure = report.failure or " ".join(str(error).split())
+            self._is_stopped.set()
         finally:
             client.close()
 
-    def _send(self, client: Any, key: list[str], dimension: Dimension, due: float, begun: float) -> None:
-        units = self._report.units_per_request[dimension]
+    def _send(
+        self, report: LoadReport, client: Any, key: list[str], dimension: Dimension, due: float, begun: float
+    ) -> None:
+        units = report.units_per_request[dimension]
         with self._lock:
             # a batch of reads asks for as many keys, each of which costs a unit whether it is there or not
             values = [next(self._keys) for _ in range(units if dimension is Dimension.READ else 1)]
@@ -211,7 +213,6 @@ class Load:
         retries = answer["ResponseMetadata"].get("RetryAttempts", 0)
         ended = time.monotonic()
         with self._lock:
-            report = self._report
             report.requests += 1
             report.retries += retries
             report.throttled_requests += granted < units
@@ -242,7 +243,7 @@ class Load:
         try:
             table = client.describe_table(TableName=self._table)["Table"]
         except client.exceptions.ResourceNotFoundException:
-            raise LoadError(f"no table {self._table!r} in the local cloud; deploy or create it first") from None
+            raise LoadError(f"no table {self._table!r} here; deploy or create it first") from None
         finally:
             client.close()
         types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
@@ -252,23 +253,15 @@ class Load:
         return names
 
     def _client(self) -> Any:
-        import boto3
         from botocore.config import Config
 
-        environment = self._control.environment()
-        return boto3.client(
-            "dynamodb",
+        config = Config(
             # what is throttled is sent again only where that is asked for
-            config=Config(
-                retries={"total_max_attempts": self._attempts, "mode": "standard"},
-                max_pool_connections=1,
-                parameter_validation=False,
-            ),
-            endpoint_url=self._control.endpoint,
-            region_name=environment["AWS_REGION"],
-            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+            retries={"total_max_attempts": self._attempts, "mode": "standard"},
+            max_pool_connections=1,
+            parameter_validation=False,
         )
+        return self._cloud.client("dynamodb", config)
 
 
 def _aside(names: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 # As lab_src/pyproject.toml pins it: another version may have moved a function that is replaced here
 WANTED: Final = "1.5.33"
+MORE_LIBRARIES: Final = "the local cloud needs more libraries; install them with: pip install 'highwater-lab[local]'"
 Document = dict[str, Any]
 _declared: list[Value] = []
 
@@ -20,12 +21,10 @@ class MiniStackError(Exception):
     """MiniStack is not there, is of another version, or lacks what this cloud needs of it."""
 
     def __init__(self, found: str | None, lacking: list[str]) -> None:
-        what = "none is installed" if found is None else f"{found} is installed"
-        lacks = f", without {', '.join(lacking)}" if lacking else ""
-        super().__init__(
-            f"the local cloud needs MiniStack {WANTED}, but {what}{lacks}; install it with: "
-            f"pip install --force-reinstall ministack=={WANTED}"
-        )
+        installed = f"{found} is installed" + (f", without {', '.join(lacking)}" if lacking else "")
+        fix = f"install it with: pip install --force-reinstall ministack=={WANTED}"
+        wrong = f"the local cloud needs MiniStack {WANTED}, but {installed}; {fix}"
+        super().__init__(MORE_LIBRARIES if found is None else wrong)
 
 
 class Value:
@@ -178,6 +177,15 @@ start_alarm_actions: Final = Function("services.cloudwatch", "_dispatch_alarm_ac
 record_alarm_history: Final = Function("services.cloudwatch", "_record_history")
 _alarms: Final = Value("services.cloudwatch", "_alarms", "_data", "values")
 
+# stacks: what a deploy and a deletion do in the background, and the requests for them
+DEPLOYS: Final = tuple(
+    Function(f"services.cloudformation.{module}", "_deploy_stack_async") for module in ("handlers", "changesets")
+)
+delete_resources: Final = Function("services.cloudformation.handlers", "_delete_stack_async")
+find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack")
+query_error: Final = Function("services.cloudformation.handlers", "_error")
+STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
+
 # parameters
 put_parameter: Final = Function("services.ssm", "_put_parameter")
 _parameters: Final = Value("services.ssm", "_parameters", "get")
@@ -194,6 +202,7 @@ start_scheduler: Final = Function("services.scheduler", "start_scheduler")
 run_schedules: Final = Function("services.scheduler", "_tick_schedules")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
+count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
 
 _clocks: Final = tuple(
     Value(module, "time") for module in ("services.cloudwatch", "services.dynamodb", "services.scheduler")
@@ -244,11 +253,6 @@ def count_tables() -> int:
 def alarm_scopes() -> set[tuple[str, str]]:
     """Accounts and regions that have alarms."""
     return {key[:2] for key in _alarms.now._data}
-
-
-def alarms() -> list[Document]:
-    """The alarms of the account and region at hand."""
-    return list(alarms_by_name().values())
 
 
 def alarms_by_name() -> MutableMapping[Any, Document]:

@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from datetime import timedelta
+from collections.abc import Sequence
 from email.utils import format_datetime
 from typing import Any
 
@@ -22,13 +22,18 @@ from highwater_lab.local.alarms import Alarms
 from highwater_lab.local.autoscaling.operations import answer
 from highwater_lab.local.autoscaling.records import ServiceError
 from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.bodies import again, is_object, read_body
 from highwater_lab.local.capacity.data_plane import DataPlane
 from highwater_lab.local.clock import CloudClock, CloudTime
+from highwater_lab.local.commands import CONTROL_PATH, Answer, Commands
 from highwater_lab.local.functions import Functions
+from highwater_lab.local.guard import Guard
 from highwater_lab.local.metrics import Metrics
 from highwater_lab.local.parameters import Parameters
 from highwater_lab.local.provisioners import Provisioners
 from highwater_lab.local.schedules import Schedules
+from highwater_lab.local.stacks import Stacks
+from highwater_lab.local.strict.names import Names
 from highwater_lab.local.strict.permissions import Permissions
 from highwater_lab.local.strict.rates import Rates
 from highwater_lab.local.strict.request import AUTOSCALING_PREFIX, Request
@@ -36,13 +41,8 @@ from highwater_lab.local.tables import Tables
 from highwater_lab.local.tracking_alarms import TrackingAlarms
 from highwater_lab.services.timing import Timing
 
-CONTROL_PATH = "/_highwater/"
-# Ten years: zone rules are guesses before that
-_LONGEST_SECONDS = 3660 * 24 * 3600
-_LONGEST_ECHO = 60
-FASTEST = 1000
+_NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
-Answer = tuple[int, dict[str, Any]]
 
 
 class LocalAws:
@@ -58,11 +58,15 @@ class LocalAws:
         alarms = Alarms(Metrics(self.clock.second), self.clock.now)
         TrackingAlarms(self.autoscaling, self._tables, alarms)
         self.agenda = Agenda(self.clock, self._autoscaling, alarms, Schedules())
+        self._commands = Commands(self.clock, self.agenda, self._contents)
         ministack.run_by(CloudTime(self.clock))
         DataPlane(self.clock.second)
         Functions(self.clock.second)
         Provisioners(self._tables, self.autoscaling)
         Parameters()
+        Stacks()
+        if is_strict:
+            Names()
         self._checks = (Permissions().refusal, Rates(self.clock.second).refusal) if is_strict else ()
 
     def autoscaling(self) -> AutoScaling:
@@ -79,52 +83,33 @@ class LocalAws:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         target = headers.get("x-amz-target", "")
-        if self._checks and not scope["path"].startswith(CONTROL_PATH):
-            body = await _body(receive)
-            receive = _again(body)
-            refused = self._refusal(scope, headers, body)
+        if scope["path"].startswith(CONTROL_PATH):
+            body = await read_body(receive)
+            await self._answer(send, *await self._commands.answer(scope["path"], scope["method"], body))
+            return
+        if self._checks or target:
+            body = await read_body(receive)
+            receive = again(body, receive)
+            if target and not is_object(body):
+                await self._answer(send, 400, _NO_OBJECT)
+                return
+            refused = self._refusal(scope, headers, body) if self._checks else None
             if refused is not None:
                 await self._refuse(send, *refused)
                 return
-        if scope["path"].startswith(CONTROL_PATH):
-            await self._answer(send, *await self._control(scope, await _body(receive)))
-        elif target.startswith(AUTOSCALING_PREFIX):
+        if target.startswith(AUTOSCALING_PREFIX):
             operation = target.removeprefix(AUTOSCALING_PREFIX)
-            await self._answer(send, *self._autoscale(operation, headers, await _body(receive)))
+            await self._answer(send, *self._autoscale(operation, headers, body))
         else:
             await ministack.app(scope, receive, self._dated(send) if target.startswith(_CLOCKED_PREFIXES) else send)
 
-    async def _control(self, scope: Any, body: bytes) -> Answer:
-        command = scope["path"].removeprefix(CONTROL_PATH)
-        if command == "advance":
-            if scope["method"] != "POST":
-                return 405, {"message": "advance wants POST"}
-            seconds = _member(body, "seconds")
-            if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds <= _LONGEST_SECONDS:
-                got = _shown(seconds)
-                return 400, {"message": f"seconds must be a whole number from 0 to {_LONGEST_SECONDS}, got {got}"}
-            await self.agenda.advance(timedelta(seconds=seconds))
-            return 200, self._status()
-        if command == "speed":
-            speed = _member(body, "speed")
-            if not isinstance(speed, int) or isinstance(speed, bool) or not 1 <= speed <= FASTEST:
-                return 400, {"message": f"speed must be a whole number from 1 to {FASTEST}, got {_shown(speed)}"}
-            self.clock.run_at(speed)
-            return 200, self._status()
-        if command == "status":
-            return 200, self._status()
-        return 404, {"message": f"no command {command!r}; there are status, advance and speed"}
-
-    def _status(self) -> dict[str, Any]:
+    def _contents(self) -> dict[str, int]:
+        """What the cloud holds, for its status."""
+        services = self._autoscaling.values()
         return {
-            "now": self.clock.now().isoformat(timespec="seconds"),
-            "speed": self.clock.speed,
-            "pid": os.getpid(),
             "tables": ministack.count_tables(),
-            "scalable_targets": sum(len(service.targets) for service in self._autoscaling.values()),
-            "scheduled_actions": sum(
-                len(target.actions) for service in self._autoscaling.values() for target in service.targets.values()
-            ),
+            "scalable_targets": sum(len(service.targets) for service in services),
+            "scheduled_actions": sum(len(target.actions) for each in services for target in each.targets.values()),
         }
 
     def _autoscale(self, operation: str, headers: dict[str, str], body: bytes) -> Answer:
@@ -134,7 +119,7 @@ class LocalAws:
         except ValueError:
             request = None
         if not isinstance(request, dict):
-            return 400, {"__type": "SerializationException", "message": "the request is no JSON object"}
+            return 400, _NO_OBJECT
         try:
             return 200, answer(self.autoscaling(), operation, request)
         except ServiceError as refused:
@@ -177,37 +162,6 @@ class LocalAws:
         return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
 
 
-def _shown(value: object) -> str:
-    return repr(value)[:_LONGEST_ECHO]
-
-
-def _member(body: bytes, name: str) -> object:
-    """What a control request gives for a member, whatever it is."""
-    try:
-        document = json.loads(body)
-    except ValueError:
-        return None
-    return document.get(name) if isinstance(document, dict) else None
-
-
-async def _body(receive: Any) -> bytes:
-    body = b""
-    while True:
-        message = await receive()
-        body += bytes(message.get("body", b""))
-        if not message.get("more_body"):
-            return body
-
-
-def _again(body: bytes) -> Any:
-    """Receive a body that was read already."""
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
-
-
 def _bindings(port: int) -> list[str]:
     """Loopback in both families where both exist: `localhost` may mean either."""
     bindings = [f"127.0.0.1:{port}"]
@@ -219,8 +173,8 @@ def _bindings(port: int) -> list[str]:
     return [*bindings, f"[::1]:{port}"]
 
 
-async def serve(port: int, speed: int = 1, *, has_instant_updates: bool = False, is_strict: bool = False) -> None:
-    """Serve until told to end by a signal."""
+async def serve(aws: LocalAws, port: int, origins: Sequence[str]) -> None:
+    """Serve until told to end by a signal; web pages of *origins* may call the cloud, and no others."""
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
 
@@ -234,10 +188,9 @@ async def serve(port: int, speed: int = 1, *, has_instant_updates: bool = False,
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    aws = LocalAws(speed, has_instant_updates=has_instant_updates, is_strict=is_strict)
     clock = asyncio.create_task(aws.agenda.follow_clock())
     try:
-        await hypercorn_serve(aws, config, shutdown_trigger=stop.wait)
+        await hypercorn_serve(Guard(aws, port, origins), config, shutdown_trigger=stop.wait)
     finally:
         clock.cancel()
 
@@ -249,6 +202,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
     parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
     parser.add_argument("--strict", action="store_true", help="enforce the policies of roles, and rates of calls")
+    parser.add_argument("--allow-origin", action="append", default=[], help="origin of web pages that may call it")
     given = parser.parse_args(arguments)
     port = given.port
     # MiniStack's settings; listeners other than this one stay off
@@ -263,11 +217,17 @@ def main(arguments: list[str] | None = None) -> int:
     )
     os.environ.pop("AWS_ENDPOINT_URL", None)
     try:
+        import hypercorn.asyncio  # noqa: F401 - looked for before anything starts
+
         ministack.load()
+    except ModuleNotFoundError:
+        print(ministack.MORE_LIBRARIES, file=sys.stderr)
+        return 1
     except ministack.MiniStackError as wrong:
         print(wrong, file=sys.stderr)
         return 1
-    asyncio.run(serve(port, given.speed, has_instant_updates=given.instant_updates, is_strict=given.strict))
+    aws = LocalAws(given.speed, has_instant_updates=given.instant_updates, is_strict=given.strict)
+    asyncio.run(serve(aws, port, given.allow_origin))
     # worker threads of finished Lambdas must not keep the process
     sys.stdout.flush()
     os._exit(0)

@@ -41,8 +41,8 @@ class TrackingAlarms:
     def refresh(self) -> None:
         """Bring the alarms of the account and region at hand up to date, thresholds and states."""
         wanted = {document["AlarmName"]: document for document in self._documents()}
-        for name in [alarm["AlarmName"] for alarm in ministack.alarms() if is_of_auto_scaling(alarm)]:
-            if name not in wanted:
+        for name, alarm in list(ministack.alarms_by_name().items()):
+            if is_of_auto_scaling(alarm) and name not in wanted:
                 del ministack.alarms_by_name()[name]
         for name, document in wanted.items():
             known = ministack.alarms_by_name().setdefault(name, _new(document))

@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from highwater_lab.local.cloud import CloudControl, CloudError
+from highwater_lab.local.control import CloudControl, CloudError
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,13 @@ import io
 from pathlib import Path
 
 from highwater_lab.files import replace_file
+from highwater_lab.pictures import drawable, load_pyplot
 from highwater_lab.recommend import Recommendation
 
 
 def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
     """Write the trade-off curve to *path* as a PNG; a star marks the recommended plan. Raises `OSError`."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
+    plt = load_pyplot()
 
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
     curve = recommendation.curve
@@ -37,7 +35,7 @@ def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
     axes.margins(x=0.2, y=0.15)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.25)
-    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_title(drawable(title), loc="left", fontsize=11)
     picture = io.BytesIO()
     figure.savefig(picture, dpi=110, format="png")
     replace_file(path, picture.getvalue())

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from highwater_lab.files import replace_file
+from highwater_lab.pictures import drawable, load_pyplot
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.curves import curves, shown_targets
 from highwater_lab.report.terminal import share_text
@@ -25,11 +26,9 @@ def write_picture(rehearsal: Rehearsal, path: Path) -> None:
 
 def write_run(run: Run, title: str, path: Path) -> None:
     """Write one run to *path* as a PNG with this title. Raises `OSError`."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
     from matplotlib import dates
-    from matplotlib import pyplot as plt
+
+    plt = load_pyplot()
 
     targets = shown_targets(run)
     figure, panels = plt.subplots(
@@ -51,7 +50,7 @@ def write_run(run: Run, title: str, path: Path) -> None:
                 drawn.provisioned.times, drawn.provisioned.values, where="post", color="#c0392b", label="provisioned"
             )
             rates.step(drawn.floor.times, drawn.floor.values, where="post", color="#27ae60", linewidth=1, label="floor")
-        rates.set_title(target.label, loc="left", fontsize=10)
+        rates.set_title(drawable(target.label), loc="left", fontsize=10)
         rates.set_ylabel("units/s", fontsize=8)
         rates.set_ylim(bottom=0)
         rates.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -70,7 +69,7 @@ def write_run(run: Run, title: str, path: Path) -> None:
             throttles.legend(loc="upper right", fontsize=8, frameon=False)
     panels[-1, 0].xaxis.set_major_formatter(dates.ConciseDateFormatter(panels[-1, 0].xaxis.get_major_locator()))
     panels[-1, 0].set_xlim(run.start, run.start + timedelta(minutes=run.minutes))
-    figure.suptitle(title, fontsize=12)
+    figure.suptitle(drawable(title), fontsize=12)
     picture = io.BytesIO()
     figure.savefig(picture, dpi=110, format="png")
     replace_file(path, picture.getvalue())

@@ -10,7 +10,7 @@ from functools import cache
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +26,9 @@ from highwater.core.scaler.settings import Mode
 
 _WATCH = click.option("--watch", is_flag=True, help="Refresh the output every ten seconds until interrupted.")
 _EVERY_SECONDS = 10
+# wider than any line
+_UNBOUNDED = 10_000
+_SHORTEST_NAME = 6
 
 
 @click.command(short_help="Why a table has the capacity it has.")
@@ -103,23 +106,35 @@ def _listed(situations: Sequence[Situation]) -> RenderableType:
     by_scaler: dict[str, list[Situation]] = {}
     for situation in situations:
         by_scaler.setdefault(situation.scaler, []).append(situation)
-    return Group(*(_listed_of(scaler, by_scaler[scaler]) for scaler in sorted(by_scaler)))
+    return Group(*(_Listing(scaler, by_scaler[scaler]) for scaler in sorted(by_scaler)))
 
 
-def _listed_of(scaler: str, situations: Sequence[Situation]) -> RenderableType:
-    """The targets of one scaler, each on one line of a terminal with 80 columns."""
-    title = f"Scaler {scaler}" if scaler else "Tables chosen by tags"
-    view = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("table", "target"):
-        view.add_column(name, no_wrap=True, overflow="ellipsis")
-    rows = [_row(situation) for situation in situations]
-    for position, name in enumerate(("now", "floor", "relief", "ceiling", "lowered", "next, UTC"), start=2):
-        # on a narrow terminal, names are cut and numbers are not
-        width = max(len(name), *(len(row[position]) for row in rows))
-        view.add_column(name, no_wrap=True, min_width=width, justify="right")
-    for row in rows:
-        view.add_row(*row)
-    return view
+class _Listing:
+    """The targets of one scaler, each on one line; on a narrow terminal, names are cut and numbers are not."""
+
+    def __init__(self, scaler: str, situations: Sequence[Situation]) -> None:
+        self._title = f"Scaler {scaler}" if scaler else "Tables chosen by tags"
+        self._rows = [_row(situation) for situation in situations]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        longest = [max(len(row[position]) for row in self._rows) for position in range(2)]
+        natural = console.measure(self._table(longest), options=options.update(max_width=_UNBOUNDED)).maximum
+        excess = natural - options.max_width
+        for position in range(2):
+            cut = max(0, min(excess, longest[position] - _SHORTEST_NAME))
+            longest[position] -= cut
+            excess -= cut
+        yield self._table(longest)
+
+    def _table(self, longest: list[int]) -> Table:
+        view = Table(title=self._title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        for name, width in zip(("table", "target"), longest, strict=True):
+            view.add_column(name, no_wrap=True, overflow="ellipsis", max_width=max(len(name), width))
+        for name in ("now", "floor", "relief", "ceiling", "lowered", "next, UTC"):
+            view.add_column(name, no_wrap=True, justify="right")
+        for row in self._rows:
+            view.add_row(*row)
+        return view
 
 
 def _row(situation: Situation) -> tuple[str, ...]:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import io
 import os
 import sys
+import traceback
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
 
 COMMANDS_GROUP = "highwater.commands"
+# commands of another distribution, which a user may have read of before installing it
+_LAB, _LAB_COMMANDS = "highwater-lab", ("local", "recommend", "rehearse")
 _MISUSE = 2
+_LONGEST_ERROR = 300
 _INTERRUPTED = 130
 # the exit status that a shell reports for a process ended by SIGPIPE
 _BROKEN_PIPE = 141
@@ -36,23 +44,34 @@ def main() -> None:
     sys.exit(status)
 
 
-def _run() -> int | str:
+def _run() -> int:
     try:
         import click
     except ModuleNotFoundError:
-        return "the highwater command needs more libraries; install them with: pip install 'highwater-runtime[cli]'"
+        sys.stderr.write(
+            "highwater: the command needs more libraries; install them with: pip install 'highwater-runtime[cli]'\n"
+        )
+        return _MISUSE
+
+    prints_traceback = False
 
     @click.group(context_settings={"help_option_names": ["-h", "--help"]})
     @click.version_option(package_name="highwater-runtime", prog_name="highwater")
-    def highwater() -> None:
+    @click.option("--debug", is_flag=True, help="Print the traceback of an unforeseen error.")
+    def highwater(debug: bool) -> None:
         """Manage provisioned capacity of DynamoDB tables.
 
         `explain`, `status`, `pause` and `resume` work on live tables. The package highwater-lab adds `rehearse`,
         `recommend` and `local`.
         """
+        nonlocal prints_traceback
+        prints_traceback = debug
 
     for entry_point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda entry: entry.name):
         highwater.add_command(entry_point.load(), entry_point.name)
+    for name in _LAB_COMMANDS:
+        if name not in highwater.commands:
+            highwater.add_command(_missing(name))
     try:
         # without standalone mode, click returns the exit status of the command
         return int(highwater(standalone_mode=False) or 0)
@@ -66,4 +85,23 @@ def _run() -> int | str:
     except SystemExit:
         # click exits so when the reader has closed the pipe
         return _BROKEN_PIPE
+    except OSError:
+        raise
+    except Exception as unforeseen:
+        if prints_traceback:
+            traceback.print_exc()
+        # status 1 would say that a limit was passed
+        what = " ".join(f"{type(unforeseen).__name__}: {unforeseen}".split())[:_LONGEST_ERROR]
+        sys.stderr.write(f"highwater: unforeseen error, please report it: {what}; highwater --debug ... tells more\n")
     return _MISUSE
+
+
+def _missing(name: str) -> click.Command:
+    """A command that only tells how to install the real one."""
+    import click
+
+    def tell() -> None:
+        raise click.ClickException(f"{name} is part of another package; install it with: pip install {_LAB}")
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+    return click.Command(name, callback=tell, hidden=True, context_settings=anything)

@@ -1,0 +1,1 @@
+"""The parts of the suite, a file each."""

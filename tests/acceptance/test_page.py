@@ -1,0 +1,36 @@
+"""docs/acceptance.md says what the suite does."""
+
+from __future__ import annotations
+
+import re
+
+from acceptance.parts.catalogue import PARTS
+from tests.cdk_cli import ROOT
+
+PAGE = (ROOT / "docs" / "acceptance.md").read_text()
+
+
+def test_page_lists_every_part_with_its_minutes() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    assert rows == [(part.name, part.title, str(part.minutes)) for part in PARTS]
+
+
+def test_facts_of_the_page_are_measured() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "acceptance" / "parts").glob("*.py"))
+    # the middle of some names is put in as they are measured
+    made = ("raise_", "_shown_seconds", "metric_delay_", "_seconds_after_deploy", "surge_throttled_")
+    table = PAGE.split("## What it measures")[1]
+    names = [
+        name for row in re.findall(r"^\| (`.+?`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
+    unknown = [name for name in names if name not in sources and not any(part in name for part in made)]
+    assert unknown == []
+    assert len(names) > 15
+
+
+def test_parts_that_what_was_not_seen_names_are_there() -> None:
+    page = (ROOT / "docs" / "what-was-not-seen.md").read_text()
+    last = [row.rsplit("|", 2)[1] for row in page.splitlines() if row.startswith("| ")]
+    named = {name for cell in last for name in re.findall(r"`(\w+)`", cell)}
+    assert named <= {part.name for part in PARTS}
+    assert {"index_build", "raises", "surge"} <= named

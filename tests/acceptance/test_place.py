@@ -1,0 +1,72 @@
+"""Nothing that a terminal still has from other work aims the suite elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from acceptance.account import AccountPlace
+from acceptance.parts.catalogue import PARTS, PartError, choose
+from acceptance.place import forget_other_places
+
+ELSEWHERE = {
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:9",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
+    "AWS_PROFILE": "production",
+    "AWS_ACCESS_KEY_ID": "AKIAPRODUCTION",
+    "AWS_SESSION_TOKEN": "a-token",
+    "AWS_REGION": "ap-south-1",
+    "CDK_DEFAULT_ACCOUNT": "999999999999",
+}
+
+
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    """What is forgotten here is there again for the tests that follow."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def test_variables_that_say_where_aws_is_are_forgotten_but_for_the_files_of_profiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in ELSEWHERE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/some/config")
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    forget_other_places()
+    assert {name for name in os.environ if name.startswith(("AWS_", "CDK_DEFAULT_"))} == {"AWS_CONFIG_FILE"}
+
+
+def test_cdk_gets_the_profile_and_nothing_else_of_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ELSEWHERE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/some/bundle")
+    monkeypatch.delenv("AWS_CONFIG_FILE", raising=False)
+    monkeypatch.delenv("AWS_PROFILE")
+    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1", lambda _: None)
+    told = {name: value for name, value in place.environment().items() if name.startswith(("AWS_", "CDK_DEFAULT_"))}
+    assert told == {
+        "AWS_PROFILE": "default",
+        "AWS_REGION": "eu-west-1",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "CDK_DEFAULT_ACCOUNT": "123456789012",
+        "CDK_DEFAULT_REGION": "eu-west-1",
+        "AWS_CA_BUNDLE": "/some/bundle",
+    }
+    assert place.title == "account 123456789012, eu-west-1"
+
+
+def test_parts_are_chosen_by_name_and_run_in_the_suites_order() -> None:
+    assert choose("") == PARTS
+    assert [part.name for part in choose("decreases, windows")] == ["windows", "decreases"]
+    names = ", ".join(part.name for part in PARTS)
+    with pytest.raises(PartError) as refused:
+        choose("windows sirges")
+    assert str(refused.value) == f"PARTS has sirges; the parts are {names}"

@@ -1,0 +1,267 @@
+"""The acceptance suite as a program: what it refuses, what it runs, what it deletes.
+
+An account is a profile whose endpoint is the local cloud, so that everything but AWS itself is as in an account.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from acceptance.bare_table import make_bare_table
+from acceptance.cleanup import find_leftovers
+from acceptance.parts.part import Part
+from acceptance.place import LocalPlace
+from acceptance.run import Run
+from acceptance.stage import Stage, StageError
+from highwater_lab.local import LocalCloud
+from highwater_lab.local.control import ACCOUNT
+from tests.cdk_cli import ROOT, CdkCli
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("acceptance")]
+PREFIX = "HwAccept"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Runs the suite in a folder of its own, with profiles for the cloud."""
+
+    cloud: LocalCloud
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        elsewhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_PROFILE": "production"}
+        files = {"AWS_CONFIG_FILE": str(self.folder / "config"), "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "no")}
+        return os.environ | elsewhere | files | {"COLUMNS": "160"}
+
+    @property
+    def build(self) -> Path:
+        return self.folder / "build"
+
+    def start(self, *arguments: str, answer: str = "") -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "acceptance", "--build", str(self.build), *arguments],
+            cwd=ROOT,
+            env=self.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(f"{answer}\n")
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def run(self, *arguments: str, answer: str = "") -> tuple[int, str]:
+        with self.start(*arguments, answer=answer) as process:
+            output, _ = process.communicate(timeout=400)
+        return process.returncode, output
+
+    def in_account(self, *arguments: str) -> tuple[str, ...]:
+        return ("--profile", "trial", "--account", ACCOUNT, *arguments)
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+    folder = tmp_path_factory.mktemp("acceptance")
+    with LocalCloud(log=folder / "server.log", speed=20, is_strict=True) as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def suite(cloud: LocalCloud, tmp_path: Path) -> Suite:
+    # by number: to a name the CDK CLI would add the bucket's
+    keys = (
+        f"endpoint_url = http://127.0.0.1:{cloud.port}\naws_access_key_id = {ACCOUNT}\naws_secret_access_key = local\n"
+    )
+    (tmp_path / "config").write_text(
+        f"[profile trial]\nregion = us-east-1\n{keys}[profile nowhere]\n{keys}"
+        f"[profile bare]\nregion = eu-west-1\n{keys}"
+    )
+    return Suite(cloud, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def _bootstrapped(cloud: LocalCloud, tmp_path_factory: pytest.TempPathFactory) -> None:
+    CdkCli(cloud, tmp_path_factory.mktemp("cdk")).run("bootstrap", f"aws://{ACCOUNT}/us-east-1")
+
+
+def _wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--profile", "trial", "--account", "123456789012"),
+            f"profile 'trial' is of account {ACCOUNT}, and ACCOUNT is 123456789012; nothing was done: correct one",
+        ),
+        (
+            ("--profile", "trial", "--account", "orders"),
+            "ACCOUNT is 'orders'; expected the 12 digits of the account that the suite may use",
+        ),
+        (
+            ("--profile", "nobody", "--account", ACCOUNT),
+            "profile 'nobody' cannot be used: The config profile (nobody) could not be found; nothing was done",
+        ),
+        (
+            ("--profile", "nowhere", "--account", ACCOUNT),
+            "profile 'nowhere' has no region; add REGION=..., such as REGION=us-east-1",
+        ),
+        (
+            ("--profile", "bare", "--account", ACCOUNT),
+            f"the CDK is not bootstrapped in aws://{ACCOUNT}/eu-west-1; run: npx cdk bootstrap "
+            f"aws://{ACCOUNT}/eu-west-1 --profile bare",
+        ),
+    ],
+    ids=["another-account", "no-number", "no-profile", "no-region", "not-bootstrapped"],
+)
+def test_suite_is_aimed_at_nothing_but_the_account_that_was_named(
+    suite: Suite, arguments: tuple[str, ...], message: str
+) -> None:
+    assert suite.run(*arguments) == (2, f"acceptance: {message}\n")
+    assert not suite.build.exists()
+
+
+@pytest.mark.parametrize("arguments", [("--profile", "trial"), ("--account", ACCOUNT)], ids=["profile", "account"])
+def test_profile_and_account_belong_together(suite: Suite, arguments: tuple[str, ...]) -> None:
+    status, output = suite.run(*arguments)
+    assert status == 2
+    assert output.endswith("Error: PROFILE and ACCOUNT belong together: give both for an account, or neither\n")
+
+
+@pytest.mark.usefixtures("_bootstrapped")
+def test_nothing_begins_without_a_confirmation_or_above_the_limit(suite: Suite) -> None:
+    status, output = suite.run(*suite.in_account("--parts", "decreases"), answer="yes")
+    assert status == 2
+    assert output.endswith("acceptance: not confirmed; nothing was done\n")
+    assert f"This deploys to account {ACCOUNT}, us-east-1, sends traffic, deletes everything at its end" in output
+    status, output = suite.run(*suite.in_account("--parts", "decreases", "--most-usd", "0.2"), answer=ACCOUNT)
+    assert status == 2
+    # 13 units in two clock hours, and 25 cents for what is not listed
+    assert output.endswith(
+        "acceptance: the run can cost 0.27 USD, more than the limit of 0.20; choose fewer PARTS or raise MOST_USD\n"
+    )
+    assert find_leftovers(LocalPlace(suite.cloud), PREFIX) == []
+
+
+@pytest.mark.usefixtures("_bootstrapped")
+def test_parts_run_in_an_account_and_leave_a_report_that_does_not_name_it(suite: Suite) -> None:
+    status, output = suite.run(*suite.in_account("--parts", "existing_table decreases"), answer=f" {ACCOUNT} ")
+    assert status == 0, output
+    assert "all 15 checks hold" in output
+    facts = json.loads((suite.build / "facts.json").read_text())
+    assert (facts["place"], facts["parts"], facts["is_whole"]) == ("AWS account", ["existing_table", "decreases"], True)
+    values = {fact["name"]: fact["value"] for fact in facts["facts"]}
+    assert values["decreases_at_once"] == 4
+    assert values["mark_1800_seconds_after_deploy"] > 0
+    assert ACCOUNT not in (suite.build / "report.md").read_text()
+    assert find_leftovers(LocalPlace(suite.cloud), PREFIX) == []
+
+
+@pytest.mark.usefixtures("_bootstrapped")
+def test_run_that_is_interrupted_while_it_deploys_deletes_everything(suite: Suite) -> None:
+    cloudformation = suite.cloud.client("cloudformation")
+
+    def is_deploying() -> bool:
+        stacks = cloudformation.describe_stacks()["Stacks"]
+        return any(s["StackName"].startswith(PREFIX) and s["StackStatus"] == "CREATE_IN_PROGRESS" for s in stacks)
+
+    with suite.start(*suite.in_account("--parts", "surges"), answer=ACCOUNT) as process:
+        _wait_for(is_deploying)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=300)
+    assert process.returncode == 130, output
+    assert "delete stack HwAccept" in output
+    assert output.endswith("acceptance: interrupted\n")
+    assert find_leftovers(LocalPlace(suite.cloud), PREFIX) == []
+    assert suite.run("--clean") == (0, "nothing is left of earlier runs\n")
+
+
+@pytest.mark.usefixtures("_bootstrapped")
+def test_run_that_is_killed_is_deleted_by_a_later_one(suite: Suite) -> None:
+    place = LocalPlace(suite.cloud)
+    with suite.start(*suite.in_account("--parts", "raises"), answer=ACCOUNT) as process:
+        _wait_for(lambda: any(name.startswith("scalable target") for name in find_leftovers(place, PREFIX)))
+        process.kill()
+        process.communicate()
+    assert len(find_leftovers(place, PREFIX)) == 2
+    status, output = suite.run("--clean")
+    assert status == 0, output
+    prefix = next(suite.build.iterdir()).name
+    assert output.splitlines() == [
+        f"{prefix} in account {ACCOUNT}, us-east-1",
+        f"delete table {prefix}-raises",
+        "nothing is left of earlier runs",
+    ]
+    assert find_leftovers(place, PREFIX) == []
+
+
+class DearPlace(LocalPlace):
+    """A place that is asked for and ended in time like an account, and needs no bootstrap of the suite's."""
+
+    is_real = True  # type: ignore[misc] # that is the point
+
+
+def test_what_does_not_hold_fails_the_run_and_the_other_parts_go_on(
+    cloud: LocalCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_a_promise(stage: Stage) -> None:
+        stage.check("floor of somewhere", 41, 17)
+
+    def give_up(_: Stage) -> None:
+        raise StageError("nothing to look at")
+
+    def leave_something(stage: Stage) -> None:
+        place = stage.place
+        place.client("cloudwatch").put_dashboard(DashboardName=f"{stage.ledger.prefix}-left", DashboardBody="{}")
+
+    def make_a_table(stage: Stage) -> None:
+        make_bare_table(stage, "known", units=(1, 2))
+
+    def look_at_the_time(stage: Stage) -> None:
+        stage.now()
+
+    runs: dict[str, Any] = {
+        "broken": break_a_promise,
+        "raises": give_up,
+        "overdue": look_at_the_time,
+        "table": make_a_table,
+        "leaves": leave_something,
+    }
+    parts = [Part(name=name, title=name, minutes=0 if name == "overdue" else 9, run=run) for name, run in runs.items()]
+    output = io.StringIO()
+    console = Console(file=output, width=200)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{ACCOUNT}\n"))
+    run = Run(DearPlace(cloud), parts, tmp_path, console, profile="", most_usd=1)
+    assert run.run() == 1
+    prefix = next(folder.name for folder in tmp_path.iterdir() if folder.is_dir())
+    told = [line for line in output.getvalue().splitlines() if line.startswith("does not hold: ")]
+    assert told[0] == "does not hold: broken: floor of somewhere: planned 41, actually 17"
+    assert told[1] == "does not hold: raises: runs to its end: planned yes, actually nothing to look at"
+    assert told[2].startswith(
+        "does not hold: overdue: runs to its end: planned yes, actually overdue takes longer than it may, until "
+    )
+    assert told[3] == f"does not hold: deletion: what is left: planned nothing, actually dashboard {prefix}-left"
+    assert len(told) == 4
+    assert f"delete table {prefix}-known" in output.getvalue()
+    assert "Parts: broken, table, leaves. The run ended before its end." in (tmp_path / "report.md").read_text()
+    cloud.client("cloudwatch").delete_dashboards(DashboardNames=[f"{prefix}-left"])

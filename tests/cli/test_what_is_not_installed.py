@@ -1,0 +1,45 @@
+"""The command where only a part of what it needs is installed: one line with what to install, and status 2."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+NO_LAB = (
+    "from importlib import metadata\n"
+    "every = metadata.entry_points\n"
+    "metadata.entry_points = lambda **of: [e for e in every(**of) if not e.value.startswith('highwater_lab')]\n"
+)
+NO_CLICK = "sys.modules['click'] = None\n"
+
+
+def _run(change: str, *arguments: str) -> tuple[int, str, str]:
+    start = f"sys.argv[1:] = {list(arguments)!r}\nfrom highwater.cli.main import main\nmain()"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{change}{start}"], capture_output=True, text=True, timeout=60, check=False
+    )
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("rehearse", "cdk.out", "--html", "x"), ("local", "up"), ("recommend", "--help")]
+)
+def test_command_of_the_lab_says_what_to_install(arguments: tuple[str, ...]) -> None:
+    message = f"highwater: {arguments[0]} is part of another package; install it with: pip install highwater-lab\n"
+    assert _run(NO_LAB, *arguments) == (2, "", message)
+
+
+def test_commands_that_are_not_installed_are_not_listed() -> None:
+    status, listed, _ = _run(NO_LAB, "--help")
+    commands = listed.split("Commands:")[1]
+    assert (status, [line.split()[0] for line in commands.strip().splitlines()]) == (
+        0,
+        ["explain", "pause", "resume", "status"],
+    )
+
+
+def test_command_without_its_libraries_says_what_to_install() -> None:
+    message = "highwater: the command needs more libraries; install them with: pip install 'highwater-runtime[cli]'\n"
+    assert _run(NO_CLICK, "status") == (2, "", message)
