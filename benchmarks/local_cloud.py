@@ -22,21 +22,22 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from highwater_lab.local.process import free_port, is_port_taken, start_process, stop_process
+from highwater_lab.local.held_port import HeldPort
+from highwater_lab.local.process import start_process, stop_process
 
 LIMIT = 0.6
 THREADS = (1, 8, 16)
 # Plain MiniStack on the loopback interface, without the listeners that the local cloud does not start either
 _PLAIN = """
 import asyncio, os, sys
-port = sys.argv[1]
+port, *sockets = sys.argv[1:]
 os.environ.update(GATEWAY_PORT=port, MINISTACK_HOST="localhost", LOG_LEVEL="ERROR", IOT_MTLS_ENABLED="0",
                   SFTP_ENABLED="0")
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack.app import app
 config = Config()
-config.bind = [f"127.0.0.1:{port}"]
+config.bind = [f"fd://{socket}" for socket in sockets]
 config.loglevel = "WARNING"
 asyncio.run(serve(app, config))
 """
@@ -45,31 +46,26 @@ asyncio.run(serve(app, config))
 @contextmanager
 def metered(folder: Path) -> Iterator[int]:
     """Run the local cloud; yields its port."""
-    port = free_port()
-    process = start_process(port, folder / "metered.log", folder)
-    yield port
-    stop_process(process.pid)
-    process.wait()
+    server = start_process(0, folder / "metered.log", folder)
+    yield server.port
+    server.stop()
 
 
 @contextmanager
 def plain(folder: Path) -> Iterator[int]:
     """Run plain MiniStack; yields its port."""
-    port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    with (folder / "plain.log").open("wb") as log:
+    with (folder / "plain.log").open("wb") as log, HeldPort() as held:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PLAIN, str(port)],
+            [sys.executable, "-c", _PLAIN, str(held.port), *map(str, held.descriptors)],
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             env=environment | {"TMPDIR": str(folder)},
+            pass_fds=held.descriptors,
         )
-    while not is_port_taken(port):
-        if process.poll() is not None:
-            sys.exit(f"MiniStack did not start; the end of its log: {(folder / 'plain.log').read_text()[-300:]}")
-        time.sleep(0.05)
-    yield port
+    # requests wait until it serves
+    yield held.port
     stop_process(process.pid)
     process.wait()
 

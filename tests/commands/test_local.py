@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater_lab.local.process import free_port
+from tests.ports import free_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -113,7 +113,7 @@ def test_port_in_use_is_refused(highwater: Run) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         assert _refused(highwater("local", "up", "--port", str(port))) == (
-            f"highwater local: port {port} is in use; choose another with --port"
+            f"highwater local: port {port} is in use; choose another"
         )
 
 

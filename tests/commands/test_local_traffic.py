@@ -17,7 +17,7 @@ import boto3
 import pytest
 
 from highwater_lab.local.control import CloudControl
-from highwater_lab.local.process import free_port
+from tests.ports import free_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

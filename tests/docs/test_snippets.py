@@ -19,9 +19,9 @@ from aws_cdk import aws_iam as iam
 
 import cdk_highwater
 from highwater.core import Plan, bounds_at
-from highwater_lab.local.process import free_port
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import messages, new_stack
+from tests.ports import free_port
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.process import is_port_taken
+from highwater_lab.local.held_port import HeldPort
 from tests.cdk_cli import ROOT
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("demo")]
@@ -108,4 +108,5 @@ def test_demo_that_is_interrupted_says_so_in_one_line_and_leaves_no_cloud() -> N
         rest = process.stdout.read()
     port = int(started.rsplit(":", 1)[1])
     assert (rest, process.returncode) == ("demo: interrupted\n", 130)
-    assert not is_port_taken(port)
+    with HeldPort(port):
+        pass

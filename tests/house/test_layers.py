@@ -178,7 +178,7 @@ def test_one_file_of_the_lab_reaches_into_ministack() -> None:
         for path in lab.rglob("*.py")
         if any(module.split(".")[0] == "ministack" for module in _imports(path)) or "import_module" in path.read_text()
     }
-    assert found == {"local/ministack.py"}
+    assert found == {"local/borrowed.py"}
 
 
 def test_every_folder_of_the_lab_has_its_arrows() -> None:

@@ -74,6 +74,17 @@ def _sum(cloud: LocalCloud, namespace: str, name: str, statistic: str = "Sum", *
     return float(sum(point[statistic] for point in points))
 
 
+def test_log_of_a_function_carries_the_time_of_the_clouds_clock(cloud: LocalCloud) -> None:
+    logs = cloud.client("logs")
+    since = cloud.status().now - timedelta(minutes=9)
+    events = logs.filter_log_events(
+        logGroupName="/aws/lambda/sells", startTime=int(since.timestamp() * 1000), filterPattern='"plain text"'
+    )["events"]
+    logs.close()
+    assert [event["message"] for event in events] == ["plain text", "plain text"]
+    assert all(0 <= event["timestamp"] / 1000 - since.timestamp() <= 600 for event in events)
+
+
 def test_runs_and_errors_are_counted_by_the_clouds_clock(cloud: LocalCloud) -> None:
     assert _sum(cloud, "AWS/Lambda", "Invocations", FunctionName="sells") == 2
     assert _sum(cloud, "AWS/Lambda", "Errors", FunctionName="sells") == 1

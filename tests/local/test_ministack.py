@@ -10,7 +10,6 @@ import tomllib
 import pytest
 
 from highwater_lab.local import ministack
-from highwater_lab.local.process import free_port
 from tests.cdk_cli import ROOT
 
 ANOTHER_VERSION = "from importlib import metadata; metadata.version = lambda name: '1.6.0'"
@@ -62,7 +61,7 @@ FIX = "install it with: pip install --force-reinstall ministack==1.5.33"
     ],
 )
 def test_cloud_that_lacks_something_of_ministack_says_so_and_does_not_start(change: str, message: str) -> None:
-    start = f"from highwater_lab.local.server import main; sys.exit(main(['--port', '{free_port()}']))"
+    start = "from highwater_lab.local.server import main; sys.exit(main(['--port=1', '--socket=0', '--lifeline=0']))"
     ended = subprocess.run(
         [sys.executable, "-c", f"import sys\n{change}\n{start}"],
         capture_output=True,

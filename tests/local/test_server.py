@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 import zipfile
-from datetime import datetime, timedelta
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ import boto3
 import pytest
 
 from highwater_lab.local import CloudError, LocalCloud
+from highwater_lab.local.held_port import HeldPort
 from tests.local.world import World, client, refused, unique, world_of
 
 _LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
@@ -225,6 +230,50 @@ def test_process_at_the_end_is_gone_with_its_children(tmp_path: Path) -> None:
     assert not _is_there(pid)
     log = (tmp_path / "server.log").read_text()
     assert "Traceback" not in log
+
+
+def test_cloud_whose_caller_is_killed_ends_too_with_the_processes_of_its_functions() -> None:
+    """The caller has no chance to end it: the cloud sees that its pipe is broken."""
+    script = (
+        "import sys\nfrom highwater_lab.local import LocalCloud\n"
+        "with LocalCloud() as own:\n    print(own.status().pid, flush=True)\n    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as caller:
+        assert caller.stdout is not None
+        pid = int(caller.stdout.readline())
+        caller.kill()
+    assert _gone_within(20, pid) == set()
+
+
+def test_clouds_started_at_once_are_each_their_own() -> None:
+    with ThreadPoolExecutor(3) as pool, ExitStack() as open_clouds:
+        clouds = list(pool.map(lambda _: open_clouds.enter_context(LocalCloud()), range(3)))
+        assert len({cloud.port for cloud in clouds}) == 3
+        assert len({cloud.status().pid for cloud in clouds}) == 3
+
+
+def test_port_that_is_held_is_refused_to_others_before_anything_answers_there() -> None:
+    with HeldPort() as held, pytest.raises(CloudError, match=f"^port {held.port} is in use; choose another$"):
+        HeldPort(held.port)
+
+
+def test_ports_held_at_once_are_different() -> None:
+    with ExitStack() as holding:
+        assert len({holding.enter_context(HeldPort()).port for _ in range(40)}) == 40
+
+
+def test_logs_carry_the_time_of_the_clouds_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIGHWATER_LOCAL_LOG_LEVEL", "INFO")
+    with LocalCloud(log=tmp_path / "server.log") as own:
+        own.advance(timedelta(days=11))
+        with closing(own.client("ssm")) as ssm:
+            ssm.put_parameter(Name="/any", Value="7", Type="String")
+        now = own.status().now
+    line = next(line for line in (tmp_path / "server.log").read_text().splitlines() if "[ssm]" in line)
+    logged = datetime.fromisoformat(line[:19]).replace(tzinfo=UTC)
+    assert timedelta(0) <= now - logged < timedelta(seconds=30)
 
 
 def _is_there(pid: int) -> bool:

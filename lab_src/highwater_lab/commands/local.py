@@ -14,8 +14,19 @@ from highwater_lab.commands.durations import Duration
 from highwater_lab.commands.traffic import traffic_command
 from highwater_lab.local.control import CloudControl, CloudError, CloudStatus
 from highwater_lab.local.guard import is_origin
-from highwater_lab.local.process import is_port_taken, start_process, stop_process
-from highwater_lab.local.whereabouts import Whereabouts, forget, recall, remember, scratch_folder, state_folder
+from highwater_lab.local.process import start_process, stop_process
+from highwater_lab.local.whereabouts import (
+    Whereabouts,
+    claim,
+    forget,
+    journal_file,
+    lost,
+    none_running,
+    recall,
+    remember,
+    scratch_folder,
+    state_folder,
+)
 
 DEFAULT_PORT = 4599
 _MISUSE = 2
@@ -42,10 +53,10 @@ def local() -> None:
 @local.command()
 @click.option(
     "--port",
-    type=click.IntRange(1, 65535),
+    type=click.IntRange(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Port on the loopback interface.",
+    help="Port on the loopback interface; 0 takes any that is free.",
 )
 @click.option(
     "--speed",
@@ -88,34 +99,32 @@ def up(
     Prints environment variables that direct the CDK CLI, the AWS CLI and the SDKs to it. Set them in a shell with:
     eval "$(highwater local up)"
     """
-    running = recall()
-    if running is not None:
-        _refuse(
-            f"a local cloud is already running at {CloudControl(running.port).endpoint} (process {running.pid}); "
-            "stop it with: highwater local down"
-        )
-    if is_port_taken(port):
-        _refuse(f"port {port} is in use; choose another with --port")
-    state_folder().mkdir(parents=True, exist_ok=True)
     try:
-        log = state_folder() / "local-cloud.log"
-        process = start_process(
-            port,
-            log,
-            scratch_folder(),
-            speed,
-            has_instant_updates=has_instant_updates,
-            is_strict=is_strict,
-            allowed_origins=allowed_origins,
-        )
+        with claim() as place:
+            gone = lost()
+            server = start_process(
+                port,
+                state_folder() / "local-cloud.log",
+                scratch_folder(),
+                speed,
+                has_instant_updates=has_instant_updates,
+                is_strict=is_strict,
+                allowed_origins=allowed_origins,
+                journal=journal_file(),
+                inherited=(place,),
+            )
+            # noted before it is let go: whenever this command is killed, the server is known or ends
+            remember(Whereabouts(server.port, server.pid))
+            server.outlive_caller()
     except CloudError as error:
         _refuse(str(error))
-    remember(Whereabouts(port, process.pid))
-    control = CloudControl(port)
+    if gone is not None:
+        click.echo(f"highwater local: {gone}", err=True)
+    control = CloudControl(server.port)
     if as_json:
         click.echo(json.dumps(_document(control.status()) | {"environment": control.environment()}))
         return
-    click.echo(f"# local cloud at {control.endpoint} (process {process.pid}); stop it with: highwater local down")
+    click.echo(f"# local cloud at {control.endpoint} (process {server.pid}); stop it with: highwater local down")
     _print_environment(control)
 
 
@@ -155,12 +164,10 @@ def advance(duration: timedelta, as_json: bool) -> None:
 @local.command()
 def down() -> None:
     """Stop the local cloud and delete its tables and stacks."""
-    whereabouts = recall()
-    if whereabouts is None:
-        _refuse("no local cloud is running; start one with: highwater local up")
+    whereabouts = _recalled()
     stop_process(whereabouts.pid)
     forget()
-    click.echo(f"stopped the local cloud at {CloudControl(whereabouts.port).endpoint}")
+    click.echo(f"stopped the local cloud at {whereabouts.endpoint}")
 
 
 local.add_command(traffic_command)
@@ -172,10 +179,17 @@ def _print_environment(control: CloudControl) -> None:
 
 
 def _running() -> CloudControl:
-    whereabouts = recall()
+    return CloudControl(_recalled().port)
+
+
+def _recalled() -> Whereabouts:
+    try:
+        whereabouts = recall()
+    except CloudError as error:
+        _refuse(str(error))
     if whereabouts is None:
-        _refuse("no local cloud is running; start one with: highwater local up")
-    return CloudControl(whereabouts.port)
+        _refuse(none_running())
+    return whereabouts
 
 
 def _print_status(cloud: CloudStatus, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.local.control import CloudControl, CloudError
 from highwater_lab.local.load import Load, steady
 from highwater_lab.local.load_report import LoadReport
-from highwater_lab.local.whereabouts import recall
+from highwater_lab.local.whereabouts import none_running, recall
 from highwater_lab.traffic import SCENARIOS, Traffic, read_traffic, scenario
 
 _FINDING = 1
@@ -82,13 +82,13 @@ def traffic_command(
     highwater local traffic orders --writes 180/s --reads 40/s --for 10m
     highwater local traffic orders --scenario figure-2 --scale 0.01
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
-    whereabouts = recall()
-    if whereabouts is None:
-        raise Misuse("no local cloud is running; start one with: highwater local up")
-    control = CloudControl(whereabouts.port)
     load: Load | None = None
     status = 0
     try:
+        whereabouts = recall()
+        if whereabouts is None:
+            raise Misuse(none_running())
+        control = CloudControl(whereabouts.port)
         traffic = _traffic(control, writes, reads, length, file, name, scale)
         with progress_bar("sending") as progress:
             load = Load(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from highwater_lab.local.control import CloudControl, CloudError, CloudStatus
-from highwater_lab.local.process import free_port, start_process, stop_process
+from highwater_lab.local.control import CloudControl, CloudStatus
+from highwater_lab.local.process import ServerProcess, start_process
 
 
 @dataclass(slots=True)
@@ -34,17 +33,16 @@ class LocalCloud:
     has_instant_updates: bool = False
     is_strict: bool = False
     allowed_origins: Sequence[str] = ()
-    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _server: ServerProcess | None = field(default=None, repr=False)
     _scratch: Any = field(default=None, repr=False)
 
     def __enter__(self) -> LocalCloud:
         """Start it; raises `CloudError` where it cannot start."""
-        self.port = self.port or free_port()
         self._scratch = tempfile.TemporaryDirectory(prefix="highwater-local-", ignore_cleanup_errors=True)
         try:
             folder = Path(self._scratch.name)
             log = self.log or folder / "server.log"
-            self._process = start_process(
+            self._server = start_process(
                 self.port,
                 log,
                 folder,
@@ -53,18 +51,18 @@ class LocalCloud:
                 is_strict=self.is_strict,
                 allowed_origins=self.allowed_origins,
             )
-        except CloudError:
+        except BaseException:
             self._scratch.cleanup()
             raise
+        self.port = self._server.port
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End it."""
-        if self._process is not None:
-            stop_process(self._process.pid)
-            self._process.wait()
+        if self._server is not None:
+            self._server.stop()
         self._scratch.cleanup()
 
     @property

@@ -11,6 +11,8 @@ from typing import Any
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
+# moving the clock by a year has much to do
+_PATIENCE = timedelta(minutes=10)
 
 
 class CloudError(Exception):
@@ -51,9 +53,9 @@ class CloudControl:
         """Where AWS clients find it; by this name, as S3 addresses are made of it."""
         return f"http://localhost:{self.port}"
 
-    def status(self) -> CloudStatus:
-        """How it is; raises `CloudError` where nothing answers."""
-        return self._status(self._ask("status"))
+    def status(self, within: timedelta = _PATIENCE) -> CloudStatus:
+        """How it is; raises `CloudError` where nothing answers, or not *within* that time."""
+        return self._status(self._ask("status", within=within))
 
     def advance(self, ahead: timedelta) -> CloudStatus:
         """Move its clock ahead, running all that falls due on the way, in order."""
@@ -91,13 +93,15 @@ class CloudControl:
 
         return boto3.client(service, config=config, **self.client_arguments())  # type: ignore[call-overload] # any name
 
-    def _ask(self, command: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _ask(
+        self, command: str, document: dict[str, Any] | None = None, within: timedelta = _PATIENCE
+    ) -> dict[str, Any]:
         body = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/_highwater/{command}", data=body)
         # a proxy of the user's must not be asked about loopback
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=600) as answer:
+            with opener.open(request, timeout=within.total_seconds()) as answer:
                 return dict(json.load(answer))
         except urllib.error.HTTPError as refused:
             with refused:

@@ -1,9 +1,9 @@
-"""The metrics of Lambda functions: of their runs, and those that they print.
+"""The logs and metrics of Lambda functions: of their runs, and what they print.
 
 MiniStack keeps what a function prints as its log, and counts runs that a client asks for but none that a schedule, an
-alarm or an event starts. Here every run counts. AWS also takes lines in CloudWatch's embedded
-metric format for metrics ("Embedded metric format specification", Amazon CloudWatch User Guide, read 2026-11). Their
-times here are this cloud's, whatever clock the function went by.
+alarm or an event starts. Here every run counts, and the log has this cloud's times. AWS also takes lines in
+CloudWatch's embedded metric format for metrics ("Embedded metric format specification", Amazon CloudWatch User Guide,
+read 2026-11). Their times here are this cloud's, whatever clock the function went by.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ class Functions:
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
         self._emit = ministack.write_function_log.replace(self._after_run)
+        self._append = ministack.append_log_events.replace(self._append_now)
         self._count = ministack.count_run.replace(self._count_throttle)
+
+    def _append_now(self, stream: Document, events: list[Document]) -> None:
+        """Put this cloud's time to what a service writes into a log: it comes in as it happens."""
+        now = dict.fromkeys(("timestamp", "ingestionTime"), self._second() * 1000)
+        # what a client puts has a time of its own
+        self._append(
+            stream, [event | now if event["timestamp"] == event["ingestionTime"] else event for event in events]
+        )
 
     def _count_throttle(self, name: str, duration_ms: float, error: bool, throttle: bool) -> None:
         """Count a run that was refused; the others are counted when they have ended."""

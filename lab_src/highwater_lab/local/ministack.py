@@ -7,14 +7,15 @@ that is needed is declared here once, and `load` looks for every one of them bef
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from importlib import import_module, metadata
+from importlib import metadata
 from typing import Any, Final
+
+from highwater_lab.local.borrowed import DECLARED, Function, Value
 
 # As lab_src/pyproject.toml pins it: another version may have moved a function that is replaced here
 WANTED: Final = "1.5.33"
 MORE_LIBRARIES: Final = "the local cloud needs more libraries; install them with: pip install 'highwater-lab[local]'"
 Document = dict[str, Any]
-_declared: list[Value] = []
 
 
 class MiniStackError(Exception):
@@ -25,54 +26,6 @@ class MiniStackError(Exception):
         fix = f"install it with: pip install --force-reinstall ministack=={WANTED}"
         wrong = f"the local cloud needs MiniStack {WANTED}, but {installed}; {fix}"
         super().__init__(MORE_LIBRARIES if found is None else wrong)
-
-
-class Value:
-    """A name in one of MiniStack's modules, and the members that its value must have."""
-
-    def __init__(self, module: str, name: str, *members: str) -> None:
-        self._place = f"ministack.{module}"
-        self._name = name
-        self._members = members
-        self._module: Any = None
-        _declared.append(self)
-
-    @property
-    def now(self) -> Any:
-        """What MiniStack uses under that name now."""
-        return getattr(self._module, self._name)
-
-    def replace(self, new: Any) -> Any:
-        """Have MiniStack use *new* from now on; what it used until now."""
-        before = self.now
-        setattr(self._module, self._name, new)
-        return before
-
-    def lacking(self) -> Iterator[str]:
-        """Import the module; what cannot be found of the value, by its full name."""
-        path = f"{self._place}.{self._name}"
-        try:
-            self._module = import_module(self._place)
-            value = self.now
-        except (ImportError, AttributeError):
-            yield path
-        else:
-            yield from self._wrong(path, value)
-
-    def _wrong(self, path: str, value: Any) -> Iterator[str]:
-        yield from (f"{path}.{member}" for member in self._members if not hasattr(value, member))
-
-
-class Function(Value):
-    """A function of MiniStack's, to call or to replace."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Call what stands under that name now, as MiniStack does."""
-        return self.now(*arguments, **options)
-
-    def _wrong(self, path: str, value: Any) -> Iterator[str]:
-        if not callable(value):
-            yield f"{path} as a function"
 
 
 class _Handlers(Value):
@@ -183,6 +136,7 @@ DEPLOYS: Final = tuple(
 )
 delete_resources: Final = Function("services.cloudformation.handlers", "_delete_stack_async")
 find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack")
+_stacks: Final = Value("services.cloudformation", "_stacks", "_data")
 query_error: Final = Function("services.cloudformation.handlers", "_error")
 STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
 
@@ -203,9 +157,10 @@ run_schedules: Final = Function("services.scheduler", "_tick_schedules")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
+append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_events")
 
 _clocks: Final = tuple(
-    Value(module, "time") for module in ("services.cloudwatch", "services.dynamodb", "services.scheduler")
+    Value(f"services.{service}", "time") for service in ("cloudwatch", "cloudwatch_logs", "dynamodb", "scheduler")
 )
 _handlers: Final = _Handlers("services.cloudformation.provisioners", "_RESOURCE_HANDLERS")
 _replacing: Final = Value("services.cloudformation.provisioners", "_REPLACING_PROPERTIES", "update")
@@ -217,7 +172,7 @@ def load() -> None:
         found = metadata.version("ministack")
     except metadata.PackageNotFoundError as absent:
         raise MiniStackError(None, []) from absent
-    lacking = [path for value in _declared for path in value.lacking()]
+    lacking = [path for value in DECLARED for path in value.lacking()]
     if found != WANTED or lacking:
         raise MiniStackError(found, lacking)
 
@@ -245,9 +200,14 @@ def find_table(name: object) -> Document | None:
     return tables().get(_table_name(name)) if isinstance(name, str) else None
 
 
-def count_tables() -> int:
-    """How many tables there are, of all accounts and regions."""
-    return len(_tables.now._data)
+def table_names() -> list[str]:
+    """The names of the tables of all accounts and regions."""
+    return sorted(table["TableName"] for table in _tables.now._data.values())
+
+
+def stack_names() -> list[str]:
+    """The names of the stacks of all accounts and regions."""
+    return sorted(stack["StackName"] for stack in _stacks.now._data.values())
 
 
 def alarm_scopes() -> set[tuple[str, str]]:

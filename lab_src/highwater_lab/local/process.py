@@ -4,30 +4,43 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from highwater_lab.local.control import CloudControl, CloudError
+from highwater_lab.local.held_port import HeldPort
 
 _STARTUP = timedelta(seconds=60)
 
 
-def free_port() -> int:
-    """A port on loopback that nobody listens on just now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@dataclass(slots=True)
+class ServerProcess:
+    """A server that was started, and answers.
 
+    Attributes:
+        port: Where on loopback.
+        pid: Its process, which leads a session of its own.
+    """
 
-def is_port_taken(port: int) -> bool:
-    """Whether somebody listens on that port of loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    port: int
+    pid: int
+    _process: subprocess.Popen[bytes]
+    _lifeline: int
+
+    def outlive_caller(self) -> None:
+        """Leave it running when this process ends; until this is called, it ends by itself then."""
+        os.write(self._lifeline, b".")
+
+    def stop(self) -> None:
+        """End it and the Lambda processes it started."""
+        stop_process(self.pid)
+        self._process.wait()
+        os.close(self._lifeline)
 
 
 def start_process(
@@ -39,47 +52,63 @@ def start_process(
     has_instant_updates: bool = False,
     is_strict: bool = False,
     allowed_origins: Sequence[str] = (),
-) -> subprocess.Popen[bytes]:
+    journal: Path | None = None,
+    inherited: Sequence[int] = (),
+) -> ServerProcess:
     """Start the server in a session of its own, its output in *log*, and wait until it answers.
 
-    Its clock runs *speed* times faster than real time; with *has_instant_updates* changes of tables take no time, and
-    if *is_strict* it enforces the policies of functions' roles and rates of calls. Web pages of *allowed_origins* may
-    call it.
+    It listens on *port*, on any that is free if that is 0. Its clock runs *speed* times faster than real time; with
+    *has_instant_updates* changes of tables take no time, and if *is_strict* it enforces the policies of functions'
+    roles and rates of calls. Web pages of *allowed_origins* may call it. It keeps a list of what it holds in *journal*,
+    if one is given, and the descriptors *inherited* open until it ends.
 
-    What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove.
+    What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove. However
+    the caller ends, by a signal too, the server ends with it, unless told to `outlive_caller`.
+
+    Raises `CloudError` where the port is in use, or the server does not answer within a minute.
     """
-    if is_port_taken(port):
-        message = f"port {port} is in use; choose another"
-        raise CloudError(message)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_ENDPOINT_URL")}
-    command = [sys.executable, "-m", "highwater_lab.local.server", "--port", str(port), "--speed", str(speed)]
-    command += ["--instant-updates"] if has_instant_updates else []
-    command += ["--strict"] if is_strict else []
-    command += [f"--allow-origin={origin}" for origin in allowed_origins]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env=environment | {"TMPDIR": str(scratch)},
-        )
-    control = CloudControl(port)
-    deadline = time.monotonic() + _STARTUP.total_seconds()
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
+    with HeldPort(port) as held:
+        watched, lifeline = os.pipe()
         try:
-            control.status()
-        except CloudError:
-            time.sleep(0.05)
-        else:
-            return process
-    stop_process(process.pid)
-    lines = log.read_text(errors="replace").strip().splitlines()
-    message = f"the local cloud did not start: {lines[-1] if lines else 'no output'}; its log is {log}"
-    raise CloudError(message)
+            command = [sys.executable, "-m", "highwater_lab.local.server", "--port", str(held.port)]
+            command += [f"--socket={descriptor}" for descriptor in held.descriptors]
+            command += [f"--lifeline={watched}", f"--speed={speed}"]
+            command += ["--instant-updates"] if has_instant_updates else []
+            command += ["--strict"] if is_strict else []
+            command += [f"--allow-origin={origin}" for origin in allowed_origins]
+            command += [] if journal is None else [f"--journal={journal}"]
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    command,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                    env=environment | {"TMPDIR": str(scratch)},
+                    pass_fds=(*held.descriptors, watched, *inherited),
+                )
+        except BaseException:
+            os.close(lifeline)
+            raise
+        finally:
+            os.close(watched)
+    started = ServerProcess(held.port, process.pid, process, lifeline)
+    try:
+        # it has the port already: this waits until it answers there, and fails if it ends before
+        answering = CloudControl(held.port).status(within=_STARTUP).pid
+    except CloudError as silent:
+        started.stop()
+        lines = log.read_text(errors="replace").strip().splitlines()
+        message = f"the local cloud did not start: {lines[-1] if lines else 'no output'}; its log is {log}"
+        raise CloudError(message) from silent
+    except BaseException:
+        started.stop()
+        raise
+    if answering != process.pid:
+        started.stop()
+        raise CloudError(f"port {held.port} is answered by process {answering}, not by the one started; choose another")
+    return started
 
 
 def stop_process(pid: int) -> None:
@@ -107,5 +136,8 @@ def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
+        return False
+    except PermissionError:
+        # somebody else's now
         return False
     return True

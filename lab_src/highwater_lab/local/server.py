@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import signal
-import socket
 import sys
-from collections.abc import Sequence
+import time
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 from highwater_lab.local import ministack
@@ -28,6 +29,7 @@ from highwater_lab.local.clock import CloudClock, CloudTime
 from highwater_lab.local.commands import CONTROL_PATH, Answer, Commands
 from highwater_lab.local.functions import Functions
 from highwater_lab.local.guard import Guard
+from highwater_lab.local.journal import Contents, Journal
 from highwater_lab.local.metrics import Metrics
 from highwater_lab.local.parameters import Parameters
 from highwater_lab.local.provisioners import Provisioners
@@ -107,7 +109,7 @@ class LocalAws:
         """What the cloud holds, for its status."""
         services = self._autoscaling.values()
         return {
-            "tables": ministack.count_tables(),
+            "tables": len(ministack.table_names()),
             "scalable_targets": sum(len(service.targets) for service in services),
             "scheduled_actions": sum(len(target.actions) for each in services for target in each.targets.values()),
         }
@@ -162,52 +164,79 @@ class LocalAws:
         return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
 
 
-def _bindings(port: int) -> list[str]:
-    """Loopback in both families where both exist: `localhost` may mean either."""
-    bindings = [f"127.0.0.1:{port}"]
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", port))
-    except OSError:
-        return bindings
-    return [*bindings, f"[::1]:{port}"]
+def _contents() -> Contents:
+    return Contents(ministack.table_names(), ministack.stack_names())
 
 
-async def serve(aws: LocalAws, port: int, origins: Sequence[str]) -> None:
-    """Serve until told to end by a signal; web pages of *origins* may call the cloud, and no others."""
+def _log_by(clock: CloudClock) -> None:
+    """Date the process's own log by the cloud's clock, in UTC."""
+    make = logging.getLogRecordFactory()
+
+    def dated(*arguments: Any, **options: Any) -> logging.LogRecord:
+        record = make(*arguments, **options)
+        record.created = clock.now().timestamp()
+        record.msecs = record.created % 1 * 1000
+        return record
+
+    logging.setLogRecordFactory(dated)
+    logging.Formatter.converter = staticmethod(time.gmtime)
+
+
+def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> None:
+    """End when *lifeline*, a pipe that only the caller can write to, breaks; not after a byte that lets go."""
+
+    def watch() -> None:
+        loop.remove_reader(lifeline)
+        if os.read(lifeline, 1) == b"":
+            # with the processes of functions, which are of this group
+            os.killpg(os.getpgrp(), signal.SIGTERM)
+
+    loop.add_reader(lifeline, watch)
+
+
+async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
+    """Serve on the sockets given until told to end by a signal; web pages of given origins may call the cloud."""
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
 
     config = Config()
-    config.bind = _bindings(port)
+    # loopback only: the caller listens there already
+    config.bind = [f"fd://{descriptor}" for descriptor in given.socket]
     config.keep_alive_timeout = 75
     config.loglevel = "WARNING"
     config.include_date_header = False
     # at the end, do not wait for idle keep-alive connections
     config.graceful_timeout = 1
     stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    clock = asyncio.create_task(aws.agenda.follow_clock())
+        loop.add_signal_handler(number, stop.set)
+    _end_with_caller(given.lifeline, loop)
+    background = [loop.create_task(aws.agenda.follow_clock())]
+    if given.journal is not None:
+        background.append(loop.create_task(Journal(given.journal, _contents).keep()))
     try:
-        await hypercorn_serve(Guard(aws, port, origins), config, shutdown_trigger=stop.wait)
+        await hypercorn_serve(Guard(aws, given.port, given.allow_origin), config, shutdown_trigger=stop.wait)
     finally:
-        clock.cancel()
+        for task in background:
+            task.cancel()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the server in the foreground."""
     parser = argparse.ArgumentParser(prog="python -m highwater_lab.local.server", description=__doc__)
-    parser.add_argument("--port", type=int, required=True, help="port on loopback to listen on")
+    parser.add_argument("--port", type=int, required=True, help="port on loopback that it is asked at")
+    parser.add_argument("--socket", type=int, action="append", required=True, help="descriptor that listens there")
+    parser.add_argument("--lifeline", type=int, required=True, help="descriptor of a pipe; it ends when that breaks")
+    parser.add_argument("--journal", type=Path, help="file to keep a list of its contents in")
     parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
     parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
     parser.add_argument("--strict", action="store_true", help="enforce the policies of roles, and rates of calls")
     parser.add_argument("--allow-origin", action="append", default=[], help="origin of web pages that may call it")
     given = parser.parse_args(arguments)
-    port = given.port
     # MiniStack's settings; listeners other than this one stay off
     os.environ.update(
-        GATEWAY_PORT=str(port),
+        GATEWAY_PORT=str(given.port),
         MINISTACK_HOST="localhost",
         LOG_LEVEL=os.environ.get("HIGHWATER_LOCAL_LOG_LEVEL", "ERROR"),
         IOT_MTLS_ENABLED="0",
@@ -227,7 +256,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(wrong, file=sys.stderr)
         return 1
     aws = LocalAws(given.speed, has_instant_updates=given.instant_updates, is_strict=given.strict)
-    asyncio.run(serve(aws, port, given.allow_origin))
+    _log_by(aws.clock)
+    asyncio.run(serve(aws, given))
     # worker threads of finished Lambdas must not keep the process
     sys.stdout.flush()
     os._exit(0)

@@ -1,14 +1,28 @@
-"""Where the cloud that `highwater local up` started is remembered: one per user."""
+"""Where the cloud that `highwater local up` started is remembered: one per user.
+
+A file that the server keeps locked for as long as it lives says whether there is one. However the server or the command
+ends, the lock ends with it; a note beside it says which process it is, and a journal what it holds.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from highwater_lab.local.control import CloudControl, CloudError
+from highwater_lab.local.journal import Contents, read_journal
+from highwater_lab.local.process import is_running
+
+_STARTUP = timedelta(seconds=90)
+_PAUSE = timedelta(milliseconds=50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +31,29 @@ class Whereabouts:
 
     port: int
     pid: int
+
+    @property
+    def endpoint(self) -> str:
+        """Where AWS clients find it."""
+        return CloudControl(self.port).endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A cloud that ended without `highwater local down`: where it was, and what it held if that is known."""
+
+    whereabouts: Whereabouts
+    contents: Contents | None
+
+    def __str__(self) -> str:
+        """Tell it, as a clause."""
+        was = self.whereabouts
+        if self.contents is None:
+            gone = "what it held is not known"
+        else:
+            held = self.contents.told()
+            gone = f"gone with it: {held}" if held else "it held nothing"
+        return f"the one at {was.endpoint} (process {was.pid}) ended without highwater local down; {gone}"
 
 
 def state_folder() -> Path:
@@ -33,39 +70,110 @@ def scratch_folder() -> Path:
     return folder
 
 
+def journal_file() -> Path:
+    """Where the cloud lists what it holds."""
+    return state_folder() / "local-cloud-contents.json"
+
+
+@contextmanager
+def claim() -> Iterator[int]:
+    """Claim the place of the user's one cloud; the descriptor that a server inherits to keep it.
+
+    Raises `CloudError` where one runs. Waits for a command that is starting one, as what follows from it is not known.
+    """
+    state_folder().mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(_lock(), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        deadline = time.monotonic() + _STARTUP.total_seconds()
+        while not _locks(descriptor, fcntl.LOCK_EX):
+            running = _noted()
+            if running is not None and is_running(running.pid):
+                where = f"{running.endpoint} (process {running.pid})"
+                raise CloudError(f"a local cloud is already running at {where}; stop it with: highwater local down")
+            _wait(deadline)
+        yield descriptor
+    finally:
+        # closed, not unlocked: a server that has inherited it keeps the lock
+        os.close(descriptor)
+
+
 def remember(whereabouts: Whereabouts) -> None:
     """Write down what was started."""
-    state_folder().mkdir(parents=True, exist_ok=True)
-    _file().write_text(json.dumps({"port": whereabouts.port, "pid": whereabouts.pid}))
+    fresh = _note().with_suffix(".new")
+    fresh.write_text(json.dumps({"port": whereabouts.port, "pid": whereabouts.pid}))
+    fresh.replace(_note())
 
 
 def recall() -> Whereabouts | None:
-    """What was started and still lives; a note of a process that is gone is cleared away."""
-    try:
-        document = json.loads(_file().read_text())
-        whereabouts = Whereabouts(int(document["port"]), int(document["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        forget()
-        return None
-    if not _answers(whereabouts):
-        forget()
-        return None
-    return whereabouts
+    """The cloud that runs; `None` where none does. Waits for one that is being started.
+
+    Raises `CloudError` where that takes longer than a minute and a half.
+    """
+    deadline = time.monotonic() + _STARTUP.total_seconds()
+    while _is_claimed():
+        noted = _noted()
+        if noted is not None and is_running(noted.pid):
+            return noted
+        _wait(deadline)
+    return None
 
 
-def _answers(whereabouts: Whereabouts) -> bool:
-    """Whether that very process serves; one that was killed may linger in the process table without serving."""
-    try:
-        return CloudControl(whereabouts.port).status().pid == whereabouts.pid
-    except (CloudError, KeyError):
-        return False
+def lost() -> Lost | None:
+    """The cloud that was, if it ended without `highwater local down`; to be asked where none runs."""
+    noted = _noted()
+    return None if noted is None else Lost(noted, read_journal(journal_file()))
+
+
+def none_running() -> str:
+    """Why there is no cloud, and how to start one, in one line."""
+    gone = lost()
+    was = "" if gone is None else f": {gone}"
+    return f"no local cloud is running{was}; start one with: highwater local up"
 
 
 def forget() -> None:
-    """Clear the note away."""
-    _file().unlink(missing_ok=True)
+    """Clear the note, the journal and what the cloud unpacked away."""
+    _note().unlink(missing_ok=True)
+    journal_file().unlink(missing_ok=True)
     shutil.rmtree(state_folder() / "scratch", ignore_errors=True)
 
 
-def _file() -> Path:
+def _noted() -> Whereabouts | None:
+    try:
+        document = json.loads(_note().read_text())
+        return Whereabouts(int(document["port"]), int(document["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_claimed() -> bool:
+    try:
+        descriptor = os.open(_lock(), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        # shared, so that two that only look do not take each other for a cloud
+        return not _locks(descriptor, fcntl.LOCK_SH)
+    finally:
+        os.close(descriptor)
+
+
+def _locks(descriptor: int, kind: int) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _wait(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise CloudError("another highwater local up has not ended for a minute and a half; end it, and try again")
+    time.sleep(_PAUSE.total_seconds())
+
+
+def _lock() -> Path:
+    return state_folder() / "local-cloud.lock"
+
+
+def _note() -> Path:
     return state_folder() / "local-cloud.json"

@@ -1,0 +1,184 @@
+"""Whatever becomes of `highwater local up` or of its server: no server is left that nobody knows of."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from highwater_lab.local.held_port import HeldPort
+
+COMMAND = [str(Path(sys.executable).parent / "highwater"), "local"]
+Begin = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Start `highwater local`, with a home of its own unless another is given; ends what is left of it."""
+    homes = {tmp_path}
+
+    def start(*arguments: str, home: Path = tmp_path) -> subprocess.Popen[str]:
+        homes.add(home)
+        return subprocess.Popen(
+            [*COMMAND, *arguments],
+            env=os.environ | {"HOME": str(home), "XDG_STATE_HOME": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    yield start
+    for home in homes:
+        for pid in _servers(home):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def _end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    said, wrong = process.communicate(timeout=120)
+    return process.returncode, said, wrong
+
+
+def _servers(home: Path) -> set[int]:
+    """The living servers that were started with this home."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+            environment = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"highwater_lab.local.server" in command and f"HOME={home}".encode() in environment:
+            found.add(int(process.name))
+    return found
+
+
+def _await(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
+
+
+def _state(home: Path) -> Path:
+    return home / ".local" / "state" / "highwater"
+
+
+MOMENTS: dict[str, Callable[[Path], object]] = {
+    "claimed": lambda home: (_state(home) / "local-cloud.lock").exists(),
+    "started": _servers,
+    "journal": lambda home: (_state(home) / "local-cloud-contents.json").exists(),
+    "noted": lambda home: (_state(home) / "local-cloud.json").exists(),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_up_that_is_interrupted_leaves_no_server_that_down_does_not_end(
+    begin: Begin, tmp_path: Path, number: signal.Signals, moment: str
+) -> None:
+    process = begin("up", "--port", "0")
+    _await(lambda: MOMENTS[moment](tmp_path), f"up never came to: {moment}")
+    process.send_signal(number)
+    status, _, wrong = _end(process)
+    assert "Traceback" not in wrong
+    assert status in (0, 130, -number), "0 where it had ended before"
+    status, said, wrong = _end(begin("down"))
+    if status == 0:
+        assert said.startswith("stopped the local cloud at http://localhost:")
+    else:
+        assert status == 2
+        assert wrong.startswith("highwater local: no local cloud is running")
+    _await(lambda: not _servers(tmp_path), "a server was left that down does not know")
+
+
+def test_of_two_ups_at_once_one_starts_and_the_other_is_told_of_it(begin: Begin, tmp_path: Path) -> None:
+    ended = sorted(_end(process) for process in [begin("up", "--port", "0", "--json") for _ in range(2)])
+    assert [status for status, _, _ in ended] == [0, 2]
+    started = json.loads(ended[0][1])
+    assert ended[1][2] == (
+        f"highwater local: a local cloud is already running at {started['endpoint']} (process {started['pid']}); stop "
+        "it with: highwater local down\n"
+    )
+    assert _servers(tmp_path) == {started["pid"]}
+    assert json.loads(_end(begin("status", "--json"))[1])["pid"] == started["pid"]
+
+
+def test_of_two_users_at_one_port_one_is_refused(begin: Begin, tmp_path: Path) -> None:
+    with HeldPort() as held:
+        port = held.port
+    homes = [tmp_path / "ada", tmp_path / "grace"]
+    ended = sorted(
+        _end(process) for process in [begin("up", "--port", str(port), "--json", home=home) for home in homes]
+    )
+    assert [status for status, _, _ in ended] == [0, 2]
+    assert ended[1][2] == f"highwater local: port {port} is in use; choose another\n"
+    assert {pid for home in homes for pid in _servers(home)} == {json.loads(ended[0][1])["pid"]}
+
+
+def test_down_and_status_wait_for_a_cloud_that_is_being_started(begin: Begin, tmp_path: Path) -> None:
+    up = begin("up", "--port", "0", "--json")
+    _await(lambda: _servers(tmp_path), "up never started a server")
+    status = _end(begin("status", "--json"))
+    down = _end(begin("down"))
+    endpoint = json.loads(_end(up)[1])["endpoint"]
+    assert json.loads(status[1])["endpoint"] == endpoint
+    assert down[:2] == (0, f"stopped the local cloud at {endpoint}\n")
+    assert not _servers(tmp_path)
+
+
+def test_after_a_kill_each_command_says_what_is_gone(begin: Begin, tmp_path: Path) -> None:
+    first = json.loads(_end(begin("up", "--port", "0", "--json"))[1])
+    import boto3
+
+    dynamodb = boto3.client(
+        "dynamodb",
+        endpoint_url=first["endpoint"],
+        region_name="us-east-1",
+        aws_access_key_id="000000000000",
+        aws_secret_access_key="local",
+    )
+    for name in ("orders", "scores"):
+        dynamodb.create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+    dynamodb.close()
+    journal = _state(tmp_path) / "local-cloud-contents.json"
+    _await(lambda: "scores" in journal.read_text(), "the journal was not kept")
+    os.killpg(first["pid"], signal.SIGKILL)
+    _await(lambda: not _servers(tmp_path), "the server was not killed")
+    gone = (
+        f"the one at {first['endpoint']} (process {first['pid']}) ended without highwater local down; gone with it: "
+        "2 tables (orders, scores)"
+    )
+    assert _end(begin("status")) == (
+        2,
+        "",
+        f"highwater local: no local cloud is running: {gone}; start one with: highwater local up\n",
+    )
+    status, said, wrong = _end(begin("up", "--port", "0", "--json"))
+    assert (status, wrong) == (0, f"highwater local: {gone}\n")
+    assert json.loads(said)["tables"] == 0
+    _end(begin("down"))
+    assert _end(begin("status"))[2] == (
+        "highwater local: no local cloud is running; start one with: highwater local up\n"
+    )
+
+
+def test_where_the_journal_cannot_be_read_what_is_gone_is_not_known(begin: Begin, tmp_path: Path) -> None:
+    first = json.loads(_end(begin("up", "--port", "0", "--json"))[1])
+    os.killpg(first["pid"], signal.SIGKILL)
+    _await(lambda: not _servers(tmp_path), "the server was not killed")
+    (_state(tmp_path) / "local-cloud-contents.json").write_text("{")
+    wrong = _end(begin("status"))[2]
+    assert re.search(r"ended without highwater local down; what it held is not known; start one", wrong)
