@@ -32,6 +32,22 @@ def test_summary_is_short_and_says_what_to_do(command: Run) -> None:
     assert len(lines) < 15
 
 
+def test_one_of_several_tables_is_chosen_by_the_end_of_its_path(command: Run) -> None:
+    assembly = str(FILES.parent / "corpus" / "capacity-in-another-stack" / "assembly")
+    done = command("rehearse", assembly, "--scenario", "step", "--table", "Visits", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["table"] == "Data/Visits"
+
+
+def test_target_is_given_its_table(command: Run) -> None:
+    template = str(FILES.parent / "corpus" / "table-of-an-import-left-open" / "template.json")
+    options = ("rehearse", template, "--scenario", "step", "--table", "Orders")
+    assert "say which table that is with --target Writes=Shop/Orders" in _refused(command(*options))
+    done = command(*options, "--target", "Writes=Shop/Orders", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["table"] == "Shop/Orders"
+
+
 def test_index_that_holds_its_table_back_is_named(command: Run) -> None:
     done = command("rehearse", *HAND, "--scenario", "constant", "--json")
     (run,) = json.loads(done.stdout)["runs"]

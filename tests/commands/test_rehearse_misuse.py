@@ -125,6 +125,40 @@ def test_odd_traffic_is_told(command: Run, inputs: Path, text: str, message: str
     assert _misuse(command("rehearse", "t.yaml", "--traffic", "odd.csv")) == f"highwater rehearse: {where}"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("rehearse", "t.yaml", "--scenario", "step", "--days", "3"),
+            "--days is of --table, which reads a live table; remove it beside --scenario",
+        ),
+        (
+            ("recommend", "--traffic", "in.csv", "--region", "eu-west-1"),
+            "--region is of --table, which reads a live table; remove it beside --traffic",
+        ),
+        (
+            ("recommend", "--traffic", "in.csv", "--seed", "7"),
+            "--seed is of --scenario, whose jitter it decides; remove it",
+        ),
+        (
+            ("recommend", "--traffic", "in.csv", "--table", "orders"),
+            "give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME",
+        ),
+        (
+            ("rehearse", "t.yaml", "--traffic", "in.csv", "--table", "Carts"),
+            "there is no table 'Carts'; the tables are Orders",
+        ),
+        (
+            ("rehearse", "t.yaml", "--traffic", "in.csv", "--target", "Writes"),
+            "Invalid value for '--target': 'Writes' does not have the form LOGICAL_ID=TABLE",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("inputs")
+def test_options_that_do_not_fit_are_told(command: Run, arguments: tuple[str, ...], message: str) -> None:
+    assert _misuse(command(*arguments)) == f"highwater {arguments[0]}: {message}"
+
+
 def test_pipes_and_devices_are_no_traffic(command: Run, inputs: Path) -> None:
     os.mkfifo(inputs / "pipe.csv")
     for place in ("pipe.csv", "/dev/zero"):

@@ -146,7 +146,12 @@ def test_global_table_has_its_scaler(tmp_path: Path) -> None:
 def test_invalid_plan_is_reported_in_one_line(tmp_path: Path, value: str, says: str) -> None:
     file = tmp_path / "odd.json"
     parameter = {"Name": "/highwater/plans/Prod-Scaler/orders", "Value": value}
-    file.write_text(json.dumps({"Resources": {"Plan": {"Type": "AWS::SSM::Parameter", "Properties": parameter}}}))
+    table = {"TableName": "orders", "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6}}
+    resources = {
+        "Plan": {"Type": "AWS::SSM::Parameter", "Properties": parameter},
+        "Orders": {"Type": "AWS::DynamoDB::Table", "Properties": table},
+    }
+    file.write_text(json.dumps({"Resources": resources}))
     with pytest.raises(TemplateError) as refused:
         find_table(load_templates(file))
     assert str(refused.value) == (

@@ -154,7 +154,7 @@ def test_tables_imported_under_two_names_are_two(tmp_path: Path) -> None:
     text = "Resources:\n" + TARGET.replace("!Sub table/${Orders}", "!Join [/, [table, !ImportValue X1]]")
     text += second.replace("!Sub table/${Orders}", "!Join [/, [table, !ImportValue X2]]")
     message = _refused(tmp_path, text)
-    assert message == "2 tables match: ${Fn::ImportValue X1}, ${Fn::ImportValue X2}; choose one with --logical-id"
+    assert message == "2 tables match: ${Fn::ImportValue X1}, ${Fn::ImportValue X2}; choose one with --table"
 
 
 def test_tables_of_one_name_are_distinguished_by_their_files(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_tables_of_one_name_are_distinguished_by_their_files(tmp_path: Path) -> 
     templates = load_templates(tmp_path)
     with pytest.raises(TemplateError) as refused:
         find_table(templates, name="Orders")
-    assert str(refused.value) == f"2 tables match: {first}, {second}; choose one with --logical-id"
+    assert str(refused.value) == f"2 tables match: {first}, {second}; choose one with --table"
     assert find_table(templates, name=second).resources[0].read.units == 6
 
 

@@ -28,7 +28,7 @@ def _shape(setup: TableSetup) -> dict[str, tuple[tuple[int, int, int, int | None
 
 
 def _by_name(path: Path, **parameters: str) -> dict[str, TableSetup]:
-    return {setup.name: setup for t in load_templates(path) for setup in find_tables(t, parameters)}
+    return {setup.name: setup for setup in find_tables(load_templates(path), parameters)}
 
 
 def test_template_written_by_hand() -> None:
@@ -207,7 +207,7 @@ def test_one_of_several_tables_is_named_by_the_start_of_its_id() -> None:
     templates = load_templates(FILES / "sam.yaml")
     assert find_table(templates, name="Sess").name == "Sessions"
     for name, message in (
-        (None, "3 tables match: Events, Jobs, Sessions; choose one with --logical-id"),
+        (None, "3 tables match: Events, Jobs, Sessions; choose one with --table"),
         ("Other", "there is no table 'Other'; the tables are Events, Jobs, Sessions"),
     ):
         with pytest.raises(TemplateError) as refused:

@@ -61,6 +61,8 @@ def recommend_command(
 
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    if source.template_table is not None:
+        raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
     check_places(source.inputs, {"--save": source.save, "--png": png})
     try:
         traffic = source.read_traffic()

@@ -35,9 +35,16 @@ _path = click.Path(path_type=Path)
 @click.command("rehearse", short_help="Simulate a template under traffic before it is deployed.")
 @click.argument("template", type=_path)
 @traffic_options
-@click.option("--logical-id", help="The table's logical id, or the start of it.")
+@click.option("--logical-id", help="The template's table, as --table names it, where --table is the live one.")
 @click.option(
     "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
+)
+@click.option(
+    "--target",
+    "targets",
+    type=Pairs("LOGICAL_ID=TABLE"),
+    multiple=True,
+    help="Which table a scalable target belongs to, where only the deployment knows.",
 )
 @click.option(
     "--compare", default="", help=f"Further policies to simulate, separated by commas: {', '.join(POLICY_NAMES)}."
@@ -85,6 +92,7 @@ def rehearse_command(
     source: TrafficSource,
     logical_id: str | None,
     parameters: tuple[tuple[str, str], ...],
+    targets: tuple[tuple[str, str], ...],
     compare: str,
     keys: tuple[tuple[str | None, object], ...],
     index_share: tuple[tuple[str, str], ...],
@@ -101,12 +109,13 @@ def rehearse_command(
     """Simulate TEMPLATE, a cdk.out folder or a CloudFormation template, under traffic.
 
     Shows how much is throttled, when and why, and the cost, for the template's own scaling and for each policy in
-    --compare. Give the traffic with --traffic, --scenario or --table.
+    --compare. Give the traffic with --traffic or --scenario, beside which --table chooses one of several tables of the
+    template; or with --table alone, which reads the past traffic of a live table.
 
     \b
     highwater rehearse cdk.out --scenario step --compare native:50,on-demand,clairvoyant
     highwater rehearse cdk.out --table orders --days 14 --save orders.csv --html report.html
-    highwater rehearse cdk.out --traffic orders.csv --max-throttled 0.1 --max-cost 900
+    highwater rehearse cdk.out --table Shop/Orders --traffic orders.csv --max-throttled 0.1 --max-cost 900
 
     Exit status: 0 fine, 1 a limit is exceeded, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
@@ -121,8 +130,10 @@ def rehearse_command(
             rehearsal = rehearse(
                 template,
                 traffic,
-                logical_id=logical_id,
+                table=logical_id or source.template_table,
+                likely_table=source.live_table,
                 parameters=dict(parameters),
+                targets=dict(targets),
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
                 keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
                 write_share_percent={index: _parse_percent(text) for index, text in index_share},

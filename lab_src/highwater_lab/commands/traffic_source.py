@@ -28,16 +28,16 @@ class TrafficSource:
 
     traffic_file: Path | None
     scenario: str | None
-    live_table: str | None
+    table: str | None
     region: str | None
-    days: int
+    days: int | None
     save: Path | None
     units_are: str
     scale: float
     mean: float | None
     start: datetime | None
     shift: timedelta | None
-    seed: int
+    seed: int | None
     metric_delay: int
     price_region: str
     prices_file: Path | None
@@ -47,13 +47,25 @@ class TrafficSource:
         """The files that are read, by option."""
         return {"--traffic": self.traffic_file, "--prices": self.prices_file}
 
+    @property
+    def live_table(self) -> str | None:
+        """The live table whose past traffic is read, `None` where the traffic comes from elsewhere."""
+        return self.table if self.traffic_file is None and self.scenario is None else None
+
+    @property
+    def template_table(self) -> str | None:
+        """The table of the template, `None` where `--table` is a live one, or is not given."""
+        return None if self.live_table is not None else self.table
+
     def read_traffic(self) -> Traffic:
         """The traffic, scaled and moved in time.
 
         Raises:
-            Misuse: Not just one source is given, CloudWatch refuses, or there is nothing to simulate.
+            Misuse: Not just one source is given, an option is given that does not fit it, CloudWatch refuses, or there
+                is nothing to simulate.
             TrafficError: The file or the table has no usable traffic.
         """
+        self._check_options()
         traffic = self._unscaled()
         if self.mean is not None:
             if self.mean == 0:
@@ -75,27 +87,32 @@ class TrafficSource:
         """How late CloudWatch is."""
         return Timing(metric_delay=self.metric_delay)
 
-    def _unscaled(self) -> Traffic:
+    def _check_options(self) -> None:
         if sum(source is not None for source in (self.traffic_file, self.scenario, self.live_table)) != 1:
             raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
+        source = "--traffic" if self.traffic_file is not None else "--scenario"
+        if self.live_table is None:
+            for option, value in (("--days", self.days), ("--region", self.region)):
+                if value is not None:
+                    raise Misuse(f"{option} is of --table, which reads a live table; remove it beside {source}")
+        if self.scenario is None and self.seed is not None:
+            raise Misuse("--seed is of --scenario, whose jitter it decides; remove it")
+
+    def _unscaled(self) -> Traffic:
         dimension = Dimension(self.units_are.removesuffix("s"))
         if self.traffic_file is not None:
             return read_traffic(self.traffic_file, units_are=dimension)
         if self.scenario is not None:
-            return make_scenario(self.scenario, seed=self.seed, dimension=dimension)
-        return _fetch(str(self.live_table), self.region, self.days)
+            return make_scenario(self.scenario, seed=1 if self.seed is None else self.seed, dimension=dimension)
+        return _fetch(str(self.live_table), self.region, 14 if self.days is None else self.days)
 
 
 _OPTIONS = (
     click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md."),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
-    click.option(
-        "--table", "live_table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."
-    ),
+    click.option("--table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
     click.option("--region", help="Region of --table. By default the one of your AWS configuration."),
-    click.option(
-        "--days", type=click.IntRange(1, 455), default=14, show_default=True, help="Number of past days for --table."
-    ),
+    click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --table. [default: 14]"),
     click.option("--save", type=_path, help="Write the traffic to this CSV file, for later use with --traffic."),
     click.option(
         "--as",
@@ -113,7 +130,7 @@ _OPTIONS = (
         help="Move the traffic so that it starts at this time (UTC).",
     ),
     click.option("--shift", type=Duration(), help="Move the traffic later by this duration, such as 2h30m."),
-    click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random jitter in scenarios."),
+    click.option("--seed", type=int, help="Seed of the random jitter in scenarios. [default: 1]"),
     click.option(
         "--metric-delay",
         type=click.IntRange(0, 3600),

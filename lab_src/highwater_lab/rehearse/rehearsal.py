@@ -62,8 +62,10 @@ def rehearse(
     template: str | Path | TableSetup,
     traffic: str | Path | Traffic,
     *,
-    logical_id: str | None = None,
+    table: str | None = None,
+    likely_table: str | None = None,
     parameters: Mapping[str, str] | None = None,
+    targets: Mapping[str, str] | None = None,
     compare: Sequence[str] = (),
     keys: Mapping[str | None, KeyDistribution] | None = None,
     write_share_percent: Mapping[str, int] | None = None,
@@ -80,8 +82,11 @@ def rehearse(
     Args:
         template: The path of the template, or a table set up in Python.
         traffic: The requests to the table and its indexes.
-        logical_id: The table's logical id or the start of it; needed only if the template has more than one table.
+        table: The path of the table's construct or any end of it, its logical id or the start of it, or its name;
+            needed only if the template has more than one table.
+        likely_table: The same, but ignored where the template has no such table.
         parameters: Values of the template's parameters; by default the template's own defaults.
+        targets: By the logical id of a scalable target the name of its table, where the template leaves that open.
         compare: Names of further policies to simulate: `native:50`, `on-demand`, `clairvoyant`, ...
         keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
         write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
@@ -104,7 +109,9 @@ def rehearse(
     if isinstance(template, TableSetup):
         setup = template
     else:
-        setup = find_table(load_templates(Path(template)), name=logical_id, parameters=parameters)
+        setup = find_table(
+            load_templates(Path(template)), name=table, likely=likely_table, parameters=parameters, targets=targets
+        )
     series = traffic if isinstance(traffic, Traffic) else read_traffic(Path(traffic))
     setup = _with_workload(setup, keys or {}, write_share_percent or {}, size_gb, new_items_percent)
     setup = _with_quotas(setup, table_quota_units, account_quota_units)

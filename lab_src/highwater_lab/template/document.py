@@ -1,4 +1,4 @@
-"""Loads CloudFormation templates: those of a `cdk.out` folder, or one JSON or YAML file.
+"""CloudFormation templates as they are written: JSON or YAML with short forms, and what stands in them twice.
 
 HighwaterError
 └── TemplateError (also a ValueError): a template cannot be read; the message is one line with place, problem and fix
@@ -7,8 +7,8 @@ HighwaterError
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,59 +23,94 @@ class TemplateError(HighwaterError, ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Environment:
+    """Where a stack is deployed to, as far as the assembly says.
+
+    Attributes:
+        account: The account's number; `None` where any will do.
+        region: The region's name; likewise.
+        stack: The stack's name.
+    """
+
+    account: str | None = None
+    region: str | None = None
+    stack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled:
+    """A key that stands twice in one mapping; CloudFormation takes the last, or refuses the template.
+
+    Attributes:
+        path: The keys that lead to the mapping, from the top.
+        key: The key itself.
+        line: Where it stands for the second time, `None` where that is not known.
+    """
+
+    path: tuple[str, ...]
+    key: str
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """One CloudFormation template.
 
     Attributes:
         where: The template's file, as messages name it.
         body: The parsed document.
+        environment: Where its stack is deployed to.
+        doubled: Keys that stand twice.
+        nested: By logical id the file of each nested stack's template, where the assembly holds it.
     """
 
     where: str
     body: dict[str, Any]
+    environment: Environment = field(default_factory=Environment)
+    doubled: tuple[Doubled, ...] = ()
+    nested: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> str:
+        """The folder that the file is in."""
+        return str(Path(self.where).parent)
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its endings, by which references from other templates name this one."""
+        return Path(self.where).name.split(".template")[0].split(".nested")[0]
 
     def section(self, name: str) -> dict[str, Any]:
         """Return a top-level section such as `Resources`; an empty mapping if the template has no such section."""
         section = self.body.get(name)
         return {str(key): value for key, value in section.items()} if isinstance(section, dict) else {}
 
+    def resource(self, logical_id: str) -> dict[str, Any]:
+        """Return a resource; an empty mapping if the template has none of that logical id."""
+        resource = self.section("Resources").get(logical_id)
+        return resource if isinstance(resource, dict) else {}
 
-def load_templates(path: Path) -> list[Template]:
-    """Load the templates of a cloud assembly (`cdk.out`), including stages and nested stacks, or one template file.
+    def doubled_error(self, found: Doubled) -> TemplateError:
+        """Return, not raise, what to say of a key that stands twice where it matters."""
+        line = "" if found.line is None else f", line {found.line}"
+        kind = "JSON" if found.line is None else "YAML"
+        return TemplateError(
+            f"{self.where}{line}: is not valid {kind}: the key {found.key!r} occurs twice in one mapping"
+        )
 
-    Raises `TemplateError` if *path* is neither a folder with templates nor a readable template.
+
+def load_template(file: Path) -> Template:
+    """Load one template.
+
+    Raises `TemplateError` if it cannot be read, is neither JSON nor YAML, or is no template.
     """
-    try:
-        if not path.exists():
-            raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
-        if not path.is_dir():
-            return [_load(path)]
-        files = sorted(_files_of(path))
-    except OSError as error:
-        where = error.filename or path
-        raise TemplateError(f"{where}: cannot be read: {error.strerror}") from error
-    if not files:
-        raise TemplateError(f"{path}: contains no template; run cdk synth first, or give a template file")
-    return [_load(file) for file in files]
-
-
-def _files_of(folder: Path) -> Iterator[Path]:
-    """Yield the template files of an assembly, nested stacks included, and of the stages' assemblies inside it."""
-    for entry in folder.iterdir():
-        if entry.name.endswith(".template.json"):
-            yield entry
-        elif entry.name.startswith("assembly-") and entry.is_dir() and not entry.is_symlink():
-            yield from _files_of(entry)
-
-
-def _load(file: Path) -> Template:
     try:
         text = read_file(file).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a UTF-8 text file"
         raise TemplateError(f"{file}: cannot be read: {reason}") from error
     try:
-        body = json.loads(text) if file.suffix == ".json" else yaml.load(text, _Loader)  # noqa: S506 - a safe loader
+        body, doubled = _parse(text, is_json=file.suffix == ".json")
     except json.JSONDecodeError as error:
         raise TemplateError(f"{file}, line {error.lineno}: is not valid JSON: {error.msg}") from error
     except yaml.YAMLError as error:
@@ -88,23 +123,81 @@ def _load(file: Path) -> Template:
         raise TemplateError(f"{file}: contains a value that cannot be read: {str(error).splitlines()[0]}") from error
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
         raise TemplateError(f"{file}: has no Resources section; give a CloudFormation template")
-    return Template(str(file), body)
+    return Template(str(file), body, doubled=tuple(doubled))
+
+
+def _parse(text: str, is_json: bool) -> tuple[Any, list[Doubled]]:
+    """Return the document, and the keys that stand twice in it."""
+    if is_json or text.lstrip().startswith("{"):
+        # whatever the file is called: JSON may be indented by tabs, which YAML forbids
+        try:
+            return _parse_json(text)
+        except json.JSONDecodeError as no_json:
+            if is_json:
+                raise
+            try:
+                return _parse_yaml(text)
+            except yaml.YAMLError:
+                raise no_json from None
+    return _parse_yaml(text)
+
+
+def _parse_json(text: str) -> tuple[Any, list[Doubled]]:
+    body = json.loads(text, object_pairs_hook=_Pairs)
+    return body, list(_doubled_pairs(body, ()))
+
+
+class _Pairs(dict[str, Any]):
+    """An object of JSON that remembers which keys stood in it twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        keys = [key for key, _ in pairs]
+        self.doubled = tuple(key for key in self if keys.count(key) > 1) if len(keys) > len(self) else ()
+
+
+def _doubled_pairs(value: Any, path: tuple[str, ...]) -> Iterator[Doubled]:
+    if isinstance(value, _Pairs):
+        yield from (Doubled(path, key, None) for key in value.doubled)
+        for key, item in value.items():
+            yield from _doubled_pairs(item, (*path, key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _doubled_pairs(item, path)
+
+
+def _parse_yaml(text: str) -> tuple[Any, list[Doubled]]:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, []
+        doubled = list(_doubled_nodes(node, (), set()))
+        return loader.construct_document(node), doubled
+    finally:
+        loader.dispose()
+
+
+def _doubled_nodes(node: yaml.Node, path: tuple[str, ...], seen: set[int]) -> Iterator[Doubled]:
+    # an alias leads to a node that was looked at before
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        keys = set()
+        for key, value in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            if name in keys and name not in ("", "<<"):
+                yield Doubled(path, name, key.start_mark.line + 1)
+            keys.add(name)
+            yield from _doubled_nodes(value, (*path, name), seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            yield from _doubled_nodes(value, path, seen)
 
 
 class _Loader(yaml.SafeLoader):
-    """Loads YAML with CloudFormation's short forms (`!Ref x`, `!GetAtt a.b`, `!Sub ...`); refuses duplicate keys."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Construct a mapping; raise `ConstructorError` if a key occurs twice, where PyYAML would keep the last."""
-        keys = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in keys and key.value != "<<":
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} occurs twice in one mapping", key.start_mark
-                    )
-                keys.add(key.value)
-        return super().construct_mapping(node, deep)
+    """Loads YAML with CloudFormation's short forms (`!Ref x`, `!GetAtt a.b`, `!Sub ...`)."""
 
 
 def _short_form(loader: yaml.Loader, tag: str, node: yaml.Node) -> dict[str, Any]:

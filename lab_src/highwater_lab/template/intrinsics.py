@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.functions import OPEN, evaluate, placeholder
 
 _VARIABLE: Final = re.compile(r"\$\{(!?)([^}]+)\}")
-# A reference whose value is known only at deployment
-_OPEN: Final = re.compile(r"\$\{([^}]+)\}")
 _DEEPEST: Final = 60
 # A template with as many resources as CloudFormation allows has about ten thousand values; this limit stops YAML
 # aliases whose expansion grows without end
@@ -19,18 +18,40 @@ _MOST_UNITS: Final = 10_000_000
 _LONGEST_SHOWN: Final = 60
 _NO_VALUE: Final = "AWS::NoValue"
 # Resource types whose Ref returns the table name
-_TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
+TABLE_TYPES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS::Serverless::SimpleTable")
+
+
+class Elsewhere(Protocol):
+    """What the other stacks of an assembly know; `None` for what they do not."""
+
+    def exported(self, name: str, depth: int) -> Any:
+        """Return the value of an export."""
+
+    def output(self, nested_stack: str, name: str, depth: int) -> Any:
+        """Return an output of a nested stack, by the stack's logical id."""
+
+
+class _Alone:
+    """No other stacks."""
+
+    def exported(self, name: str, depth: int) -> Any:  # noqa: ARG002
+        return None
+
+    def output(self, nested_stack: str, name: str, depth: int) -> Any:  # noqa: ARG002
+        return None
 
 
 class Resolver:
     """Resolves the values of one template.
 
     A value that is known only at deployment becomes a placeholder text: `${Orders}` for a resource, `${Orders.Arn}`
-    for its attribute, `${AWS::Region}` for a pseudo parameter.
+    for its attribute, `${AWS::Region}` for a pseudo parameter. The ARN of a table is a text with its name in it.
     """
 
-    def __init__(self, template: Template, parameters: Mapping[str, str]) -> None:
+    def __init__(self, template: Template, parameters: Mapping[str, Any], elsewhere: Elsewhere | None = None) -> None:
+        """Read *template* with these values of parameters, and with what other stacks know."""
         self._template = template
+        self._elsewhere = elsewhere or _Alone()
         self._resources = template.section("Resources")
         self._declared = template.section("Parameters")
         self._mappings = template.section("Mappings")
@@ -54,7 +75,9 @@ class Resolver:
         if depth > _DEEPEST:
             raise self.error("references form a circle, or are nested too deeply")
         if isinstance(value, list):
-            return [self.resolve(item, depth + 1) for item in value]
+            # AWS::NoValue takes a member away; null, which CloudFormation does not allow, stays to be refused
+            resolved = [(item, self.resolve(item, depth + 1)) for item in value]
+            return [result for item, result in resolved if result is not None or item is None]
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
@@ -115,8 +138,8 @@ class Resolver:
     def number(self, value: Any, label: str) -> float:
         """Return *value* as a number; raises `TemplateError`, naming *label*, if it is not a number."""
         resolved = self.resolve(value)
-        if isinstance(resolved, str) and (missing := _OPEN.search(resolved)):
-            raise self.error(f"{label} is {resolved!r}, {self._advice(missing[1])}")
+        if isinstance(resolved, str) and (missing := OPEN.search(resolved)):
+            raise self.error(f"{label} is {resolved!r}, {self.advice(missing[1])}")
         try:
             number = float(resolved) if not isinstance(resolved, bool) else float("nan")
         except (TypeError, ValueError, OverflowError):
@@ -125,7 +148,8 @@ class Resolver:
             raise self.error(f"{label} is {_short(resolved)}; expected a number")
         return number
 
-    def _advice(self, name: str) -> str:
+    def advice(self, name: str) -> str:
+        """Return what to do about a reference of that name that is known only at deployment."""
         if name in self._declared:
             return f"a parameter whose value is known only at deployment; give it with --parameter {name}=VALUE"
         return "whose value is known only at deployment; write the number itself, or use a parameter with a default"
@@ -141,18 +165,44 @@ class Resolver:
                 return parameter["Default"]
         if name == _NO_VALUE:
             return None
-        resource = self._resources.get(name)
-        if isinstance(resource, dict) and str(resource.get("Type", "")) in _TABLES:
-            properties = resource.get("Properties")
+        environment = self._template.environment
+        pseudo = {
+            "AWS::Region": environment.region,
+            "AWS::AccountId": environment.account,
+            "AWS::StackName": environment.stack,
+        }
+        if (known := pseudo.get(name)) is not None:
+            return known
+        if self._is_table(name):
+            properties = self._resources[name].get("Properties")
             table_name = properties.get("TableName") if isinstance(properties, dict) else None
             if table_name is not None and (text := self.resolve(table_name, depth + 1)) is not None:
                 return str(text)
         return f"${{{name}}}"
 
+    def _is_table(self, name: str) -> bool:
+        resource = self._resources.get(name)
+        return isinstance(resource, dict) and str(resource.get("Type", "")) in TABLE_TYPES
+
+    def _attribute(self, argument: Any, depth: int) -> Any:
+        parts = argument if isinstance(argument, list) else str(argument).split(".", 1)
+        name, *rest = (str(self.resolve(part, depth + 1)) for part in parts)
+        attribute = ".".join(rest)
+        if attribute in ("Arn", "StreamArn") and self._is_table(name):
+            partition, region, account = (
+                self._ref(f"AWS::{part}", depth) for part in ("Partition", "Region", "AccountId")
+            )
+            arn = f"arn:{partition}:dynamodb:{region}:{account}:table/{self._ref(name, depth)}"
+            return arn if attribute == "Arn" else f"{arn}/stream/${{{name}.StreamLabel}}"
+        if attribute.startswith("Outputs."):
+            output = self._elsewhere.output(name, attribute.removeprefix("Outputs."), depth + 1)
+            if output is not None:
+                return output
+        return f"${{{name}.{attribute}}}" if rest else f"${{{name}}}"
+
     def _function(self, name: str, argument: Any, depth: int) -> Any:
         if name == "Fn::GetAtt":
-            parts = argument if isinstance(argument, list) else str(argument).split(".", 1)
-            return f"${{{'.'.join(str(part) for part in parts)}}}"
+            return self._attribute(argument, depth)
         if name == "Fn::Sub":
             return self._sub(argument, depth)
         if name == "Fn::If":
@@ -160,37 +210,37 @@ class Resolver:
                 raise self.error(f"Fn::If needs a condition and two values, got {_short(argument)}")
             condition, *branches = argument
             return self.resolve(branches[0 if self.holds(str(condition), depth) else 1], depth + 1)
-        resolved = self.resolve(argument, depth + 1)
+        if name == "Fn::ImportValue":
+            exported = str(self.resolve(argument, depth + 1))
+            value = self._elsewhere.exported(exported, depth + 1)
+            return placeholder(name, exported) if value is None else value
+        is_list = isinstance(argument, list)
+        resolved = (
+            [self.resolve(each, depth + 1) for each in argument] if is_list else self.resolve(argument, depth + 1)
+        )
         try:
             return self._apply(name, resolved)
         except TemplateError:
             raise
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
-            if _OPEN.search(str(resolved)):
-                return _placeholder(name, resolved)
+            if OPEN.search(str(resolved)):
+                return placeholder(name, resolved)
             raise self.error(f"{name} cannot be evaluated with {_short(resolved)}") from None
 
     def _apply(self, name: str, resolved: Any) -> Any:
-        if name == "Fn::Join":
-            return str(resolved[0]).join(str(part) for part in resolved[1])
-        if name == "Fn::Select":
-            number = int(resolved[0])
-            if number < 0 or not isinstance(resolved[1], list):
-                raise IndexError(number)
-            return resolved[1][number]
-        if name == "Fn::Split":
-            return str(resolved[1]).split(str(resolved[0]))
         if name == "Fn::FindInMap":
-            return self.resolve(self._mappings[resolved[0]][resolved[1]][resolved[2]])
+            return self._find(*resolved)
         if name == "Fn::Equals":
             return self._equals(*resolved)
-        if name == "Fn::Not":
-            return not resolved[0]
-        if name == "Fn::And":
-            return all(resolved)
-        if name == "Fn::Or":
-            return any(resolved)
-        return _placeholder(name, resolved)
+        return evaluate(name, resolved)
+
+    def _find(self, mapping: Any, first: Any, second: Any, otherwise: Any = None) -> Any:
+        try:
+            return self.resolve(self._mappings[mapping][first][second])
+        except (KeyError, TypeError):
+            if isinstance(otherwise, dict) and "DefaultValue" in otherwise:
+                return otherwise["DefaultValue"]
+            raise
 
     def _equals(self, left: Any, right: Any) -> bool:
         """Return whether two values are equal.
@@ -199,9 +249,9 @@ class Resolver:
         parameter without a value.
         """
         for side in (left, right):
-            missing = _OPEN.search(str(side))
+            missing = OPEN.search(str(side))
             if missing and missing[1] in self._declared:
-                raise self.error(f"a condition compares {str(side)!r}, {self._advice(missing[1])}")
+                raise self.error(f"a condition compares {str(side)!r}, {self.advice(missing[1])}")
             if missing and str(left) != str(right):
                 note = (
                     f"a condition compares {str(side)!r}, whose value is known only at deployment; the rehearsal "
@@ -225,11 +275,6 @@ class Resolver:
             return str(self.resolve({"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth + 1))
 
         return _VARIABLE.sub(value, text)
-
-
-def _placeholder(name: str, argument: Any) -> str:
-    """Return the placeholder for a function that only a deployment can evaluate; equal arguments give equal texts."""
-    return f"${{{name} {re.sub('[{}$]', '', str(argument))}}}"
 
 
 def _short(value: Any) -> str:

@@ -1,20 +1,16 @@
-"""Reads a template's scalable targets with their policies and scheduled actions, by table, index and dimension."""
+"""Reads scalable targets with their policies and scheduled actions."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from highwater.core import Dimension
-from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
-from highwater_lab.template.document import Template
 from highwater_lab.template.intrinsics import Resolver
 
 # rate(...) schedules count their periods from here; any instant before all traffic would do
@@ -33,44 +29,44 @@ class Scaling:
     notes: list[str] = field(default_factory=list)
 
 
-def read_scaling(template: Template, resolver: Resolver) -> dict[Key, Scaling]:
-    """Return every DynamoDB target of the template, by table name, index and dimension.
-
-    Raises `TemplateError` for a target, policy or scheduled action that cannot be read.
-    """
-    targets: dict[Key, Scaling] = {}
-    by_logical_id: dict[str, Key] = {}
-    for logical_id, properties in resources_of(template, resolver, "AWS::ApplicationAutoScaling::ScalableTarget"):
-        where = f"{logical_id} (ScalableTarget)"
-        key = _key(resolver, properties.get("ResourceId"), properties.get("ScalableDimension"))
-        if key is None:
-            continue
-        low = resolver.units(properties.get("MinCapacity"), f"{where} MinCapacity")
-        high = resolver.units(properties.get("MaxCapacity"), f"{where} MaxCapacity")
-        if low is None or high is None:
-            raise resolver.error(f"{where} needs both MinCapacity and MaxCapacity")
-        if low > high:
-            raise resolver.error(
-                f"{where} has MinCapacity {low:,} above MaxCapacity {high:,}; lower the one or raise the other"
-            )
-        scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
-        actions = tuple(_read_action(resolver, where, action) for action in scheduled)
-        by_logical_id[logical_id] = key
-        targets[key] = Scaling(low, high, actions)
-    for logical_id, properties in resources_of(template, resolver, "AWS::ApplicationAutoScaling::ScalingPolicy"):
-        key = _policy_key(resolver, properties, by_logical_id)
-        if key is None or key not in targets:
-            continue
-        tracking = resolver.mapping(
-            properties.get("TargetTrackingScalingPolicyConfiguration"), f"{logical_id} (ScalingPolicy) configuration"
+def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any]) -> Scaling:
+    """Return the bounds and scheduled actions of a `ScalableTarget`; raises `TemplateError` if it cannot be read."""
+    where = f"{logical_id} (ScalableTarget)"
+    low = resolver.units(properties.get("MinCapacity"), f"{where} MinCapacity")
+    high = resolver.units(properties.get("MaxCapacity"), f"{where} MaxCapacity")
+    if low is None or high is None:
+        raise resolver.error(f"{where} needs both MinCapacity and MaxCapacity")
+    if low > high:
+        raise resolver.error(
+            f"{where} has MinCapacity {low:,} above MaxCapacity {high:,}; lower the one or raise the other"
         )
-        if not tracking or "CustomizedMetricSpecification" in tracking:
-            targets[key].notes.append(
-                f"{logical_id}: this policy is left out; only target tracking on DynamoDB's own metrics is rehearsed"
-            )
-            continue
-        targets[key].tracking = read_tracking(resolver, tracking, f"{logical_id} (ScalingPolicy)", targets[key].notes)
-    return targets
+    scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
+    return Scaling(low, high, tuple(_read_action(resolver, where, action) for action in scheduled))
+
+
+def read_policy(
+    resolver: Resolver, logical_id: str, properties: dict[str, Any], dimension: Dimension, notes: list[str]
+) -> TargetTracking | None:
+    """Return the target tracking of a `ScalingPolicy`, `None` with a note in *notes* where it is not rehearsed.
+
+    Raises `TemplateError` if it cannot be read.
+    """
+    where = f"{logical_id} (ScalingPolicy)"
+    tracking = resolver.mapping(properties.get("TargetTrackingScalingPolicyConfiguration"), f"{where} configuration")
+    if not tracking or "CustomizedMetricSpecification" in tracking:
+        notes.append(
+            f"{logical_id}: this policy is left out; only target tracking on DynamoDB's own metrics is rehearsed"
+        )
+        return None
+    metric = resolver.mapping(tracking.get("PredefinedMetricSpecification"), f"{where} PredefinedMetricSpecification")
+    kind, wanted = metric.get("PredefinedMetricType"), f"DynamoDB{dimension.title()}CapacityUtilization"
+    if kind is not None and kind != wanted:
+        notes.append(
+            f"{logical_id}: this policy of a {dimension} target tracks {kind}, so {dimension} traffic does not move "
+            f"its capacity; it is left out. Set PredefinedMetricType to {wanted}"
+        )
+        return None
+    return read_tracking(resolver, tracking, where, notes)
 
 
 def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str, notes: list[str]) -> TargetTracking:
@@ -92,32 +88,6 @@ def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str,
         scale_out_cooldown=resolver.units(configuration.get("ScaleOutCooldown"), f"{where} ScaleOutCooldown") or 0,
         disable_scale_in=str(disable_scale_in).lower() == "true",
     )
-
-
-def resources_of(template: Template, resolver: Resolver, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield logical id and unresolved properties of each resource of type *kind* whose condition, if any, is true."""
-    for logical_id, resource in template.section("Resources").items():
-        if isinstance(resource, dict) and resource.get("Type") == kind:
-            condition = resource.get("Condition")
-            if condition is None or resolver.holds(str(condition)):
-                properties = resource.get("Properties")
-                yield logical_id, properties if isinstance(properties, dict) else {}
-
-
-def _policy_key(resolver: Resolver, properties: dict[str, Any], by_logical_id: dict[str, Key]) -> Key | None:
-    if properties.get("ScalingTargetId") is not None:
-        target_id = str(resolver.resolve(properties["ScalingTargetId"]))
-        if match := re.fullmatch(r"\$\{([^}.]+)(?:\.Id)?\}", target_id):
-            return by_logical_id.get(match[1])
-        resource_id, _, rest = target_id.partition("|")
-        return _key(resolver, resource_id, rest.partition("|")[0])
-    return _key(resolver, properties.get("ResourceId"), properties.get("ScalableDimension"))
-
-
-def _key(resolver: Resolver, resource_id: Any, dimension: Any) -> Key | None:
-    """Return table, index and dimension of a target; `None` if the target belongs to another service."""
-    name = TargetName.find(str(resolver.resolve(resource_id)), str(resolver.resolve(dimension)))
-    return None if name is None else (name.table, name.index, name.dimension)
 
 
 def _read_action(resolver: Resolver, target: str, action: dict[str, Any]) -> ScheduledChange:

@@ -1,92 +1,131 @@
-"""Finds the tables of templates and converts them to the simulator's `TableSetup`."""
+"""Converts a template's table, with what belongs to it, to the simulator's `TableSetup`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.global_tables import as_table
-from highwater_lab.template.intrinsics import Resolver
-from highwater_lab.template.scalers import read_scalers
-from highwater_lab.template.scaling import Key, Scaling, read_scaling, resources_of
+from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver
+from highwater_lab.template.parts import Parts, could_be, identity, may_exist
+from highwater_lab.template.scaling import Key, Scaling
+from highwater_lab.template.stacks import Stack, Stacks
 
-_GLOBAL = "AWS::DynamoDB::GlobalTable"
-_SIMPLE = "AWS::Serverless::SimpleTable"
-_KINDS = ("AWS::DynamoDB::Table", _GLOBAL, _SIMPLE)
-_Marks = dict[tuple[str, str | None], tuple[int, int]]
+_GLOBAL: Final = "AWS::DynamoDB::GlobalTable"
+_SIMPLE: Final = "AWS::Serverless::SimpleTable"
+# sections whose values a table may use without a trace
+_SHARED: Final = ("Parameters", "Mappings", "Conditions")
+_Marks = dict[str | None, tuple[int, int]]
 
 
-def find_table(
-    templates: list[Template], *, name: str | None = None, parameters: Mapping[str, str] | None = None
-) -> TableSetup:
-    """Find one table by *name*: its logical id, its start, or the name of a table that the template only scales.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A table that a template defines, or only scales.
 
-    Without a name the templates must contain exactly one table. *parameters* are values of template parameters.
-    Raises `TemplateError` if no table or more than one matches.
+    Attributes:
+        stack: Its stack; that of its first target where no template defines it.
+        logical_id: Its logical id; `None` where no template defines it.
+        kind: Its type, likewise.
+        table: Its identity: its name, or a reference that names its template.
+        path: The path of its construct, `None` where it is not noted.
     """
-    tables = _by_label(
-        [(template, table) for template in templates for table in find_tables(template, parameters or {})]
-    )
-    _check_parameters(templates, parameters or {})
-    if not tables:
-        where = templates[0].where if len(templates) == 1 else f"{len(templates)} templates"
-        raise TemplateError(
-            f"{where}: no DynamoDB table and no scalable target for one, so there is nothing to rehearse"
-        )
-    chosen = tables
-    if name is not None:
-        exact = {label: table for label, table in tables.items() if name in (label, table.name)}
-        chosen = exact or {label: t for label, t in tables.items() if name and t.name.startswith(name)}
-    if len(chosen) == 1:
-        return next(iter(chosen.values()))
-    names = ", ".join(sorted(chosen or tables))
-    if not chosen:
-        raise TemplateError(f"there is no table {name!r}; the tables are {names}")
-    raise TemplateError(f"{len(chosen)} tables match: {names}; choose one with --logical-id")
+
+    stack: Stack
+    logical_id: str | None
+    kind: str | None
+    table: str
+    path: str | None
+
+    @property
+    def name(self) -> str:
+        """What reports call it: the path of its construct, its logical id, or the name that it is scaled by."""
+        return self.path or self.logical_id or self.table.replace(f"{{{self.stack.template.stem}:", "{")
 
 
-def _by_label(tables: list[tuple[Template, TableSetup]]) -> dict[str, TableSetup]:
-    """Return the tables by name; a name that occurs more than once gets its template's file in front."""
-    names = [table.name for _, table in tables]
-    return {
-        table.name if names.count(table.name) == 1 else f"{template.where}/{table.name}": table
-        for template, table in tables
-    }
+def tables_of(stacks: Stacks, parts: Parts) -> Iterator[Found]:
+    """Yield every table that a template defines, then every table that one only scales."""
+    for stack in stacks.all:
+        for kind in TABLE_TYPES:
+            for logical_id, _ in stack.resources(kind):
+                if not may_exist(stack, logical_id):
+                    continue
+                physical = identity(stack, str(stack.resolver.resolve({"Ref": logical_id})))
+                yield Found(stack, logical_id, kind, physical, stack.construct_path(logical_id))
+    yield from (Found(part.stack, None, None, part.table, None) for part in parts.only_scaled())
 
 
-def find_tables(template: Template, parameters: Mapping[str, str]) -> list[TableSetup]:
-    """Return every table that a template defines, then every table that it only scales.
+def read_table(found: Found, parts: Parts) -> TableSetup:
+    """Return a table as the simulator takes it.
 
-    Raises `TemplateError` for a resource that cannot be read.
+    Raises `TemplateError` where something that belongs to it cannot be read, or it is not known whether a target does.
     """
-    resolver = Resolver(template, parameters)
-    scaling = read_scaling(template, resolver)
-    marks = _read_marks(template, resolver)
-    scalers = read_scalers(template, resolver)
-    tables = []
-    defined = set()
-    for kind in _KINDS:
-        for logical_id, properties in resources_of(template, resolver, kind):
-            physical = str(resolver.resolve({"Ref": logical_id}))
-            defined.add(physical)
-            notes: list[str] = []
-            if kind == _GLOBAL:
-                properties, table_scaling = as_table(resolver, properties, logical_id, physical, notes)
-                scaling = table_scaling | scaling
-            elif kind == _SIMPLE and "ProvisionedThroughput" not in properties:
-                properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
-            table = _table(resolver, logical_id, physical, properties, scaling, marks, notes)
-            tables.append(_with_scaler(table, scalers.get(physical)))
-    imported = [name for name in dict.fromkeys(key[0] for key in scaling) if name not in defined]
-    tables.extend(_with_scaler(_imported(name, scaling, marks), scalers.get(name)) for name in imported)
-    return [replace(table, notes=(*table.notes, *resolver.notes)) for table in tables]
+    scope = found.stack.scope
+    scaling = parts.scaling(scope, found.table)
+    marks = parts.marks(scope, found.table)
+    if found.logical_id is None or found.kind is None:
+        table = _only_scaled(found, scaling, marks)
+    else:
+        # raises where its condition cannot be read
+        found.stack.exists(found.logical_id)
+        table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
+    notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.unread]
+    table = _with_scaler(table, parts.scaler(scope, found.table))
+    if found.logical_id is not None:
+        _check_open(found, table, scaling, parts)
+    return replace(table, notes=(*table.notes, *notes))
+
+
+def _defined(
+    found: Found, logical_id: str, kind: str, scaling: dict[Key, Scaling], marks: _Marks
+) -> tuple[TableSetup, dict[Key, Scaling]]:
+    resolver = found.stack.resolver
+    properties = found.stack.template.resource(logical_id).get("Properties")
+    properties = properties if isinstance(properties, dict) else {}
+    notes: list[str] = []
+    if kind == _GLOBAL:
+        properties, own = as_table(resolver, properties, logical_id, found.table, notes)
+        scaling = own | scaling
+    elif kind == _SIMPLE and "ProvisionedThroughput" not in properties:
+        properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
+    table = _table(resolver, logical_id, found.table, properties, scaling, marks, notes)
+    return replace(table, name=found.name), scaling
+
+
+def _check_doubled(found: Found, parts: Parts) -> list[str]:
+    """Return notes on keys that stand twice elsewhere; raise `TemplateError` for one that the table is read from."""
+    read = {(stack.template.where, logical_id) for stack, logical_id in parts.concerned(found.stack.scope, found.table)}
+    read.add((found.stack.template.where, str(found.logical_id)))
+    notes = []
+    for template in {where: found.stack.template for where, _ in read if where == found.stack.template.where}.values():
+        for doubled in template.doubled:
+            section, logical_id = ((*doubled.path, doubled.key, doubled.key)[:2]) if doubled.path else ("", doubled.key)
+            if section in ("", *_SHARED) or (section == "Resources" and (template.where, logical_id) in read):
+                raise template.doubled_error(doubled)
+            line = "" if doubled.line is None else f"line {doubled.line}: "
+            notes.append(
+                f"{line}the key {doubled.key!r} occurs twice in {section} {logical_id}, which is not read here"
+            )
+    return notes
+
+
+def _check_open(found: Found, table: TableSetup, scaling: dict[Key, Scaling], parts: Parts) -> None:
+    """Raise `TemplateError` where a target that is the only one for some capacity may or may not be this table's."""
+    if table.is_on_demand or table.scaler is not None:
+        return
+    for part in parts.left_open():
+        is_wanting = (found.table, part.index, part.dimension) not in scaling
+        is_index = part.index is None or part.index in table.indexes
+        if part.scope == found.stack.scope and is_wanting and is_index and could_be(part, found.table):
+            raise found.stack.resolver.error(
+                f"{found.name} has no scalable target for its {part.dimension}s, but {part.where} scales a table whose "
+                f"name is known only at deployment ({part.table}); say which table that is with --target "
+                f"{part.logical_id}={found.name}, or with the name of another"
+            )
 
 
 def _table(
@@ -113,9 +152,8 @@ def _table(
         if name in (resource.index for resource in resources):
             raise resolver.error(f"{logical_id} has two indexes named {name}; rename or remove one")
         resources.append(_resource(resolver, logical_id, (physical, name), index, is_on_demand, scaling, marks))
-    for key, target in scaling.items():
-        if key[0] == physical:
-            notes.extend(target.notes)
+    for target in scaling.values():
+        notes.extend(target.notes)
     maximums = resolver.mapping(properties.get("OnDemandThroughput"), f"{logical_id} OnDemandThroughput")
     return TableSetup(
         name=logical_id,
@@ -171,7 +209,7 @@ def _resource(
     warm = resolver.mapping(properties.get("WarmThroughput"), f"{where} WarmThroughput")
     asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} WarmThroughput") or 0
     asked_write = resolver.units(warm.get("WriteUnitsPerSecond"), f"{where} WarmThroughput") or 0
-    mark_read, mark_write = marks.get((physical, index), (0, 0))
+    mark_read, mark_write = marks.get(index, (0, 0))
     read = _target(units[0], scaling.get((physical, index, Dimension.READ)))
     write = _target(units[1], scaling.get((physical, index, Dimension.WRITE)))
     warm_read, warm_write = max(asked_read, mark_read), max(asked_write, mark_write)
@@ -202,13 +240,13 @@ def _target(units: int, scaling: Scaling | None) -> TargetSetup:
     )
 
 
-def _imported(name: str, scaling: dict[Key, Scaling], marks: _Marks) -> TableSetup:
-    """Return the setup of a table that the template scales but does not define; its capacity starts at the floors."""
+def _only_scaled(found: Found, scaling: dict[Key, Scaling], marks: _Marks) -> TableSetup:
+    """Return the setup of a table that no template defines; its capacity starts at the floors."""
     resources = []
-    notes = [f"{name} is not defined in this template: capacity without a scalable target is taken to be 1 unit"]
-    for index in dict.fromkeys((None, *(key[1] for key in scaling if key[0] == name))):
-        read, write = (_target(1, scaling.get((name, index, dimension))) for dimension in Dimension)
-        warm_read, warm_write = marks.get((name, index), (0, 0))
+    notes = [f"{found.name} is not defined in this template: capacity without a scalable target is taken to be 1 unit"]
+    for index in dict.fromkeys((None, *(key[1] for key in scaling))):
+        read, write = (_target(1, scaling.get((found.table, index, dimension))) for dimension in Dimension)
+        warm_read, warm_write = marks.get(index, (0, 0))
         resources.append(
             ResourceSetup(
                 index=index,
@@ -220,30 +258,6 @@ def _imported(name: str, scaling: dict[Key, Scaling], marks: _Marks) -> TableSet
                 bought_write_units=max(0, warm_write - write.min),
             )
         )
-    return TableSetup(name=name, resources=tuple(resources), notes=tuple(notes))
-
-
-def _read_marks(template: Template, resolver: Resolver) -> _Marks:
-    """Return read and write units of each high-water mark that Highwater raises, by table name and index."""
-    marks: _Marks = {}
-    for logical_id, properties in resources_of(template, resolver, "Custom::HighwaterMarks"):
-        table = str(resolver.resolve(properties.get("TableName")))
-        text, where = resolver.resolve(properties.get("Marks")), f"{logical_id} Marks"
-        try:
-            document = json.loads(text) if isinstance(text, str) else None
-        except (ValueError, RecursionError):
-            document = None
-        for mark in resolver.mappings(document if isinstance(document, list) else "no list", where):
-            read = resolver.units(mark.get("read"), f"{where} read") or 0
-            marks[table, mark.get("index")] = (read, resolver.units(mark.get("write"), f"{where} write") or 0)
-    return marks
-
-
-def _check_parameters(templates: list[Template], parameters: Mapping[str, str]) -> None:
-    defined = {name for template in templates for name in template.section("Parameters")}
-    for name in parameters:
-        if name not in defined:
-            raise TemplateError(
-                f"--parameter {name}: the templates have no such parameter; they have "
-                f"{', '.join(sorted(defined)) or 'none'}"
-            )
+    for target in scaling.values():
+        notes.extend(target.notes)
+    return TableSetup(name=found.name, resources=tuple(resources), notes=tuple(notes))

@@ -1,0 +1,104 @@
+"""Finds the templates of a cloud assembly (`cdk.out`), and where its manifest says that each is deployed to."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from highwater_lab.files import read_file
+from highwater_lab.template.document import Environment, Template, TemplateError, load_template
+
+_ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/([^/]+)")
+_UNKNOWN: Final = ("unknown-account", "unknown-region")
+_ENDING: Final = ".template.json"
+_NESTED: Final = "AWS::CloudFormation::Stack"
+
+
+def load_templates(path: Path) -> list[Template]:
+    """Load the templates of a cloud assembly (`cdk.out`), including stages and nested stacks, or one template file.
+
+    Raises `TemplateError` if *path* is neither a folder with templates nor a readable template.
+    """
+    try:
+        if not path.exists():
+            raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
+        if not path.is_dir():
+            return [load_template(path)]
+        templates = list(_templates_of(path))
+    except OSError as error:
+        where = error.filename or path
+        raise TemplateError(f"{where}: cannot be read: {error.strerror}") from error
+    if not templates:
+        raise TemplateError(f"{path}: contains no template; run cdk synth first, or give a template file")
+    return sorted(templates, key=lambda template: Path(template.where))
+
+
+def _templates_of(folder: Path) -> Iterator[Template]:
+    """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
+    environments = _environments(folder)
+    for entry in folder.iterdir():
+        if entry.name.startswith("assembly-") and entry.is_dir() and not entry.is_symlink():
+            yield from _templates_of(entry)
+    if environments is None:
+        # no assembly, but a folder of templates
+        yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
+        return
+    # what an earlier cdk synth left behind is not of this assembly
+    for name, environment in environments.items():
+        yield from _with_nested(folder / name, environment, _assets(folder / name))
+
+
+def _with_nested(file: Path, environment: Environment, assets: dict[str, str]) -> Iterator[Template]:
+    template = load_template(file)
+    nested = dict(_nested_of(template, file.parent, assets))
+    yield replace(template, environment=environment, nested=nested)
+    for child in nested.values():
+        # the name of a nested stack is CloudFormation's to choose
+        yield from _with_nested(Path(child), replace(environment, stack=None), assets)
+
+
+def _nested_of(template: Template, folder: Path, assets: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the logical id of each nested stack with its template's file, as far as the assembly holds it."""
+    for logical_id in template.section("Resources"):
+        resource = template.resource(logical_id)
+        if resource.get("Type") != _NESTED:
+            continue
+        metadata, properties = resource.get("Metadata"), resource.get("Properties")
+        # the CDK's command line has it noted beside the resource; without, the asset's hash is in the URL
+        noted = metadata.get("aws:asset:path") if isinstance(metadata, dict) else None
+        url = json.dumps(properties.get("TemplateURL")) if isinstance(properties, dict) else ""
+        name = noted or next((path for asset, path in assets.items() if asset in url), None)
+        if isinstance(name, str) and (folder / name).is_file():
+            yield logical_id, str(folder / name)
+
+
+def _assets(template: Path) -> dict[str, str]:
+    """Return by hash the files that a stack's assets are made from; none where its list of assets cannot be read."""
+    listed = template.with_name(template.name.removesuffix(_ENDING) + ".assets.json")
+    try:
+        files = json.loads(read_file(listed))["files"]
+        return {str(asset): str(file["source"]["path"]) for asset, file in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _environments(folder: Path) -> dict[str, Environment] | None:
+    """Return account, region and stack by template file; `None` without a manifest that can be read."""
+    try:
+        manifest = json.loads(read_file(folder / "manifest.json"))
+        artifacts = manifest["artifacts"].values()
+        stacks = [artifact for artifact in artifacts if artifact["type"] == "aws:cloudformation:stack"]
+        return {stack["properties"]["templateFile"]: _environment(stack) for stack in stacks}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _environment(artifact: dict[str, Any]) -> Environment:
+    match = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
+    account, region = (None if part in _UNKNOWN else part for part in match.groups()) if match else (None, None)
+    stack = artifact["properties"].get("stackName")
+    return Environment(account, region, str(stack) if stack else None)

@@ -1,0 +1,247 @@
+"""What belongs to which table: targets, policies, high-water marks and plans, of all stacks of an assembly.
+
+Each part is found first and read later, when its table is asked for: what is wrong with one table does not keep another
+from being rehearsed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from highwater.core import Dimension
+from highwater.core.names import PLANS_PATH, TargetName, names_of_parameter
+from highwater.core.scaler.scaled_plan import ScaledPlan
+from highwater_lab.template.document import TemplateError
+from highwater_lab.template.functions import OPEN
+from highwater_lab.template.intrinsics import TABLE_TYPES
+from highwater_lab.template.scaling import Key, Scaling, read_policy, read_target
+from highwater_lab.template.stacks import Stack, Stacks, is_open
+
+_TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
+_POLICY: Final = "AWS::ApplicationAutoScaling::ScalingPolicy"
+_MARKS: Final = "Custom::HighwaterMarks"
+_PLAN: Final = "AWS::SSM::Parameter"
+_DIMENSION: Final = re.compile(r"dynamodb:(table|index):(Read|Write)CapacityUnits")
+_OWN: Final = re.compile(r"\$\{([A-Za-z0-9]+)\}")
+Scope = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A resource that belongs to a table.
+
+    Attributes:
+        stack: The stack that it is in.
+        logical_id: Its logical id.
+        properties: Its properties, unresolved.
+        table: The table's identity: its name, or a reference that names its template.
+        index: The index's name, `None` for the table itself.
+        dimension: Reads or writes, where it belongs to one of them.
+    """
+
+    stack: Stack
+    logical_id: str
+    properties: dict[str, Any]
+    table: str
+    index: str | None = None
+    dimension: Dimension | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """What the table's name is unique in."""
+        return self.stack.scope
+
+    @property
+    def where(self) -> str:
+        """The part, as messages name it."""
+        return f"{self.logical_id} of {self.stack.template.where}"
+
+
+class Parts:
+    """The parts of every table, by scope and the table's identity."""
+
+    def __init__(self, stacks: Stacks, bound: Mapping[str, str]) -> None:
+        """Find the parts in *stacks*; *bound* has the identity of the table of some targets, by their logical ids."""
+        self._bound = bound
+        self.tables = {
+            (stack.scope, identity(stack, str(stack.resolver.resolve({"Ref": logical_id}))))
+            for stack in stacks.all
+            for kind in TABLE_TYPES
+            for logical_id, _ in stack.resources(kind)
+        }
+        self.targets = [part for stack in stacks.all for part in self._targets(stack)]
+        self._by_target = {(part.stack.template.where, part.logical_id): part for part in self.targets}
+        self._policies = [part for stack in stacks.all for part in self._policies_of(stack)]
+        self._marks = [part for stack in stacks.all for part in _marks_of(stack)]
+        self._plans = [part for stack in stacks.all for part in _plans_of(stack)]
+
+    def scaling(self, scope: Scope, table: str) -> dict[Key, Scaling]:
+        """Return the targets of a table, by identity, index and dimension; raises `TemplateError`."""
+        targets: dict[Key, Scaling] = {}
+        for part in _of(self.targets, scope, table):
+            if part.dimension is not None:
+                targets[table, part.index, part.dimension] = read_target(
+                    part.stack.resolver, part.logical_id, part.properties
+                )
+        for part in _of(self._policies, scope, table):
+            target = targets.get((table, part.index, part.dimension)) if part.dimension else None
+            if target is not None and part.dimension is not None:
+                resolver = part.stack.resolver
+                tracking = read_policy(resolver, part.logical_id, part.properties, part.dimension, target.notes)
+                target.tracking = tracking or target.tracking
+        return targets
+
+    def marks(self, scope: Scope, table: str) -> dict[str | None, tuple[int, int]]:
+        """Return read and write units of each high-water mark that Highwater raises, by index."""
+        marks: dict[str | None, tuple[int, int]] = {}
+        for part in _of(self._marks, scope, table):
+            resolver = part.stack.resolver
+            text, where = resolver.resolve(part.properties.get("Marks")), f"{part.logical_id} Marks"
+            try:
+                document = json.loads(text) if isinstance(text, str) else None
+            except (ValueError, RecursionError):
+                document = None
+            for mark in resolver.mappings(document if isinstance(document, list) else "no list", where):
+                read = resolver.units(mark.get("read"), f"{where} read") or 0
+                marks[mark.get("index")] = (read, resolver.units(mark.get("write"), f"{where} write") or 0)
+        return marks
+
+    def scaler(self, scope: Scope, table: str) -> ScaledPlan | None:
+        """Return the plan that Highwater's scaler keeps for a table, one for its own region first."""
+        found: ScaledPlan | None = None
+        for part in _of(self._plans, scope, table):
+            scaled = _parse_plan(part)
+            if scaled.region is None or found is None:
+                found = scaled
+        return found
+
+    def concerned(self, scope: Scope, table: str) -> Iterator[tuple[Stack, str]]:
+        """Yield stack and logical id of everything that a table is read from, but for the table itself."""
+        for parts in (self.targets, self._policies, self._marks, self._plans):
+            yield from ((part.stack, part.logical_id) for part in _of(parts, scope, table))
+
+    def only_scaled(self) -> Iterator[Part]:
+        """Yield the first target of each table that no template defines."""
+        seen = set(self.tables)
+        for part in self.targets:
+            if (part.scope, part.table) not in seen and may_exist(part.stack, part.logical_id):
+                seen.add((part.scope, part.table))
+                yield part
+
+    def left_open(self) -> Iterator[Part]:
+        """Yield the targets of tables that are known only at deployment."""
+        for part in self.targets:
+            is_known = not is_open(part.table) or (part.scope, part.table) in self.tables
+            if not is_known and may_exist(part.stack, part.logical_id):
+                yield part
+
+    def _targets(self, stack: Stack) -> Iterator[Part]:
+        for logical_id, properties in stack.resources(_TARGET):
+            part = _part(stack, logical_id, properties, properties.get("ResourceId"))
+            if part is not None:
+                bound = self._bound.get(logical_id)
+                yield part if bound is None else replace(part, table=bound)
+
+    def _policies_of(self, stack: Stack) -> Iterator[Part]:
+        for logical_id, properties in stack.resources(_POLICY):
+            target_id = _text(stack, properties.get("ScalingTargetId"))
+            reference = re.fullmatch(r"\$\{(?:[^}:]+:)?([^}.:]+)(?:\.Id)?\}", target_id)
+            if properties.get("ScalingTargetId") is None:
+                part = _part(stack, logical_id, properties, properties.get("ResourceId"))
+                if part is not None:
+                    yield part
+            elif reference is None:
+                resource_id, _, rest = target_id.partition("|")
+                name = TargetName.find(resource_id, rest.partition("|")[0])
+                if name is not None:
+                    table = identity(stack, name.table)
+                    yield Part(stack, logical_id, properties, table, name.index, name.dimension)
+            else:
+                target = self._target(stack, target_id, reference[1])
+                if target is not None:
+                    yield Part(stack, logical_id, properties, target.table, target.index, target.dimension)
+
+    def _target(self, stack: Stack, reference: str, logical_id: str) -> Part | None:
+        """Return the target that a policy names, in its own template or in the one that the reference names."""
+        own = self._by_target.get((stack.template.where, logical_id))
+        stem = reference[2:].partition(":")[0] if ":" in reference else None
+        others = [part for part in self.targets if part.logical_id == logical_id and part.stack.template.stem == stem]
+        return own if stem is None else next(iter(others), None)
+
+
+def identity(stack: Stack, name: str) -> str:
+    """Return what a table is known by in all templates of its scope: its name, or a reference with its template."""
+    return str(stack.outward(name)) if is_open(name) else name
+
+
+def could_be(part: Part, table: str) -> bool:
+    """Return whether a target whose table is known only at deployment may turn out to be of that table."""
+    if is_open(table):
+        return True
+    pattern = ".*".join(re.escape(piece) for piece in OPEN.split(part.table)[::2])
+    return re.fullmatch(pattern, table) is not None
+
+
+def _of(parts: list[Part], scope: Scope, table: str) -> Iterator[Part]:
+    return (
+        part for part in parts if part.table == table and part.scope == scope and part.stack.exists(part.logical_id)
+    )
+
+
+def may_exist(stack: Stack, logical_id: str) -> bool:
+    """Return whether a resource's condition is true, or cannot be read."""
+    try:
+        return stack.exists(logical_id)
+    except TemplateError:
+        return True
+
+
+def _text(stack: Stack, value: Any) -> str:
+    """Return a value as text; what cannot be evaluated is known only at deployment."""
+    try:
+        return str(stack.resolver.resolve(value))
+    except TemplateError:
+        return "${unknown}"
+
+
+def _part(stack: Stack, logical_id: str, properties: dict[str, Any], resource_id: Any) -> Part | None:
+    """Return a resource as the part that its ResourceId names; `None` if it belongs to another service."""
+    text = _text(stack, resource_id)
+    dimension = _DIMENSION.fullmatch(_text(stack, properties.get("ScalableDimension")))
+    if dimension is None:
+        return None
+    name = TargetName.find(text, dimension[0])
+    if name is None:
+        # the whole of it is a reference
+        return Part(stack, logical_id, properties, identity(stack, text), None, Dimension(dimension[2].lower()))
+    return Part(stack, logical_id, properties, identity(stack, name.table), name.index, name.dimension)
+
+
+def _marks_of(stack: Stack) -> Iterator[Part]:
+    for logical_id, properties in stack.resources(_MARKS):
+        yield Part(stack, logical_id, properties, identity(stack, _text(stack, properties.get("TableName"))))
+
+
+def _plans_of(stack: Stack) -> Iterator[Part]:
+    for logical_id, properties in stack.resources(_PLAN):
+        name = _text(stack, properties.get("Name"))
+        if name.startswith(PLANS_PATH):
+            _, table, _ = names_of_parameter(name)
+            yield Part(stack, logical_id, properties, identity(stack, table))
+
+
+def _parse_plan(part: Part) -> ScaledPlan:
+    resolver = part.stack.resolver
+    name, value = (str(resolver.resolve(part.properties.get(member))) for member in ("Name", "Value"))
+    try:
+        return ScaledPlan.from_parameter(name, value)
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        raise resolver.error(
+            f"{part.logical_id} (Parameter) Value is not a valid plan for Highwater's scaler: {reason}; run cdk synth "
+            "again"
+        ) from error

@@ -1,0 +1,154 @@
+"""Chooses one table of a template or an assembly by a name that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.parts import Parts
+from highwater_lab.template.stacks import Stacks
+from highwater_lab.template.tables import Found, read_table, tables_of
+
+_MOST_NAMES: Final = 6
+_NESTED: Final = ("AWS::CloudFormation::Stack", "AWS::Serverless::Application")
+
+
+def find_table(
+    templates: list[Template],
+    *,
+    name: str | None = None,
+    likely: str | None = None,
+    parameters: Mapping[str, str] | None = None,
+    targets: Mapping[str, str] | None = None,
+) -> TableSetup:
+    """Find one table by *name*.
+
+    Args:
+        templates: A template, or those of an assembly, which are joined: what one stack exports another may import.
+        name: The path of the table's construct or any end of it, its logical id or the start of it, its physical name,
+            or the name of a table that the templates only scale. Needed only if there is more than one table.
+        likely: Such a name, too, but only to decide between several tables: where it means none of them, it is as if it
+            were not given.
+        parameters: Values of template parameters; by default the template's own defaults.
+        targets: By the logical id of a scalable target the name of its table, where the templates leave that open.
+
+    Raises:
+        TemplateError: No table or more than one matches, something that belongs to the table cannot be read, or it is
+            not known whether a target belongs to it.
+    """
+    stacks, parts, tables = _find(templates, parameters or {}, targets or {})
+    _check_parameters(templates, parameters or {})
+    _check_targets(parts, targets or {})
+    if not tables:
+        raise TemplateError(_nothing(stacks))
+    chosen = tables if name is None else _matching(tables, name)
+    if likely is not None and len(chosen) > 1:
+        chosen = _matching(chosen, likely) or chosen
+    if len(chosen) == 1:
+        return read_table(next(iter(chosen.values())), parts)
+    if not chosen:
+        raise TemplateError(f"there is no table {name!r}; the tables are {_listed(tables)}")
+    hint = "choose one with --table"
+    if len(chosen) > _MOST_NAMES:
+        first = min(chosen)
+        hint += f", by its path or any end of it, such as {first}"
+    raise TemplateError(f"{len(chosen)} tables match: {_listed(chosen)}; {hint}")
+
+
+def find_tables(templates: list[Template], parameters: Mapping[str, str] | None = None) -> list[TableSetup]:
+    """Return every table that the templates define, then every table that they only scale.
+
+    Raises `TemplateError` for a resource that cannot be read.
+    """
+    _, parts, tables = _find(templates, parameters or {}, {})
+    return [read_table(found, parts) for found in tables.values()]
+
+
+def _find(
+    templates: list[Template], parameters: Mapping[str, str], targets: Mapping[str, str]
+) -> tuple[Stacks, Parts, dict[str, Found]]:
+    stacks = Stacks(templates, parameters)
+    defined = _by_label(list(tables_of(stacks, Parts(stacks, {}))))
+    bound = {}
+    for logical_id, table in targets.items():
+        matching = _matching(defined, table)
+        if len(matching) > 1:
+            raise TemplateError(f"--target {logical_id}: {len(matching)} tables match {table!r}: {_listed(matching)}")
+        bound[logical_id] = next((found.table for found in matching.values()), table)
+    parts = Parts(stacks, bound)
+    return stacks, parts, _by_label(list(tables_of(stacks, parts)))
+
+
+def _by_label(tables: list[Found]) -> dict[str, Found]:
+    """Return the tables by name; a name that occurs more than once gets its template's file in front."""
+    names = [found.name for found in tables]
+    return {
+        found.name if names.count(found.name) == 1 else f"{found.stack.template.where}/{found.name}": found
+        for found in tables
+    }
+
+
+def _matching(tables: dict[str, Found], name: str) -> dict[str, Found]:
+    """Return the tables that *name* may mean, by the first of its meanings that fits any."""
+    meanings: tuple[Any, ...] = (
+        lambda label, found: name in (label, found.name, found.logical_id, found.table),
+        lambda _, found: found.name.endswith(f"/{name}"),
+        lambda _, found: bool(name) and (found.logical_id or found.name).startswith(name),
+    )
+    for fits in meanings:
+        if chosen := {label: found for label, found in tables.items() if fits(label, found)}:
+            return chosen
+    return {}
+
+
+def _listed(tables: Mapping[str, object]) -> str:
+    names = sorted(tables)
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
+
+
+def _nothing(stacks: Stacks) -> str:
+    """Return why there is nothing to rehearse, and what would be to give."""
+    first = stacks.all[0].template
+    where = first.where if len(stacks.all) == 1 else f"{len(stacks.all)} templates"
+    message = f"{where}: no DynamoDB table and no scalable target for one, so there is nothing to rehearse"
+    unread = [line for stack in stacks.all for line in stack.unread]
+    nested = [
+        (logical_id, properties)
+        for stack in stacks.all
+        for kind in _NESTED
+        for logical_id, properties in stack.resources(kind)
+    ]
+    if unread:
+        return f"{message}; {unread[0]}"
+    if nested:
+        logical_id, properties = nested[0]
+        place = properties.get("TemplateURL") or properties.get("Location")
+        file = Path(first.folder) / place if isinstance(place, str) and "://" not in place else None
+        given = str(file) if file is not None and file.is_file() else "its template's file"
+        return f"{message}; {logical_id} is a nested stack: give {given} in place of this template"
+    return message
+
+
+def _check_parameters(templates: list[Template], parameters: Mapping[str, str]) -> None:
+    defined = {name for template in templates for name in template.section("Parameters")}
+    for name in parameters:
+        if name not in defined:
+            raise TemplateError(
+                f"--parameter {name}: the templates have no such parameter; they have "
+                f"{', '.join(sorted(defined)) or 'none'}"
+            )
+
+
+def _check_targets(parts: Parts, targets: Mapping[str, str]) -> None:
+    known = {part.logical_id for part in parts.targets}
+    for logical_id in targets:
+        if logical_id not in known:
+            raise TemplateError(
+                f"--target {logical_id}: the templates have no such scalable target; they have "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )

@@ -1,0 +1,185 @@
+"""The stacks of an assembly, joined: exports with imports, nested stacks with their parents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from highwater_lab.template.document import Template
+from highwater_lab.template.functions import OPEN
+from highwater_lab.template.intrinsics import Resolver
+from highwater_lab.template.loops import Loops
+
+# A reference to something of the template that it stands in: neither AWS's nor already another template's
+_LOCAL: Final = re.compile(r"\$\{([A-Za-z0-9]+)((?:\.[^}:]*)?)\}")
+_PATH_ENDINGS: Final = ("/Resource", "/Default")
+
+
+class Stack:
+    """One template with its values: loops expanded, and joined to the other stacks of its assembly.
+
+    Attributes:
+        template: The template, with its loops expanded.
+        resolver: Evaluates its values.
+        unread: What could not be read of it, a line each.
+    """
+
+    def __init__(self, template: Template, parameters: Mapping[str, Any], stacks: Stacks) -> None:
+        """Read *template* as one of *stacks*, with these values of its parameters."""
+        plain = Resolver(template, parameters)
+        loops = Loops(plain.resolve, plain.error)
+        try:
+            self.template = replace(template, body=loops.expand(template.body))
+        except RecursionError as error:
+            raise plain.error("is nested too deeply to be a CloudFormation template") from error
+        self.resolver = Resolver(self.template, parameters, _Neighbours(self, stacks))
+        self.unread = tuple(loops.unread)
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """What a table's name and an export's name are unique in: an account and region, or an assembly's folder."""
+        environment = self.template.environment
+        if environment.account and environment.region:
+            return environment.account, environment.region
+        return (self.template.folder,)
+
+    def resources(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield logical id and unresolved properties of each resource of type *kind*, whatever its condition."""
+        for logical_id, resource in self.template.section("Resources").items():
+            if isinstance(resource, dict) and resource.get("Type") == kind:
+                properties = resource.get("Properties")
+                yield logical_id, properties if isinstance(properties, dict) else {}
+
+    def exists(self, logical_id: str) -> bool:
+        """Return whether a resource's condition is true; raises `TemplateError` where that is not known."""
+        condition = self.template.resource(logical_id).get("Condition")
+        return condition is None or self.resolver.holds(str(condition))
+
+    def outward(self, value: Any) -> Any:
+        """Return a resolved value for use by another stack: its references name this template."""
+        if isinstance(value, list):
+            return [self.outward(item) for item in value]
+        return _LOCAL.sub(rf"${{{self.template.stem}:\1\2}}", value) if isinstance(value, str) else value
+
+    def construct_path(self, logical_id: str) -> str | None:
+        """Return the path of the construct that made a resource (`Shop/Orders`); `None` if it is not noted."""
+        metadata = self.template.resource(logical_id).get("Metadata")
+        path = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else None
+        if not isinstance(path, str) or not path:
+            return None
+        for ending in _PATH_ENDINGS:
+            path = path.removesuffix(ending)
+        return path
+
+
+class Stacks:
+    """The stacks of an assembly, in the order of its templates."""
+
+    def __init__(self, templates: list[Template], parameters: Mapping[str, str]) -> None:
+        """Join *templates*; *parameters* are values for the parameters of any of them."""
+        self._given = parameters
+        self._templates = {template.where: template for template in templates}
+        self._parents = dict(self._find_parents())
+        self._made: dict[str, Stack] = {}
+        self.all: list[Stack] = []
+        self.all = [self._stack(template.where) for template in templates]
+
+    def exporters(self, scope: tuple[str, ...], name: str, depth: int) -> Iterator[tuple[Stack, Any]]:
+        """Yield each stack of that scope that exports *name*, with the unresolved value."""
+        for stack in self.all:
+            if stack.scope != scope:
+                continue
+            for output in stack.template.section("Outputs").values():
+                export = output.get("Export") if isinstance(output, dict) else None
+                if isinstance(export, dict) and stack.resolver.resolve(export.get("Name"), depth) == name:
+                    yield stack, output.get("Value")
+
+    def nested(self, parent: Stack, logical_id: str) -> Stack | None:
+        """Return the stack that a resource of *parent* nests, `None` where its template is not at hand."""
+        return self._made.get(parent.template.nested.get(logical_id, ""))
+
+    def _find_parents(self) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
+        """Yield the file of each nested template, with its parent's file and the parameters that it is given."""
+        for where, template in self._templates.items():
+            for logical_id, nested in template.nested.items():
+                properties = template.resource(logical_id).get("Properties")
+                given = properties.get("Parameters") if isinstance(properties, dict) else None
+                yield nested, (where, given if isinstance(given, dict) else {})
+
+    def _stack(self, where: str, depth: int = 0) -> Stack:
+        if where not in self._made:
+            parent, unresolved = self._parents.get(where, (None, {}))
+            given: dict[str, Any] = {}
+            if parent is not None and depth < len(self._templates):
+                outer = self._stack(parent, depth + 1)
+                given = {str(name): _Later(outer, value) for name, value in unresolved.items()}
+            self._made[where] = Stack(self._templates[where], _Values(given, self._given), self)
+        return self._made[where]
+
+
+class _Later:
+    """A value of a parent's template, evaluated when a nested stack asks for it."""
+
+    def __init__(self, parent: Stack, value: Any) -> None:
+        self._parent = parent
+        self._value = value
+        self._is_asked = False
+
+    def now(self) -> Any:
+        if self._is_asked:
+            raise self._parent.resolver.error("references form a circle, or are nested too deeply")
+        self._is_asked = True
+        try:
+            return self._parent.outward(self._parent.resolver.resolve(self._value))
+        finally:
+            self._is_asked = False
+
+
+class _Values(Mapping[str, Any]):
+    """The values of a stack's parameters: those given by hand, then those that its parent gives."""
+
+    def __init__(self, by_parent: Mapping[str, _Later], by_hand: Mapping[str, str]) -> None:
+        self._by_parent = by_parent
+        self._by_hand = by_hand
+
+    def __getitem__(self, name: str) -> Any:
+        return self._by_hand[name] if name in self._by_hand else self._by_parent[name].now()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._by_parent, **self._by_hand})
+
+    def __len__(self) -> int:
+        return len({**self._by_parent, **self._by_hand})
+
+
+class _Neighbours:
+    """What one stack can learn from the others."""
+
+    def __init__(self, stack: Stack, stacks: Stacks) -> None:
+        self._stack = stack
+        self._stacks = stacks
+
+    def exported(self, name: str, depth: int) -> Any:
+        found = list(self._stacks.exporters(self._stack.scope, name, depth))
+        if len(found) != 1:
+            return None
+        stack, value = found[0]
+        return _known(stack, value, depth)
+
+    def output(self, nested_stack: str, name: str, depth: int) -> Any:
+        nested = self._stacks.nested(self._stack, nested_stack)
+        output = None if nested is None else nested.template.section("Outputs").get(name)
+        if nested is None or not isinstance(output, dict):
+            return None
+        return _known(nested, output.get("Value"), depth)
+
+
+def _known(stack: Stack, value: Any, depth: int) -> Any:
+    return stack.outward(stack.resolver.resolve(value, depth + 1))
+
+
+def is_open(text: str) -> bool:
+    """Return whether a text holds a reference whose value is known only at deployment."""
+    return OPEN.search(text) is not None
