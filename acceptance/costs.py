@@ -74,13 +74,14 @@ def cost_of(
     """
     hours = clock_hours(minutes)
     targets = [target for plan in plans for target in plan.targets()]
-    per_hour = bare_units * prices.write_unit_hour
+    per_hour = bare_units * prices.throughput().write_unit_hour
     for target in targets:
         units = _highest(target, start, end, reaches_ceiling=reaches_ceiling)
-        per_hour += units * prices.unit_hour(target.dimension)
+        per_hour += units * prices.throughput().unit_hour(target.dimension)
     charges = [warm_up_charge(marks_of(plan)) for plan in plans]
     marks = sum(
-        charge.write_units * prices.unit_hour(Dimension.WRITE) + charge.read_units * prices.unit_hour(Dimension.READ)
+        charge.write_units * prices.throughput().unit_hour(Dimension.WRITE)
+        + charge.read_units * prices.throughput().unit_hour(Dimension.READ)
         for charge in charges
         if charge is not None
     )

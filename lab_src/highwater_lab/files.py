@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -33,7 +34,13 @@ def replace_file(path: Path, content: bytes) -> None:
     """
     if path.exists() and not path.is_file():
         raise OSError(22, "it is not a regular file", str(path))
-    target = path.resolve()
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError) as error:
+        # before Python 3.13 a loop is a RuntimeError
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     except OSError as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from rich.text import Text
 
+from highwater.cli.terminal import inert
 from highwater.core import Bounds, Plan, Target, timeline
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
@@ -59,8 +62,16 @@ def load_pyplot() -> Any:
 
 
 def drawable(text: str) -> str:
-    """The text with a question mark for each character that no font can have."""
-    return text.encode("utf-8", "replace").decode()
+    """The text with a substitute for each character that no font can have."""
+    return inert(text.encode("utf-8", "replace").decode())
+
+
+@contextmanager
+def quiet_about_glyphs() -> Iterator[None]:
+    """Draw names in scripts that the font lacks as boxes, without a warning for each letter."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
 
 
 def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, path: Path) -> None:
@@ -98,7 +109,8 @@ def save_png(plan: Plan, name: str, start: datetime, days: int, zone: ZoneInfo, 
     panels[-1, 0].set_xlim(start.astimezone(zone), end.astimezone(zone))
     figure.suptitle(drawable(f"{name}: floors and ceilings, {zone.key}"), fontsize=12)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    with quiet_about_glyphs():
+        figure.savefig(path, dpi=110)
     plt.close(figure)
 
 

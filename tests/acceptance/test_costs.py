@@ -43,17 +43,23 @@ def test_part_is_ended_after_half_as_long_again_and_counted_for_every_clock_hour
 
 def test_table_without_traffic_costs_its_highest_floor() -> None:
     in_window, before = _cost(PLAN), _cost(PLAN, start=START - timedelta(hours=8))
-    assert in_window.capacity == pytest.approx(2 * (7 * PRICES.read_unit_hour + 400 * PRICES.write_unit_hour))
-    assert before.capacity == pytest.approx(2 * (7 * PRICES.read_unit_hour + 30 * PRICES.write_unit_hour))
+    assert in_window.capacity == pytest.approx(
+        2 * (7 * PRICES.throughput().read_unit_hour + 400 * PRICES.throughput().write_unit_hour)
+    )
+    assert before.capacity == pytest.approx(
+        2 * (7 * PRICES.throughput().read_unit_hour + 30 * PRICES.throughput().write_unit_hour)
+    )
 
 
 def test_table_with_a_surge_costs_its_ceiling_and_other_tables_count_at_the_price_of_writes() -> None:
     cost = _cost(PLAN, reaches_ceiling=True, bare_units=11, minutes=52)
-    assert cost.capacity == pytest.approx(3 * (7 * PRICES.read_unit_hour + 911 * PRICES.write_unit_hour))
+    assert cost.capacity == pytest.approx(
+        3 * (7 * PRICES.throughput().read_unit_hour + 911 * PRICES.throughput().write_unit_hour)
+    )
 
 
 def test_marks_are_charged_once_and_alarms_by_the_hour() -> None:
     cost = _cost(PLAN, PLAN)
-    assert cost.marks == pytest.approx(2 * 370 * PRICES.write_unit_hour)
+    assert cost.marks == pytest.approx(2 * 370 * PRICES.throughput().write_unit_hour)
     assert cost.alarms == pytest.approx(2 * 2 * 5 * 2 * PRICES.alarm_month / 730)
     assert cost.total == pytest.approx(cost.capacity + cost.marks + cost.alarms)

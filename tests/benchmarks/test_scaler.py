@@ -35,7 +35,7 @@ def test_readme_says_what_the_scoreboard_and_the_prices_say() -> None:
     assert f"target tracking at 70 % costs {cost['native:70'] / on_demand:.2f} of on-demand" in readme
     assert f"with Highwater's\nscaler {cost['highwater-floor'] / on_demand:.2f}" in readme
     assert round(1 / throttled["highwater-floor"]) == 8
-    prices = load_prices()
+    prices = load_prices().throughput()
     even = prices.write_unit_hour / (prices.on_demand_write_million * 3600 / 1_000_000)
     assert f"from {even:.0%} use on".replace("%", " %") in readme
     assert f"half from {2 * even:.0%}".replace("%", " %") in readme

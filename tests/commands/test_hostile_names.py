@@ -40,6 +40,75 @@ def test_picture_is_drawn_whatever_a_table_is_called(command: Run, tmp_path: Pat
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
 
 
+ESCAPE = "or\x1b[2Jders\x9b31m\u202e"
+
+
+@pytest.mark.parametrize("options", [(), ("--html", "r.html", "--png", "r.png")], ids=["text", "files"])
+def test_escape_sequences_in_names_do_not_reach_the_terminal(
+    command: Run, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    _write(tmp_path / "t.json", ESCAPE)
+    traffic = f"tr{ESCAPE}.csv"
+    (tmp_path / traffic).write_text("bin_60s,writes\n0,700\n1,800\n")
+    done = command("rehearse", "t.json", "--traffic", traffic, *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("or\ufffd[2Jders\ufffd31m\ufffd under tror\ufffd[2Jders\ufffd31m\ufffd: ")
+    assert all(character.isprintable() or character == "\n" for character in done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rehearse", "t.json", "--scenario", "step", "--table", f"x{ESCAPE}"),
+        ("rehearse", f"none{ESCAPE}", "--scenario", "step"),
+        ("rehearse", "t.json", "--traffic", f"none{ESCAPE}.csv"),
+        ("rehearse", "t.json", "--scenario", "step", "--parameter", f"{ESCAPE}=5"),
+        (f"{ESCAPE}",),
+        ("prices", "--prices", f"none{ESCAPE}"),
+    ],
+)
+def test_escape_sequences_in_errors_do_not_either(command: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    _write(tmp_path / "t.json", ESCAPE)
+    done = command(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert all(character.isprintable() or character == "\n" for character in done.stderr)
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "-5", "wide", ""])
+def test_terminal_without_a_width_shows_everything(tmp_path: Path, command: Run, columns: str) -> None:
+    _write(tmp_path / "t.json", "orders")
+    shown = command("rehearse", "t.json", "--scenario", "step", columns=columns)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "orders under step:" in shown.stdout
+
+
+@pytest.mark.parametrize("arguments", ["rehearse t.json --scenario step --html r.html", "prices", "--help", "nonsense"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(tmp_path: Path, arguments: str, closed: str) -> None:
+    _write(tmp_path / "t.json", "orders")
+    binary = Path(sys.executable).parent / "highwater"
+    script = f"{binary} {arguments} {closed}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == (2 if arguments == "nonsense" else 0)
+    assert "Traceback" not in done.stdout + done.stderr
+    if "--html" in arguments:
+        page = (tmp_path / "r.html").read_text()
+        assert page.startswith("<!doctype html>")
+        assert page.rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize("option", ["--html", "--png", "--save"])
+def test_loop_of_links_is_told(command: Run, tmp_path: Path, option: str) -> None:
+    _write(tmp_path / "t.json", "orders")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    done = command("rehearse", "t.json", "--scenario", "step", option, "a")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "highwater rehearse: a: cannot be written: Too many levels of symbolic links\n",
+    )
+
+
 def _broken(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     _write(tmp_path / "t.json", "orders")
     start = f"sys.argv[1:] = {list(arguments)!r}\nfrom highwater.cli.main import main\nmain()"

@@ -50,6 +50,20 @@ def test_limit_that_nothing_keeps_ends_with_status_1(command: Run) -> None:
     assert "    table_quota_units=90_000,\n" in raised.stdout
 
 
+def test_windows_of_a_few_days_say_which_days_they_know(command: Run, tmp_path: Path) -> None:
+    minutes = [(day, minute) for day in range(3) for minute in range(1440)]
+    rates = [6_000 if 300 <= minute < 345 else 900 for _, minute in minutes]
+    lines = "\n".join(f"{number},{rate * 60}" for number, rate in enumerate(rates))
+    (tmp_path / "t.csv").write_text(f"bin_60s,writes\n{lines}\n")
+    options = ("recommend", "--traffic", "t.csv", "--start", "2026-11-02")
+    done = command(*options)
+    assert 'days="MON-WED"' in done.stdout
+    assert done.stderr == (
+        "the windows are on MON, TUE, WED because the traffic has 3.0 days; give a week or more, or add the days that "
+        "you know of\n"
+    )
+
+
 def test_misuse_is_one_line(command: Run) -> None:
     done = command("recommend", "--scenario", "constant", "--timezone", "Mars")
     assert (done.returncode, done.stdout) == (2, "")

@@ -48,6 +48,59 @@ def test_target_is_given_its_table(command: Run) -> None:
     assert json.loads(done.stdout)["table"] == "Shop/Orders"
 
 
+def test_prices_are_those_of_the_stacks_region_and_say_so(command: Run) -> None:
+    world = str(FILES.parent / "corpus" / "global-table" / "assembly")
+    done = command("rehearse", world, "--scenario", "step", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["prices_region"] == "eu-west-1"
+    text = command("rehearse", world, "--scenario", "step", "--price-region", "us-east-2").stdout
+    assert f"\nprices of us-east-2, {document['prices_dated']}\n" in text
+
+
+def test_prices_are_shown_and_made_from_a_price_list(command: Run, tmp_path: Path) -> None:
+    shown = command("prices")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    assert rows[0][:2] == ["prices", "of"]
+    assert ["us-east-1", "0.000650", "0.000130", "0.6250", "0.1250", "1.00"] in rows
+    lines = ["Region,Service Code,Usage Type,On-Demand Rate"]
+    for number, usage in enumerate(
+        ("WriteCapacityUnit-Hrs", "ReadCapacityUnit-Hrs", "WriteRequestUnits", "ReadRequestUnits")
+    ):
+        lines += [f"eu-north-1,AmazonDynamoDB,EUN1-{kind}{usage},0.000{number + 3}" for kind in ("", "IA-")]
+        lines += [f"us-east-1,AmazonDynamoDB,{kind}{usage},0.001" for kind in ("", "IA-")]
+    (tmp_path / "rates.csv").write_text("\n".join(lines))
+    made = command("prices", "--from", "rates.csv", "--out", "mine.json")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert made.stdout.endswith("written: mine.json\n")
+    listed = json.loads(command("prices", "--prices", "mine.json", "--json").stdout)
+    assert listed["regions"]["eu-north-1"]["standard"]["on_demand_write_million"] == 500
+    used = command("rehearse", *HAND, "--scenario", "step", "--prices", "mine.json", "--price-region", "eu-north-1")
+    assert f"prices of eu-north-1, {listed['dated']}" in used.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--fetch", "--from", "rates.csv", "--out", "x"), "give --fetch or --from, not both"),
+        (("--from", "rates.csv"), "--fetch and --from need --out FILE"),
+        (("--out", "mine.json"), "--out is for --fetch or --from; give one"),
+        (("--from", "none.csv", "--out", "x"), "none.csv: cannot be read: No such file or directory"),
+        (
+            ("--from", "page.html", "--out", "x"),
+            "page.html: is neither AWS's price list of DynamoDB nor a CSV file with the columns Region, Service Code, "
+            "Usage Type, On-Demand Rate",
+        ),
+        (("--from", "page.html", "--out", "loop"), "loop: cannot be written: Too many levels of symbolic links"),
+    ],
+)
+def test_odd_price_lists_are_told(command: Run, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    (tmp_path / "page.html").write_text("<html>")
+    (tmp_path / "loop").symlink_to("loop")
+    assert _refused(command("prices", *arguments)) == f"highwater prices: {message}"
+
+
 def test_index_that_holds_its_table_back_is_named(command: Run) -> None:
     done = command("rehearse", *HAND, "--scenario", "constant", "--json")
     (run,) = json.loads(done.stdout)["runs"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -30,6 +31,20 @@ def test_native_tracks_every_target_and_knows_no_windows() -> None:
     run = run_policy("native:50", setup, writes(*[60] * 12))
     assert run.target(WRITE).capacity[0] == (0, 120), "60 at 50 %"
     assert run.policy == "native:50"
+
+
+def test_on_demand_pays_once_only_for_marks_above_what_it_has_for_free() -> None:
+    """A mark of 13,000 reads and 3,000 writes: on demand a new table takes 12,000 and 4,000."""
+    setup = table(tracked())
+    resource = replace(
+        setup.resources[0],
+        warm_read_units=13_000,
+        warm_write_units=3_000,
+        bought_read_units=12_999,
+        bought_write_units=2_999,
+    )
+    run = run_policy("on-demand", replace(setup, resources=(resource,)), writes(*[60] * 12))
+    assert run.bill.warm_up == pytest.approx(1_000 * 0.00013)
 
 
 def test_on_demand_has_no_capacity() -> None:

@@ -9,9 +9,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match
 
-from highwater.core import Dimension, Plan
+from highwater.core import Capacity, Dimension, Plan, Window
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.recommend import Recommendation, recommend
+from highwater_lab.recommend.candidates import Choice, plan_of
 from highwater_lab.recommend.code import code_of
 from highwater_lab.recommend.search import RecommendError
 from highwater_lab.rehearse import rehearse
@@ -142,6 +143,23 @@ def test_what_cannot_be_asked_for(given: dict[str, object], message: str) -> Non
     with pytest.raises(RecommendError) as refused:
         recommend(writes(5), **given)  # type: ignore[arg-type]
     assert str(refused.value) == message
+
+
+def _choice(window: Window) -> Choice:
+    capacity = Capacity.autoscaled(min_capacity=7, max_capacity=9_000)
+    return Choice(capacity=capacity, windows=(window,), cost=1.0, throttled_units=0.0)
+
+
+@pytest.mark.parametrize(("end", "count"), [("06:00", 1), ("06:05", 2)])
+def test_windows_of_reads_and_writes_at_the_same_hours_are_one(end: str, count: int) -> None:
+    read = Window.weekly("read-surge-1", days="MON-FRI", start="05:00", end="06:00", timezone="UTC", read_min=310)
+    write = Window.weekly("write-surge-2", days="MON-FRI", start="05:00", end=end, timezone="UTC", write_min=420)
+    windows = plan_of(_choice(read), _choice(write), []).windows
+    assert len(windows) == count
+    if count == 1:
+        (window,) = windows
+        assert (window.name, window.days, window.start, window.end) == ("surge-1", "MON-FRI", "05:00", "06:00")
+        assert (window.read_min, window.write_min) == (310, 420)
 
 
 def test_surges_of_reads_get_read_windows() -> None:

@@ -16,6 +16,7 @@ from highwater_lab.rehearse import Rehearsal, rehearse
 from highwater_lab.report.curves import curves, shown_targets
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_picture
+from highwater_lab.report.terminal import advice
 from highwater_lab.simulation import ResourceSetup, TableSetup
 from highwater_lab.traffic import scenario
 from tests.simulation.tables import READ, WRITE, table, tracked, writes
@@ -136,13 +137,78 @@ def test_drag_zooms_and_double_click_goes_back(page: Page) -> None:
 
 
 @needs_browser
+def test_every_cause_is_in_the_legend_once(page: Page) -> None:
+    """The index throttles by a cause that the table, in the first panel, does not have."""
+    traces = page.evaluate("document.getElementById('chart').data.map(t => [t.name, t.showlegend, t.yaxis])")
+    causes = [(name, is_shown) for name, is_shown, _ in traces if str(name).startswith("throttled: ")]
+    assert {name for name, _ in causes} == {name for name, is_shown in causes if is_shown}
+    assert len([name for name, is_shown in causes if is_shown]) == len({name for name, _ in causes})
+    texts = page.locator("#chart .legendtext").evaluate_all("texts => texts.map(t => t.textContent)")
+    assert set(texts) >= {name for name, _ in causes}
+
+
+@needs_browser
+def test_what_the_terminal_says_of_throttling_stands_in_the_page(page: Page, rehearsal: Rehearsal) -> None:
+    page.select_option("#run", index=1)
+    lines = page.locator("#advice li").all_inner_texts()
+    assert lines == advice(rehearsal.runs[1])
+    assert lines[0].startswith("worst minute: Mon 2026-11-02 ")
+    assert any(line.startswith("cause: index, ") for line in lines)
+    page.select_option("#run", index=0)
+    heads = page.locator("thead th").all_inner_texts()
+    assert heads[-2:] == ["decreases", "refused"]
+    assert page.locator("tr[data-run='0'] td").all_inner_texts()[-1] == str(rehearsal.runs[0].refused_decreases)
+
+
+@needs_browser
+def test_high_ceiling_does_not_flatten_the_curves(page: Page) -> None:
+    shown = page.evaluate("document.getElementById('chart').data.filter(t => t.name === 'ceiling').map(t => t.visible)")
+    assert shown == ["legendonly", "legendonly"], "40,000 above a demand of 4,000"
+    top = page.evaluate("document.getElementById('chart')._fullLayout.yaxis.range[1]")
+    assert 4_000 < top < 8_000
+
+
+@needs_browser
+def test_diamonds_of_a_fortnight_are_thinned_until_the_reader_zooms_in(page: Page, tmp_path: Path) -> None:
+    setup = table(tracked(low=10, target=50))
+    minutes = 14 * 1440
+    traffic = writes(*(600 if minute // 30 % 2 else 60 for minute in range(minutes)))
+    write_page(rehearse(setup, traffic), tmp_path / "r.html")
+    count = "document.getElementById('chart').data.find(t => t.name === 'why').x.length"
+    browser = page.context.browser
+    assert browser is not None
+    busy = browser.new_page(viewport={"width": 1200, "height": 900})
+    busy.goto((tmp_path / "r.html").as_uri())
+    busy.wait_for_selector("#chart .main-svg")
+    assert busy.evaluate("figures[0].data.find(t => t.name === 'why').x.length") > 300
+    assert 40 < busy.evaluate(count) <= 80
+    told = busy.evaluate(count.replace(".x.length", ".text"))
+    assert any(re.search(r"<br>and \d+ more changes: zoom in$", text) for text in told)
+    busy.screenshot(path=tmp_path / "r.png")
+    times = busy.evaluate("figures[0].data.find(t => t.name === 'why').x")
+    span = [times[100], times[130]]
+    busy.evaluate("span => Plotly.relayout('chart', {'xaxis.range': span})", span)
+    busy.wait_for_function(
+        "span => document.getElementById('chart').data.find(t => t.name === 'why')"
+        ".x.every(at => at >= span[0] && at <= span[1])",
+        arg=span,
+    )
+    assert 31 <= busy.evaluate(count) <= 80
+    assert not any("more changes" in text for text in busy.evaluate(count.replace(".x.length", ".text")))
+    busy.close()
+
+
+@needs_browser
 def test_page_fits_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     try:
+        page.wait_for_function("() => !document.getElementById('more').hidden")
+        assert page.is_visible("text=swipe it to the left")
         page.wait_for_function("() => document.querySelector('#chart .main-svg').getBoundingClientRect().width <= 390")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
     finally:
         page.set_viewport_size({"width": 1200, "height": 1000})
+    page.wait_for_function("() => document.getElementById('more').hidden")
 
 
 def test_data_in_the_page_cannot_end_its_script(page_file: Path) -> None:

@@ -8,10 +8,40 @@ from pathlib import Path
 import pytest
 
 from highwater.core import Dimension
-from highwater_lab.services.billing import bill
-from highwater_lab.services.prices import PriceError, load_prices
+from highwater_lab.services.billing import BilledReplica, bill
+from highwater_lab.services.prices import PriceError, Prices, RegionPrices, UnitPrices, load_prices
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
+_MEMBERS = ("write_unit_hour", "read_unit_hour", "on_demand_write_million", "on_demand_read_million")
+OWN = {
+    "dated": "2030-01",
+    "alarm_month": 0.2,
+    "thousand_metrics_requested": 0.02,
+    "regions": {
+        region: {
+            "standard": dict(zip(_MEMBERS, (first, 2 * first, 3 * first, 4 * first), strict=True)),
+            "infrequent_access": dict(zip(_MEMBERS, (7 * first, 8 * first, 9 * first, 10 * first), strict=True)),
+        }
+        for region, first in (("moon-1", 1), ("moon-2", 100))
+    },
+}
+
+
+def _prices() -> Prices:
+    by_region = {
+        region: RegionPrices(
+            standard=UnitPrices(**classes["standard"]), infrequent_access=UnitPrices(**classes["infrequent_access"])
+        )
+        for region, classes in OWN["regions"].items()  # type: ignore[attr-defined] # as JSON
+    }
+    return Prices(
+        region="moon-1",
+        dated="2030-01",
+        alarm_month=0.2,
+        thousand_metrics_requested=0.02,
+        regions=by_region,
+        source="mine.json",
+    )
 
 
 def test_each_hour_costs_its_highest_value() -> None:
@@ -34,6 +64,8 @@ def test_each_hour_costs_its_highest_value() -> None:
 
 
 def test_on_demand_costs_what_was_consumed() -> None:
+    unit = load_prices().throughput(is_infrequent_access=True)
+    assert unit.on_demand_write_million > load_prices().throughput().on_demand_write_million
     found = bill(
         load_prices(),
         [],
@@ -45,47 +77,79 @@ def test_on_demand_costs_what_was_consumed() -> None:
         is_infrequent_access=True,
         warm_up=0.0,
     )
-    assert found.on_demand == pytest.approx((4 * 0.125 + 3 * 0.625) * 1.25)
+    assert found.on_demand == pytest.approx(4 * unit.on_demand_read_million + 3 * unit.on_demand_write_million)
     assert found.per_month == pytest.approx(found.on_demand * 4 * 730), "by the time that it took, not by hours begun"
 
 
-def test_crossover_is_at_28_9_percent() -> None:
+def test_every_replica_is_paid_for() -> None:
+    prices = _prices()
+    moon = BilledReplica(prices=prices.in_region("moon-2").throughput(is_infrequent_access=True), read_units=70)
+    found = bill(
+        prices,
+        [(READ, (30, 50)), (WRITE, (100, 700))],
+        [],
+        hours=2,
+        seconds=7_200,
+        policies=3,
+        alarms=5,
+        metrics_requested=0,
+        is_infrequent_access=False,
+        warm_up=0.0,
+        replicas=[moon],
+    )
+    assert found.provisioned == pytest.approx((80 * 2 + 800 * 1) + (800 * 700 + 2 * 70 * 800))
+    assert found.alarms == pytest.approx((4 * 3 * 2 + 5) * 0.2 * 2 / 730)
+
+
+def test_replicas_on_demand_are_written_to_and_not_known_to_be_read() -> None:
+    prices = _prices()
+    found = bill(
+        prices,
+        [],
+        [(READ, 4e6), (WRITE, 3e6)],
+        hours=1,
+        seconds=3_600,
+        policies=0,
+        metrics_requested=0,
+        is_infrequent_access=False,
+        warm_up=0.0,
+        replicas=[BilledReplica(prices=prices.in_region("moon-2").throughput(), read_units=9)],
+    )
+    assert found.on_demand == pytest.approx((3 * 3 + 4 * 4) + 3 * 300)
+
+
+def test_crossover_is_near_29_percent_in_every_region() -> None:
     prices = load_prices()
-    for dimension in Dimension:
-        per_million = prices.unit_hour(dimension) / 3600 * 1e6
-        assert per_million / prices.on_demand_million(dimension) == pytest.approx(0.289, abs=0.0005)
+    for region in prices.regions:
+        for is_infrequent_access in (False, True):
+            unit = prices.in_region(region).throughput(is_infrequent_access=is_infrequent_access)
+            for dimension in Dimension:
+                share = unit.unit_hour(dimension) / 3600 * 1e6 / unit.on_demand_million(dimension)
+                assert share == pytest.approx(0.289, abs=0.004), region
 
 
-def test_region_has_its_factor() -> None:
-    assert load_prices("eu-west-1").write_unit_hour == pytest.approx(0.00065 * 1.13)
-    assert load_prices("eu-west-1").alarm_month == 0.10
+def test_us_east_1_is_where_figures_in_documents_come_from() -> None:
+    unit = load_prices().throughput()
+    assert (unit.write_unit_hour, unit.read_unit_hour) == (0.00065, 0.00013)
+    assert (unit.on_demand_write_million, unit.on_demand_read_million) == (0.625, 0.125)
 
 
-def test_region_without_a_factor_says_what_to_do() -> None:
+def test_region_without_prices_says_what_to_do() -> None:
     with pytest.raises(PriceError) as refused:
-        load_prices("sa-east-1")
+        _prices().in_region("sun-1")
     assert str(refused.value) == (
-        "prices.json: has no factor for region 'sa-east-1', only for eu-central-1, eu-west-1, us-east-1, us-east-2, "
-        "us-west-2; add the region to a copy of the file and give the copy with --prices"
+        "mine.json: has no prices of region 'sun-1', only of moon-1, moon-2; make a file that has them with highwater "
+        "prices --fetch, and give it with --prices"
     )
 
 
 def test_file_of_ones_own_counts_instead(tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
-    shipped = {
-        "write_unit_hour": 0.002,
-        "read_unit_hour": 0.001,
-        "on_demand_write_million": 2,
-        "on_demand_read_million": 1,
-        "infrequent_access_factor": 1.5,
-        "alarm_month": 0.2,
-        "thousand_metrics_requested": 0.02,
-        "region_factors": {"moon-1": 3},
-        "dated": "2030-01",
-    }
-    file.write_text(json.dumps(shipped))
-    found = load_prices("moon-1", file)
-    assert (found.write_unit_hour, found.read_unit_hour, found.dated) == (0.006, 0.003, "2030-01")
+    file.write_text(json.dumps(OWN))
+    found = load_prices("moon-2", file)
+    assert found.name == "prices of moon-2, 2030-01"
+    assert (found.throughput().write_unit_hour, found.throughput().read_unit_hour) == (100, 200)
+    assert (found.alarm_month, found.thousand_metrics_requested) == (0.2, 0.02)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +157,15 @@ def test_file_of_ones_own_counts_instead(tmp_path: Path) -> None:
     [
         ("{", "{file}: cannot be read: it is not valid JSON"),
         ("[]", "{file}: is not a JSON object; give the members of the lab's prices.json"),
-        ('{"write_unit_hour": -1}', "{file}: write_unit_hour is -1; expected a price in USD, from 0 to 1,000,000"),
+        ('{"alarm_month": -1}', "{file}: alarm_month is -1; expected a price in USD, from 0 to 1,000,000"),
+        (
+            '{"alarm_month": 1, "thousand_metrics_requested": 1, "regions": [7]}',
+            "{file}: regions is [7]; expected the prices of throughput by region",
+        ),
+        (
+            '{"alarm_month": 1, "thousand_metrics_requested": 1, "regions": {"moon-1": {"standard": 5}}}',
+            "{file}: moon-1 standard write_unit_hour is None; expected a price in USD, from 0 to 1,000,000",
+        ),
         (None, "{file}: cannot be read: No such file or directory"),
     ],
 )

@@ -2,7 +2,8 @@
 
 An entry of `right.json` is one reading: `ask` has the arguments of `find_table` (and `file` where the folder holds more
 than one), and what comes of it is either `error`, or the table's `name`, its `notes` and, by table and index, units,
-floor, ceiling and target utilization of reads, then of writes. `HERE` stands for the folder.
+floor, ceiling and target utilization of reads, then of writes; where it matters, also its `region`, and region, read
+units and class of its further `replicas`. `HERE` stands for the folder.
 """
 
 from __future__ import annotations
@@ -39,13 +40,17 @@ def _read(folder: Path, ask: dict[str, Any]) -> dict[str, Any]:
     except TemplateError as error:
         return {"error": str(error).replace(str(folder), "HERE")}
     resources = {resource.label: [_figures(resource.read), _figures(resource.write)] for resource in setup.resources}
-    return {"name": setup.name, "resources": resources, "notes": list(setup.notes)}
+    replicas = [[replica.region, replica.read_units, replica.is_infrequent_access] for replica in setup.replicas]
+    found = {"name": setup.name, "region": setup.region, "resources": resources, "notes": list(setup.notes)}
+    return found | {"replicas": replicas}
 
 
 @pytest.mark.parametrize(("folder", "right"), list(_readings()))
 def test_template_is_read_right(folder: Path, right: dict[str, Any]) -> None:
     ask = right.pop("ask")
-    assert _read(folder, ask) == right
+    found = _read(folder, ask)
+    assert {key: found.get(key) for key in right} == right
+    assert "error" in right or right.keys() >= {"name", "resources", "notes"}
 
 
 def test_every_shape_says_what_is_right() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from highwater.cli.terminal import open_console
 from highwater_lab.physics import KeyDistribution
 
 
@@ -49,7 +50,8 @@ def check_places(inputs: Mapping[str, Path | None], outputs: Mapping[str, Path |
         if not path.name or path.is_dir():
             raise Misuse(f"{name} {str(path)!r} is a folder; give the name of a file")
         for other_name, other_path in paths.items():
-            is_same = path.resolve() == other_path.resolve()
+            # unlike Path.resolve, realpath does not fail on a loop of links
+            is_same = os.path.realpath(path) == os.path.realpath(other_path)
             if is_same or (path.exists() and other_path.exists() and path.samefile(other_path)):
                 raise Misuse(f"{name} and {other_name} are the same file, {path}; give another file")
         paths[name] = path
@@ -109,7 +111,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
     Yields a function to call with the amount of work done and its total.
     """
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return

@@ -8,18 +8,23 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from highwater.cli.terminal import open_console, say
 from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.plan.windows import DAYS, parse_days
 from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar
 from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
 from highwater_lab.report.curve import write_curve
+from highwater_lab.services.prices import Prices
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
+_MINUTES_PER_WEEK = 7 * 24 * 60
 _path = click.Path(path_type=Path)
 
 
@@ -66,13 +71,14 @@ def recommend_command(
     check_places(source.inputs, {"--save": source.save, "--png": png})
     try:
         traffic = source.read_traffic()
+        prices = source.load_prices()
         with progress_bar("searching") as progress:
             recommendation = recommend(
                 traffic,
                 max_throttled_percent=max_throttled,
                 timezone=timezone,
                 table_quota_units=table_quota,
-                prices=source.load_prices(),
+                prices=prices,
                 timing=source.timing(),
                 progress=progress,
             )
@@ -85,18 +91,19 @@ def recommend_command(
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     if as_json:
-        click.echo(json.dumps(_document(recommendation)))
+        click.echo(json.dumps(_document(recommendation, prices)))
     else:
-        _print(recommendation, max_throttled, Console())
+        _print(recommendation, max_throttled, prices, open_console())
+        _print_days_hint(recommendation, traffic)
         if not recommendation.is_within_limit:
             _print_quota_hint(traffic, table_quota)
         if png is not None:
-            click.echo(f"written: {png}")
+            say(f"written: {png}")
     if not recommendation.is_within_limit:
         raise click.exceptions.Exit(_FINDING)
 
 
-def _print(recommendation: Recommendation, limit: float, console: Console) -> None:
+def _print(recommendation: Recommendation, limit: float, prices: Prices, console: Console) -> None:
     if recommendation.was_stopped:
         console.print(
             f"[yellow]![/] the search was stopped after {recommendation.tried} plans; this is the best result so far",
@@ -115,6 +122,7 @@ def _print(recommendation: Recommendation, limit: float, console: Console) -> No
             "" if utilization is None else f"{utilization:.0f} %",
         )
     console.print(view)
+    console.print(f"[dim]{escape(prices.name)}[/]", highlight=False)
     if recommendation.is_within_limit:
         console.print(
             f"{recommendation.tried} plans simulated; the cheapest that throttles at most {limit:g} %:\n",
@@ -127,7 +135,21 @@ def _print(recommendation: Recommendation, limit: float, console: Console) -> No
             highlight=False,
         )
     # click prints the code without wrapping or markup, so that it can be copied and piped
-    click.echo(code_of(recommendation.best), nl=False)
+    say(code_of(recommendation.best), nl=False)
+
+
+def _print_days_hint(recommendation: Recommendation, traffic: Traffic) -> None:
+    """Print on standard error if windows know some days of the week only, because the traffic has no others."""
+    plan = recommendation.best.plan
+    if plan is None or not plan.windows or traffic.minutes >= _MINUTES_PER_WEEK:
+        return
+    known = {day for window in plan.windows for day in parse_days(window.days or ())}
+    days = ", ".join(DAYS[day] for day in sorted(known))
+    click.echo(
+        f"the windows are on {days} because the traffic has {traffic.minutes / 1440:.1f} days; give a week or more, or "
+        "add the days that you know of",
+        err=True,
+    )
 
 
 def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
@@ -141,8 +163,10 @@ def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
         )
 
 
-def _document(recommendation: Recommendation) -> dict[str, Any]:
+def _document(recommendation: Recommendation, prices: Prices) -> dict[str, Any]:
     return {
+        "prices_region": prices.region,
+        "prices_dated": prices.dated,
         "best": _candidate(recommendation.best) | {"code": code_of(recommendation.best)},
         "is_within_limit": recommendation.is_within_limit,
         "curve": [_candidate(candidate) for candidate in recommendation.curve],

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.markup import escape
 
+from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.commands.options import (
@@ -125,7 +125,6 @@ def rehearse_command(
     )
     try:
         traffic = source.read_traffic()
-        prices = source.load_prices()
         with progress_bar("rehearsing") as progress:
             rehearsal = rehearse(
                 template,
@@ -142,7 +141,9 @@ def rehearse_command(
                 table_quota_units=table_quota,
                 account_quota_units=account_quota,
                 timing=source.timing(),
-                prices=prices,
+                region=source.region,
+                price_region=source.price_region,
+                prices_file=source.prices_file,
                 progress=progress,
             )
         if source.save is not None:
@@ -160,7 +161,7 @@ def rehearse_command(
         document = rehearsal_document(rehearsal) | {"passed": [limit.what for limit in exceeded]}
         click.echo(json.dumps(document))
     else:
-        console = Console()
+        console = open_console()
         print_rehearsal(rehearsal, console)
         for file in (source.save, html, png):
             if file is not None:

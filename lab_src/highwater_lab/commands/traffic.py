@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.durations import Duration
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
@@ -107,9 +108,9 @@ def traffic_command(
     if report is not None and as_json:
         click.echo(json.dumps(_document(report)))
     elif report is not None:
-        _print(report, Console())
+        _print(report, open_console())
     if report is not None and report.failure:
-        click.echo(f"highwater local traffic: ended before its time: {report.failure}", err=True)
+        say(f"highwater local traffic: ended before its time: {report.failure}", err=True)
         status = status or _FINDING
     raise click.exceptions.Exit(status)
 

@@ -14,7 +14,7 @@ import click
 from highwater.core import Dimension
 from highwater_lab.commands.durations import Duration
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
-from highwater_lab.services.prices import Prices, load_prices
+from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic
 from highwater_lab.traffic import scenario as make_scenario
@@ -39,7 +39,7 @@ class TrafficSource:
     shift: timedelta | None
     seed: int | None
     metric_delay: int
-    price_region: str
+    price_region: str | None
     prices_file: Path | None
 
     @property
@@ -80,8 +80,11 @@ class TrafficSource:
         return traffic if self.shift is None else traffic.starting(traffic.start + self.shift)
 
     def load_prices(self) -> Prices:
-        """The prices of the region, or of a file; raises `PriceError`."""
-        return load_prices(self.price_region, self.prices_file)
+        """The prices of `--price-region`, of `--region`, or of us-east-1, from a file if one is given.
+
+        Raises `PriceError`.
+        """
+        return load_prices(self.price_region or self.region or DEFAULT_REGION, self.prices_file)
 
     def timing(self) -> Timing:
         """How late CloudWatch is."""
@@ -138,8 +141,13 @@ _OPTIONS = (
         show_default=True,
         help="Seconds from a minute's end to its datapoint in CloudWatch.",
     ),
-    click.option("--price-region", default="us-east-1", show_default=True, help="Region whose prices apply."),
-    click.option("--prices", "prices_file", type=_path, help="Use the prices in this JSON file."),
+    click.option(
+        "--price-region",
+        help="Region whose prices apply. By default the template's own, that of --region, or us-east-1.",
+    ),
+    click.option(
+        "--prices", "prices_file", type=_path, help="Use the prices in this JSON file; `highwater prices` makes one."
+    ),
 )
 
 

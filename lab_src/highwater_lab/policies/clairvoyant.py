@@ -12,6 +12,7 @@ from highwater_lab.services.billing import bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.simulation.run import Change, Run, TargetRun
 from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.simulation.simulator import billed_replicas
 from highwater_lab.simulation.table import rates_of
 from highwater_lab.traffic.series import Traffic
 
@@ -72,6 +73,7 @@ def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = 
             metrics_requested=0,
             is_infrequent_access=setup.is_infrequent_access,
             warm_up=0.0,
+            replicas=billed_replicas(setup, prices),
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
@@ -71,13 +71,32 @@ def plan_of(
     return Plan(
         read=read.capacity if read else idle,
         write=write.capacity if write else idle,
-        windows=(*(read.windows if read else ()), *(write.windows if write else ())),
+        windows=_merged((*(read.windows if read else ()), *(write.windows if write else ()))),
         indexes=tuple(IndexCapacity(index_name=name) for name in indexes),
         # so that no increase has to wait until DynamoDB adds partitions; AWS charges for the mark once, at the price of
         # one hour of the same units
         mark=HighWaterMark.to_ceiling(),
         table_quota_units=table_quota_units,
     )
+
+
+def _merged(windows: Sequence[Window]) -> tuple[Window, ...]:
+    """Return the windows, those of reads and of writes at the same hours as one."""
+    merged: dict[tuple[object, ...], Window] = {}
+    for window in windows:
+        hours: tuple[object, ...] = (window.days, window.start, window.end, window.timezone)
+        other = merged.get(hours)
+        if other is not None and (other.read_min is None) != (window.read_min is None):
+            window = replace(
+                other,
+                name=f"surge-{other.name.rpartition('-')[2]}",
+                read_min=other.read_min or window.read_min,
+                write_min=other.write_min or window.write_min,
+            )
+        elif other is not None:
+            hours = (*hours, window.name)
+        merged[hours] = window
+    return tuple(merged.values())
 
 
 def frontier(choices: Iterable[Choice]) -> list[Choice]:

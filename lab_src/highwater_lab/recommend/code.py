@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from highwater.core import Capacity, IndexCapacity, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.recommend.candidates import Candidate
@@ -53,8 +55,8 @@ def code_of(candidate: Candidate) -> str:
 def _index(index: IndexCapacity) -> list[str]:
     return [
         "        GlobalSecondaryIndex(",
-        f'            index_name="{index.index_name}",',
-        f'            partition_key=dynamodb.Attribute(name="{index.index_name}_key", '
+        f"            index_name={json.dumps(index.index_name)},",
+        f"            partition_key=dynamodb.Attribute(name={json.dumps(index.index_name + '_key')}, "
         "type=dynamodb.AttributeType.STRING),",
         "        ),",
     ]

@@ -15,7 +15,7 @@ from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.declared import Declared
-from highwater_lab.services.prices import Prices, load_prices
+from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup
 from highwater_lab.template import find_table, load_templates
@@ -74,7 +74,9 @@ def rehearse(
     table_quota_units: int | None = None,
     account_quota_units: int | None = None,
     timing: Timing | None = None,
-    prices: Prices | None = None,
+    region: str | None = None,
+    price_region: str | None = None,
+    prices_file: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rehearsal:
     """Rehearse a template (a `cdk.out` folder or a file) under traffic (a CSV file or `Traffic`).
@@ -97,13 +99,17 @@ def rehearse(
         account_quota_units: The account's quota of all provisioned units, all of which the table may use; by default
             80,000, or *table_quota_units* if that is higher.
         timing: The delays of the AWS services; by default those of `Timing`.
-        prices: By default the prices of us-east-1.
+        region: The region that the table is in, where the template does not say.
+        price_region: The region whose prices count; by default the one that the table is in, or us-east-1 where that
+            is not known.
+        prices_file: The file of prices, see `load_prices`; by default the lab's.
         progress: Called from time to time with the minutes simulated and their total over all runs.
 
     Raises:
         TemplateError: The template cannot be read.
         TrafficError: The traffic cannot be read.
         RehearsalError: The traffic, *keys* or *write_share_percent* names an index that the table does not have.
+        PriceError: The prices cannot be read, or the file has none of a region.
         PolicyError: A policy in *compare* is unknown.
     """
     if isinstance(template, TableSetup):
@@ -125,7 +131,7 @@ def rehearse(
     for name in names:
         if name != CLAIRVOYANT:
             find_policy(name)  # raises for an unknown name before the first run, which may take minutes
-    prices = prices or load_prices()
+    prices = load_prices(price_region or setup.region or region or DEFAULT_REGION, prices_file)
     runs = []
     for number, name in enumerate([Declared.name, *names]):
         minutes_before = number * series.minutes

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from highwater_lab.files import replace_file
-from highwater_lab.pictures import drawable, load_pyplot
+from highwater_lab.pictures import drawable, load_pyplot, quiet_about_glyphs
 from highwater_lab.recommend import Recommendation
 
 
@@ -37,6 +37,7 @@ def write_curve(recommendation: Recommendation, title: str, path: Path) -> None:
     axes.grid(alpha=0.25)
     axes.set_title(drawable(title), loc="left", fontsize=11)
     picture = io.BytesIO()
-    figure.savefig(picture, dpi=110, format="png")
+    with quiet_about_glyphs():
+        figure.savefig(picture, dpi=110, format="png")
     replace_file(path, picture.getvalue())
     plt.close(figure)

@@ -28,6 +28,7 @@ def rehearsal_document(rehearsal: Rehearsal) -> dict[str, Any]:
             "is_coarse": traffic.is_coarse,
             "mean_units_per_second": round(traffic.mean_units_per_second(), 3),
         },
+        "prices_region": rehearsal.prices.region,
         "prices_dated": rehearsal.prices.dated,
         "runs": [run_document(run) for run in rehearsal.runs],
     }

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.files import replace_file
+from highwater_lab.physics import Cause
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.curves import Curves, Step, curves, shown_targets
-from highwater_lab.report.terminal import share_text
+from highwater_lab.report.terminal import advice, share_text
 from highwater_lab.simulation import Run, TargetRun
 from highwater_lab.simulation.events import EventKind
 
@@ -61,8 +62,8 @@ def _subtitle(rehearsal: Rehearsal) -> str:
         else ""
     )
     return (
-        f"{traffic.minutes / 1440:.1f} days from {traffic.start:%Y-%m-%d %H:%M} UTC; prices of "
-        f"{rehearsal.prices.dated}.{thinned}{coarse}"
+        f"{traffic.minutes / 1440:.1f} days from {traffic.start:%Y-%m-%d %H:%M} UTC; "
+        f"{rehearsal.prices.name}.{thinned}{coarse}"
     )
 
 
@@ -76,6 +77,7 @@ def _row(number: int, run: Run) -> str:
         f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
         "" if used is None else f"{used:.0f} %",
         f"{run.decreases:,}",
+        f"{run.refused_decreases:,}",
     )
     return f"<tr data-run='{number}'>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
@@ -94,6 +96,7 @@ def _figure(run: Run) -> dict[str, Any]:
         "annotations": [],
     }
     share = 1 / len(targets)
+    named: set[Cause] = set()
     for number, target in enumerate(targets):
         top = 1 - number * share
         rates, throttles = f"y{2 * number + 1}" if number else "y", f"y{2 * number + 2}"
@@ -119,19 +122,28 @@ def _figure(run: Run) -> dict[str, Any]:
                 "font": {"size": 14},
             }
         )
-        data.extend(_traces(run, target, curves(run, target), rates, throttles, is_first=number == 0))
-    return {"data": data, "layout": layout, "height": 430 * len(targets) + 60}
+        drawn = curves(run, target)
+        data.extend(_traces(run, target, drawn, rates, throttles, named))
+        named |= drawn.throttled.keys()
+    return {
+        "data": data,
+        "layout": layout,
+        "height": 430 * len(targets) + 60,
+        "advice": [html.escape(line) for line in advice(run)] or ["nothing is throttled"],
+    }
 
 
 def _traces(
-    run: Run, target: TargetRun, drawn: Curves, rates: str, throttles: str, *, is_first: bool
+    run: Run, target: TargetRun, drawn: Curves, rates: str, throttles: str, named: set[Cause]
 ) -> list[dict[str, Any]]:
+    """Return what is drawn of a target; *named* are the causes that an earlier panel has in the legend."""
+    is_first = rates == "y"
     times = [_text(at) for at in drawn.times]
     traces = []
     if drawn.provisioned is not None and drawn.floor is not None and drawn.ceiling is not None:
-        # a ceiling far above the other curves would flatten them; it is hidden until the reader clicks on its legend
+        # a ceiling above the other curves would flatten them; it is hidden until the reader clicks on its legend
         highest = max(*drawn.demand, *drawn.provisioned.values)
-        is_near = max(drawn.ceiling.values) <= 3 * highest
+        is_near = max(drawn.ceiling.values) <= 1.25 * highest
         band = {"fill": "tonexty", "fillcolor": _COLOURS["band"]} if is_near else {}
         ceiling = {} if is_near else {"visible": "legendonly"}
         traces.append(_step("ceiling", drawn.ceiling, rates, "rgba(39,174,96,0.5)", is_first) | ceiling)
@@ -148,7 +160,7 @@ def _traces(
                 "type": "bar",
                 "name": f"throttled: {cause}",
                 "legendgroup": f"throttled {cause}",
-                "showlegend": is_first,
+                "showlegend": cause not in named,
                 "x": times,
                 "y": [round(value, 1) for value in units],
                 "yaxis": throttles,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from highwater_lab.files import replace_file
-from highwater_lab.pictures import drawable, load_pyplot
+from highwater_lab.pictures import drawable, load_pyplot, quiet_about_glyphs
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.curves import curves, shown_targets
 from highwater_lab.report.terminal import share_text
@@ -71,6 +71,7 @@ def write_run(run: Run, title: str, path: Path) -> None:
     panels[-1, 0].set_xlim(run.start, run.start + timedelta(minutes=run.minutes))
     figure.suptitle(drawable(title), fontsize=12)
     picture = io.BytesIO()
-    figure.savefig(picture, dpi=110, format="png")
+    with quiet_about_glyphs():
+        figure.savefig(picture, dpi=110, format="png")
     replace_file(path, picture.getvalue())
     plt.close(figure)

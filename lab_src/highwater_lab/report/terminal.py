@@ -31,6 +31,7 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
     for note in rehearsal.setup.notes:
         console.print(f"[yellow]![/] {escape(note)}", highlight=False)
     console.print(_comparison(rehearsal))
+    console.print(f"[dim]{escape(rehearsal.prices.name)}[/]", highlight=False)
     _print_advice(run, console)
 
 
@@ -62,20 +63,27 @@ def share_text(run: Run) -> str:
     return f"{per_million / 10_000:.2f} %" if per_million >= 100 else f"{per_million:.1f} of 1M"
 
 
-def _print_advice(run: Run, console: Console) -> None:
+def advice(run: Run) -> list[str]:
+    """Return the worst minute of a run, the causes of its throttling with their remedies, and where it throttled.
+
+    A line each; none if nothing is throttled.
+    """
     worst = run.worst_minute()
     if worst is None:
-        console.print("[green]✓[/] nothing is throttled", highlight=False)
-        return
+        return []
     at = run.start + timedelta(minutes=worst[0])
-    console.print(
-        f"worst minute: {at:%a %Y-%m-%d %H:%M} UTC, {worst[1]:,.0f} units throttled ({worst[1] / 60:,.0f}/s)",
-        highlight=False,
-    )
+    lines = [f"worst minute: {at:%a %Y-%m-%d %H:%M} UTC, {worst[1]:,.0f} units throttled ({worst[1] / 60:,.0f}/s)"]
     for cause, units in run.throttled_by_cause().items():
         share = 100 * units / run.throttled_units
         part = f"{share:.0f} %" if share >= 1 else "under 1 %"
-        console.print(f"cause: {cause}, {part} of the throttled units; {cause.remedy}", highlight=False)
+        lines.append(f"cause: {cause}, {part} of the throttled units; {cause.remedy}")
     shares = sorted(((t.throttled_units, t.label) for t in run.targets if t.throttled_units), reverse=True)
-    text = "where: " + ", ".join(f"{label} {units:,.0f} units" for units, label in shares)
-    console.print(text, highlight=False, markup=False)
+    return [*lines, "where: " + ", ".join(f"{label} {units:,.0f} units" for units, label in shares)]
+
+
+def _print_advice(run: Run, console: Console) -> None:
+    lines = advice(run)
+    if not lines:
+        console.print("[green]✓[/] nothing is throttled", highlight=False)
+    for line in lines:
+        console.print(line, highlight=False, markup=False)

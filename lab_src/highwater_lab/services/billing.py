@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from highwater.core import Dimension
-from highwater_lab.services.prices import Prices
+from highwater_lab.services.prices import Prices, UnitPrices
 
 # AWS's price pages and calculator count a month as 730 hours
 HOURS_PER_MONTH: Final = 730
@@ -22,8 +22,8 @@ class Bill:
     Attributes:
         hours: The number of clock hours that the run touches.
         seconds: The simulated time in seconds.
-        provisioned: The cost of provisioned capacity; each hour costs its highest provisioned value.
-        on_demand: The cost of consumed request units, on demand.
+        provisioned: The cost of provisioned capacity, of all replicas; each hour costs its highest provisioned value.
+        on_demand: The cost of consumed request units, on demand, likewise.
         alarms: The cost of the alarms of target tracking and of a scaler.
         metrics: The cost of the metrics that a scaler requested from CloudWatch.
         warm_up: The one-time charge for raising the high-water mark.
@@ -58,6 +58,19 @@ class Bill:
         return (by_hour + by_request) * HOURS_PER_MONTH
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledReplica:
+    """A further replica of a global table.
+
+    Attributes:
+        prices: Those of its table class in its region.
+        read_units: The read capacity that it is taken to have, of the table and all indexes.
+    """
+
+    prices: UnitPrices
+    read_units: int
+
+
 def bill(
     prices: Prices,
     peaks: Iterable[tuple[Dimension, tuple[int, ...]]],
@@ -70,8 +83,11 @@ def bill(
     metrics_requested: int,
     is_infrequent_access: bool,
     warm_up: float,
+    replicas: Sequence[BilledReplica] = (),
 ) -> Bill:
-    """Return the bill for provisioned capacity, on-demand requests, or both.
+    """Return the bill for provisioned capacity, on-demand requests, or both, with all replicas of a global table.
+
+    Every write is replicated, so each replica is billed for as many writes as the table itself.
 
     Args:
         prices: The prices of the region.
@@ -84,17 +100,26 @@ def bill(
         metrics_requested: The number of metrics requested from CloudWatch.
         is_infrequent_access: Whether the table class is Standard-IA.
         warm_up: The one-time charge for raising the high-water mark, in USD.
+        replicas: The further replicas of a global table; each has the same policies.
     """
-    factor = prices.infrequent_access_factor if is_infrequent_access else 1.0
-    provisioned = sum(prices.unit_hour(dimension) * sum(hourly) for dimension, hourly in peaks)
-    on_demand = sum(prices.on_demand_million(dimension) * units / 1e6 for dimension, units in requested)
-    alarm_cost = prices.alarm_month * (ALARMS_PER_POLICY * policies + alarms) * hours / HOURS_PER_MONTH
+    own = prices.throughput(is_infrequent_access=is_infrequent_access)
+    peaks, requested = list(peaks), list(requested)
+    provisioned = sum(own.unit_hour(dimension) * sum(hourly) for dimension, hourly in peaks)
+    on_demand = sum(own.on_demand_million(dimension) * units / 1e6 for dimension, units in requested)
+    for replica in replicas:
+        writes = sum(sum(hourly) for dimension, hourly in peaks if dimension is Dimension.WRITE)
+        reads = replica.read_units * hours if peaks else 0
+        provisioned += replica.prices.write_unit_hour * writes + replica.prices.read_unit_hour * reads
+        written = sum(units for dimension, units in requested if dimension is Dimension.WRITE)
+        on_demand += replica.prices.on_demand_write_million * written / 1e6
+    all_alarms = ALARMS_PER_POLICY * policies * (1 + len(replicas)) + alarms
+    alarm_cost = prices.alarm_month * all_alarms * hours / HOURS_PER_MONTH
     metrics = prices.thousand_metrics_requested * metrics_requested / 1000
     return Bill(
         hours=hours,
         seconds=seconds,
-        provisioned=provisioned * factor,
-        on_demand=on_demand * factor,
+        provisioned=provisioned,
+        on_demand=on_demand,
         alarms=alarm_cost,
         metrics=metrics,
         warm_up=warm_up,

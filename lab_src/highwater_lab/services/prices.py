@@ -1,17 +1,19 @@
-"""Prices of one region, from the lab's dated file or from a file of the user."""
+"""Prices by region, from the lab's dated file or from a file of the user."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.files import read_file
 
+DEFAULT_REGION: Final = "us-east-1"
 # An upper limit far above any of these prices; a higher one is an error in the file
 _MOST = 1_000_000
 
@@ -21,28 +23,23 @@ class PriceError(HighwaterError, ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """Prices in USD of one region, for the Standard table class.
+class UnitPrices:
+    """Prices of throughput in USD, of one table class in one region.
+
+    Replicated writes, which each replica of a global table is billed for, cost the same as others since November 2024
+    (FACTS.md, section 11).
 
     Attributes:
-        dated: The date on which the prices were read.
         write_unit_hour: The price of one provisioned write unit for an hour.
         read_unit_hour: The price of one provisioned read unit for an hour.
         on_demand_write_million: The price of a million write request units.
         on_demand_read_million: The price of a million read request units.
-        infrequent_access_factor: The throughput prices of the table class Standard-IA, as a multiple of Standard's.
-        alarm_month: The price of one standard-resolution alarm for a month.
-        thousand_metrics_requested: The price of a thousand metrics requested with GetMetricData.
     """
 
-    dated: str
     write_unit_hour: float
     read_unit_hour: float
     on_demand_write_million: float
     on_demand_read_million: float
-    infrequent_access_factor: float
-    alarm_month: float
-    thousand_metrics_requested: float
 
     def unit_hour(self, dimension: Dimension) -> float:
         """Return the price of one provisioned unit for an hour."""
@@ -53,41 +50,96 @@ class Prices:
         return self.on_demand_read_million if dimension is Dimension.READ else self.on_demand_write_million
 
 
-def load_prices(region: str = "us-east-1", file: Path | None = None) -> Prices:
-    """Load the prices of a region from *file*, by default from the file that is part of the lab.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionPrices:
+    """Prices of throughput in one region, by table class.
 
-    A file has the same members as the lab's `prices.json`: prices of us-east-1, and a factor for each region. Raises
-    `PriceError` if a member is missing or invalid, or if the file has no factor for the region.
+    Attributes:
+        standard: Those of DynamoDB Standard.
+        infrequent_access: Those of DynamoDB Standard-IA.
+    """
+
+    standard: UnitPrices
+    infrequent_access: UnitPrices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Prices in USD as one region has them, and those of the other regions for replicas.
+
+    Attributes:
+        region: The region whose prices count.
+        dated: The date on which the prices were read.
+        alarm_month: The price of one standard-resolution alarm for a month, the same in nearly all regions.
+        thousand_metrics_requested: The price of a thousand metrics requested with GetMetricData, likewise.
+        regions: The prices of throughput by region.
+        source: The name of the file that they are from, for messages.
+    """
+
+    region: str
+    dated: str
+    alarm_month: float
+    thousand_metrics_requested: float
+    regions: Mapping[str, RegionPrices]
+    source: str = "prices.json"
+
+    def in_region(self, region: str) -> Prices:
+        """Return the same as another region has them; raises `PriceError` for a region without prices."""
+        if region not in self.regions:
+            known = ", ".join(sorted(self.regions)) or "none"
+            raise PriceError(
+                f"{self.source}: has no prices of region {region!r}, only of {known}; make a file that has them with "
+                "highwater prices --fetch, and give it with --prices"
+            )
+        return replace(self, region=region)
+
+    def throughput(self, *, is_infrequent_access: bool = False) -> UnitPrices:
+        """Return the prices of throughput of one table class, in this region."""
+        prices = self.regions[self.region]
+        return prices.infrequent_access if is_infrequent_access else prices.standard
+
+    @property
+    def name(self) -> str:
+        """Region and date, as reports show them."""
+        return f"prices of {self.region}, {self.dated}"
+
+
+def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Prices:
+    """Load prices from *file*, by default from the file that is part of the lab, as *region* has them.
+
+    A file has the same members as the lab's `prices.json`; `highwater prices --fetch` makes one. Raises `PriceError` if
+    a member is missing or invalid, or if the file has no prices of the region.
     """
     name = str(file) if file else "prices.json"
     document = _load_shipped() if file is None else _load(file)
-    price_names = [field.name for field in fields(Prices) if field.name != "dated"]
-    invalid = [key for key in price_names if not _is_price(document.get(key))]
-    if invalid:
-        got = str(document.get(invalid[0]))[:60]
-        raise PriceError(f"{name}: {invalid[0]} is {got}; expected a price in USD, from 0 to 1,000,000")
-    factors = document.get("region_factors")
-    if not isinstance(factors, dict) or not all(_is_price(factor) for factor in factors.values()):
-        raise PriceError(
-            f"{name}: region_factors is {str(factors)[:60]}; expected a factor by region, from 0 to 1,000,000"
-        )
-    factor = factors.get(region)
-    if factor is None:
-        regions = ", ".join(sorted(factors))
-        raise PriceError(
-            f"{name}: has no factor for region {region!r}, only for {regions or 'none'}; add the region to a copy of "
-            "the file and give the copy with --prices"
-        )
-    # CloudWatch's prices are the same in nearly all regions
-    flat = {"infrequent_access_factor", "alarm_month", "thousand_metrics_requested"}
-    return Prices(
-        dated=str(document.get("dated", "undated")),
-        **{key: document[key] * (1 if key in flat else factor) for key in price_names},
-    )
+    flat = {key: _price(name, key, document.get(key)) for key in ("alarm_month", "thousand_metrics_requested")}
+    regions = document.get("regions")
+    if not isinstance(regions, dict):
+        raise PriceError(f"{name}: regions is {str(regions)[:60]}; expected the prices of throughput by region")
+    read = {str(key): _region(name, str(key), value) for key, value in regions.items()}
+    dated = str(document.get("dated", "undated"))
+    return Prices(region=region, dated=dated, regions=read, source=name, **flat).in_region(region)
 
 
-def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST
+def _region(name: str, region: str, document: Any) -> RegionPrices:
+    document = document if isinstance(document, dict) else {}
+    classes = {}
+    for table_class in fields(RegionPrices):
+        members = document.get(table_class.name)
+        members = members if isinstance(members, dict) else {}
+        classes[table_class.name] = UnitPrices(
+            **{
+                price.name: _price(name, f"{region} {table_class.name} {price.name}", members.get(price.name))
+                for price in fields(UnitPrices)
+            }
+        )
+    return RegionPrices(**classes)
+
+
+def _price(name: str, label: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _MOST:
+        raise PriceError(f"{name}: {label} is {str(value)[:60]}; expected a price in USD, from 0 to 1,000,000")
+    return value
 
 
 @cache

@@ -79,6 +79,21 @@ class ResourceSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSetup:
+    """A further replica of a global table, which is billed but not simulated.
+
+    Attributes:
+        region: Its region.
+        read_units: Its read capacity, of the table and all indexes: the floors, as its own reads are not known.
+        is_infrequent_access: Of the table class Standard-IA.
+    """
+
+    region: str
+    read_units: int
+    is_infrequent_access: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableSetup:
     """A table with its indexes.
 
@@ -95,6 +110,8 @@ class TableSetup:
         account_quota_units: The account's quota of all provisioned capacity, as if this table were the only one.
         starts_settled: Whether it starts with capacity to suit its first minute, or with what it is set up with.
         scaler: What Highwater's scaler keeps, where the template gives it the table.
+        region: The region that it is in, whose prices count; `None` where the template does not say.
+        replicas: The further replicas of a global table.
         notes: What a reader of the template should know, a line each.
     """
 
@@ -110,6 +127,8 @@ class TableSetup:
     account_quota_units: int = DEFAULT_ACCOUNT_QUOTA_UNITS
     starts_settled: bool = True
     scaler: ScaledPlan | None = None
+    region: str | None = None
+    replicas: tuple[ReplicaSetup, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

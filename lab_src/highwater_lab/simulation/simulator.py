@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from highwater.core import Bounds, Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.services.billing import Bill, bill
+from highwater_lab.services.billing import Bill, BilledReplica, bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
@@ -135,7 +135,26 @@ def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int, policy:
         metrics_requested=metrics_requested,
         is_infrequent_access=setup.is_infrequent_access,
         warm_up=sum(
-            prices.read_unit_hour * r.bought_read_units + prices.write_unit_hour * r.bought_write_units
-            for r in setup.resources
+            _mark_price(setup, priced) for priced in (prices, *(prices.in_region(r.region) for r in setup.replicas))
         ),
+        replicas=billed_replicas(setup, prices),
+    )
+
+
+def billed_replicas(setup: TableSetup, prices: Prices) -> list[BilledReplica]:
+    """Return what each further replica of a global table is billed by; raises `PriceError` for an unknown region."""
+    return [
+        BilledReplica(
+            prices=prices.in_region(replica.region).throughput(is_infrequent_access=replica.is_infrequent_access),
+            read_units=replica.read_units,
+        )
+        for replica in setup.replicas
+    ]
+
+
+def _mark_price(setup: TableSetup, prices: Prices) -> float:
+    """Return the one-time charge for the high-water marks of one replica."""
+    unit = prices.throughput()
+    return sum(
+        unit.read_unit_hour * r.bought_read_units + unit.write_unit_hour * r.bought_write_units for r in setup.resources
     )

@@ -27,7 +27,8 @@ def load_templates(path: Path) -> list[Template]:
         if not path.exists():
             raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
         if not path.is_dir():
-            return [load_template(path)]
+            environments = _environments(path.parent) or {}
+            return [replace(load_template(path), environment=environments.get(path.name, Environment()))]
         templates = list(_templates_of(path))
     except OSError as error:
         where = error.filename or path

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from highwater.core import Dimension
+from highwater_lab.simulation.setup import ReplicaSetup
 from highwater_lab.template.intrinsics import Resolver
 from highwater_lab.template.scaling import Key, Scaling, read_tracking
 
@@ -14,14 +15,15 @@ def as_table(
 ) -> tuple[dict[str, Any], dict[Key, Scaling]]:
     """Return the properties of an equivalent `AWS::DynamoDB::Table`, and its scalable targets.
 
-    Only the first replica is used; a note is added to *notes* if there are more.
+    The replica is that of the stack's own region, as CloudFormation demands one there; the first where the template
+    does not say which region that is.
     """
-    replicas = resolver.mappings(properties.get("Replicas"), f"{logical_id} Replicas")
-    replica = replicas[0] if replicas else {}
-    if len(replicas) > 1:
+    replica, others = _own_and_others(resolver, properties, logical_id)
+    if others:
+        names = ", ".join(str(other.get("Region")) for other in others)
         notes.append(
-            f"{logical_id} has {len(replicas)} replicas; only the first, {replica.get('Region')}, is rehearsed, with "
-            "all of the traffic"
+            f"{logical_id} has {1 + len(others)} replicas: {replica.get('Region')} is rehearsed, and all are paid for; "
+            f"{names} with the same writes, and with reads at their floors, as their own reads are not known"
         )
     is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
     scaling: dict[Key, Scaling] = {}
@@ -59,6 +61,38 @@ def as_table(
         for index in indexes
     ]
     return table, scaling
+
+
+def other_replicas(resolver: Resolver, properties: dict[str, Any], logical_id: str) -> tuple[ReplicaSetup, ...]:
+    """Return the replicas in other regions than the stack's; raises `TemplateError` if one cannot be read."""
+    is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
+    replicas = []
+    for other in _own_and_others(resolver, properties, logical_id)[1]:
+        region = resolver.text(other.get("Region"), f"{logical_id} replica's Region")
+        indexes = resolver.mappings(other.get("GlobalSecondaryIndexes"), f"{logical_id} {region} indexes")
+        reads = 0
+        for number, own in enumerate([] if is_on_demand else [other, *indexes]):
+            where = f"{logical_id} {region}" if number == 0 else f"{logical_id} {region} index {own.get('IndexName')}"
+            settings = resolver.mapping(own.get("ReadProvisionedThroughputSettings"), f"{where} read settings")
+            units, target = _read_settings(resolver, settings, "ReadCapacity", where)
+            reads += units if target is None else target.min
+        is_infrequent_access = resolver.resolve(other.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS"
+        replicas.append(ReplicaSetup(region=region, read_units=reads, is_infrequent_access=is_infrequent_access))
+    return tuple(replicas)
+
+
+def own_region(resolver: Resolver, properties: dict[str, Any], logical_id: str) -> str:
+    """Return the region of the replica that is rehearsed; raises `TemplateError` if the replicas cannot be read."""
+    return str(_own_and_others(resolver, properties, logical_id)[0].get("Region", "${AWS::Region}"))
+
+
+def _own_and_others(
+    resolver: Resolver, properties: dict[str, Any], logical_id: str
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    replicas = resolver.mappings(properties.get("Replicas"), f"{logical_id} Replicas")
+    region = resolver.resolve({"Ref": "AWS::Region"})
+    own = next((replica for replica in replicas if replica.get("Region") == region), replicas[0] if replicas else {})
+    return own, [replica for replica in replicas if replica is not own]
 
 
 def _read_settings(resolver: Resolver, settings: dict[str, Any], member: str, where: str) -> tuple[int, Scaling | None]:

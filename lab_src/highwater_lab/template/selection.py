@@ -137,7 +137,7 @@ def _nothing(stacks: Stacks) -> str:
 def _check_parameters(templates: list[Template], parameters: Mapping[str, str]) -> None:
     defined = {name for template in templates for name in template.section("Parameters")}
     for name in parameters:
-        if name not in defined:
+        if name not in defined and not name.startswith("AWS::"):
             raise TemplateError(
                 f"--parameter {name}: the templates have no such parameter; they have "
                 f"{', '.join(sorted(defined)) or 'none'}"

@@ -9,12 +9,12 @@ from typing import Any, Final
 from highwater.core import Dimension
 from highwater.core.limits import ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
 from highwater.core.scaler.scaled_plan import ScaledPlan
-from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template.global_tables import as_table
+from highwater_lab.simulation.setup import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.template.global_tables import as_table, other_replicas, own_region
 from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver
 from highwater_lab.template.parts import Parts, could_be, identity, may_exist
 from highwater_lab.template.scaling import Key, Scaling
-from highwater_lab.template.stacks import Stack, Stacks
+from highwater_lab.template.stacks import Stack, Stacks, is_open
 
 _GLOBAL: Final = "AWS::DynamoDB::GlobalTable"
 _SIMPLE: Final = "AWS::Serverless::SimpleTable"
@@ -87,13 +87,18 @@ def _defined(
     properties = found.stack.template.resource(logical_id).get("Properties")
     properties = properties if isinstance(properties, dict) else {}
     notes: list[str] = []
+    replicas: tuple[ReplicaSetup, ...] = ()
+    region = str(resolver.resolve({"Ref": "AWS::Region"}))
     if kind == _GLOBAL:
+        region = own_region(resolver, properties, logical_id)
+        replicas = other_replicas(resolver, properties, logical_id)
         properties, own = as_table(resolver, properties, logical_id, found.table, notes)
         scaling = own | scaling
     elif kind == _SIMPLE and "ProvisionedThroughput" not in properties:
         properties = {**properties, "BillingMode": "PAY_PER_REQUEST"}
     table = _table(resolver, logical_id, found.table, properties, scaling, marks, notes)
-    return replace(table, name=found.name), scaling
+    known = None if is_open(region) else region
+    return replace(table, name=found.name, region=known, replicas=replicas), scaling
 
 
 def _check_doubled(found: Found, parts: Parts) -> list[str]:
@@ -260,4 +265,5 @@ def _only_scaled(found: Found, scaling: dict[Key, Scaling], marks: _Marks) -> Ta
         )
     for target in scaling.values():
         notes.extend(target.notes)
-    return TableSetup(name=found.name, resources=tuple(resources), notes=tuple(notes))
+    region = found.stack.template.environment.region
+    return TableSetup(name=found.name, resources=tuple(resources), region=region, notes=tuple(notes))

@@ -20,6 +20,7 @@ from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.cli.situation import Situation, find_plans, read_situations
+from highwater.cli.terminal import open_console, say
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.zones import find_zone
 from highwater.core.scaler.settings import Mode
@@ -63,7 +64,7 @@ def _show(
     if as_json:
         click.echo(json.dumps([situation.document() for situation in _read_or_fail(read)], indent=1))
         return
-    console = Console()
+    console = open_console()
     if not watch or not console.is_terminal:
         console.print(render(_read_or_fail(read)))
         return
@@ -88,7 +89,7 @@ def _situations(table: str | None, region: str | None, *, decides: bool) -> list
     region_of = cache(AwsRegion)
     plans, unreadable = find_plans(table, region_of(region))
     for line in unreadable:
-        click.echo(f"highwater: a plan could not be read: {line}", err=True)
+        say(f"highwater: a plan could not be read: {line}", err=True)
     if table is not None and not plans:
         raise click.ClickException(
             f"no scaler manages a table {table!r} in this region; list the managed tables with: highwater status, or "

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import traceback
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from highwater.cli.terminal import inert, prepare_streams, say
+
 if TYPE_CHECKING:
     import click
 
 COMMANDS_GROUP = "highwater.commands"
 # commands of another distribution, which a user may have read of before installing it
-_LAB, _LAB_COMMANDS = "highwater-lab", ("local", "recommend", "rehearse")
+_LAB, _LAB_COMMANDS = "highwater-lab", ("local", "prices", "recommend", "rehearse")
 _MISUSE = 2
 _LONGEST_ERROR = 300
 _INTERRUPTED = 130
@@ -24,10 +25,7 @@ _BROKEN_PIPE = 141
 
 def main() -> None:
     """Run the command line. Exit status: 0 for success, 1 for a finding, 2 for misuse."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # names may contain characters that the terminal's encoding lacks
-            stream.reconfigure(errors="replace")
+    prepare_streams()
     try:
         status = _run()
         sys.stdout.flush()
@@ -62,7 +60,7 @@ def _run() -> int:
         """Manage provisioned capacity of DynamoDB tables.
 
         `explain`, `status`, `pause` and `resume` work on live tables. The package highwater-lab adds `rehearse`,
-        `recommend` and `local`.
+        `recommend`, `prices` and `local`.
         """
         nonlocal prints_traceback
         prints_traceback = debug
@@ -79,7 +77,7 @@ def _run() -> int:
         click.echo(no_arguments.format_message(), err=True)
     except click.ClickException as misuse:
         where = misuse.ctx.command_path if isinstance(misuse, click.UsageError) and misuse.ctx else "highwater"
-        click.echo(f"{where}: {' '.join(misuse.format_message().split())}", err=True)
+        say(f"{where}: {' '.join(misuse.format_message().split())}", err=True)
     except click.Abort:
         return _INTERRUPTED
     except SystemExit:
@@ -92,7 +90,9 @@ def _run() -> int:
             traceback.print_exc()
         # status 1 would say that a limit was passed
         what = " ".join(f"{type(unforeseen).__name__}: {unforeseen}".split())[:_LONGEST_ERROR]
-        sys.stderr.write(f"highwater: unforeseen error, please report it: {what}; highwater --debug ... tells more\n")
+        sys.stderr.write(
+            f"highwater: unforeseen error, please report it: {inert(what)}; highwater --debug ... tells more\n"
+        )
     return _MISUSE
 
 

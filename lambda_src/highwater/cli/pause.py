@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 from highwater.aws import autoscaling
 from highwater.aws.region import AwsRegion
 from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.cli.terminal import say
 from highwater.core.names import TargetName, table_of_label
 from highwater.core.scaler import Mode
 
@@ -77,4 +78,4 @@ def _print(label: str, names: list[TargetName], *, suspended: bool, as_json: boo
     if as_json:
         click.echo(json.dumps({"table": label, "paused": suspended, "targets": [str(name) for name in names]}))
         return
-    click.echo(f"{label}: {len(names)} targets {'paused' if suspended else 'resumed'}")
+    say(f"{label}: {len(names)} targets {'paused' if suspended else 'resumed'}")

@@ -1,0 +1,80 @@
+"""What is printed for people: names are shown, never obeyed.
+
+A name from a template, a traffic file or a live table may hold control characters, which a terminal would take for
+commands. They are replaced before anything is printed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+
+# C0 but for tab and newline, delete, C1, and what reverses the direction of a line
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_NARROWEST: Final = 40
+
+
+def inert(text: str) -> str:
+    """Return *text* with every control character but tab and newline replaced by U+FFFD."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Return a console on standard output or standard error that prints inert text.
+
+    A terminal that says that it is narrower than 40 columns is taken to have 40.
+    """
+    from rich.console import Console, RenderHook
+    from rich.segment import Segment
+
+    class Inert:
+        """Any renderable with its text made inert; styles and cursor movements of rich's own stay."""
+
+        def __init__(self, inner: ConsoleRenderable) -> None:
+            self._inner = inner
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            for segment in console.render(self._inner, options):
+                yield segment if segment.control else Segment(inert(segment.text), segment.style)
+
+    class Hook(RenderHook):
+        def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+            return [Inert(renderable) for renderable in renderables]
+
+    console = Console(stderr=stderr)
+    if console.width < _NARROWEST:
+        console = Console(stderr=stderr, width=_NARROWEST)
+    console.push_render_hook(Hook())
+    return console
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print inert *text* as it is, without wrapping: code, paths and single lines."""
+    import click
+
+    click.echo(inert(text), err=err, nl=nl)
+
+
+def prepare_streams() -> None:
+    """Make standard output and standard error fit to be written to, whatever the caller left of them.
+
+    A stream that is closed becomes one that discards. Characters that the stream's encoding lacks are replaced. A width
+    in the environment that is no width is forgotten.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # open until the process ends, as the stream that it stands for
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    columns = os.environ.get("COLUMNS", "")
+    if columns and not (columns.isascii() and columns.isdigit() and int(columns) > 0):
+        del os.environ["COLUMNS"]
