@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import email
+import importlib.metadata
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -17,6 +20,7 @@ from tests.cdk_cli import ROOT
 
 pytestmark = pytest.mark.xdist_group("distributions")
 
+REPOSITORY = "https://github.com/cdk-highwater/highwater"
 PARTS = {".": "cdk_highwater", "lambda_src": "highwater", "lab_src": "highwater_lab"}
 
 
@@ -45,6 +49,51 @@ def test_wheel_holds_its_package_whole_and_nothing_else(wheels: dict[str, Path],
     }
     names = set(zipfile.ZipFile(wheels[package]).namelist())
     assert {name for name in names if ".dist-info/" not in name} == wanted
+
+
+def test_wheels_pass_the_index_check(wheels: dict[str, Path]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *(str(wheel) for wheel in wheels.values())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 3
+
+
+@pytest.mark.parametrize("package", PARTS.values())
+def test_metadata_leads_a_stranger_to_everything(wheels: dict[str, Path], package: str) -> None:
+    with zipfile.ZipFile(wheels[package]) as wheel:
+        names = wheel.namelist()
+        metadata = email.message_from_bytes(wheel.read(next(name for name in names if name.endswith("/METADATA"))))
+        (licence,) = (wheel.read(name).decode() for name in names if name.endswith("/licenses/LICENSE"))
+    assert licence == (ROOT / "LICENSE").read_text()
+    assert metadata["Author"] == "The Highwater contributors"
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert [url.split(", ")[0] for url in metadata.get_all("Project-URL")] == [
+        "Homepage",
+        "Documentation",
+        "Changelog",
+        "Issues",
+    ]
+    links = re.findall(r"\]\(([^)]+)\)", metadata.get_payload()) + [
+        url.split(", ")[1] for url in metadata.get_all("Project-URL")
+    ]
+    assert len(links) > 5
+    for link in links:
+        assert link.startswith("https://"), link
+        path = re.fullmatch(rf"{REPOSITORY}/(?:blob|tree)/main/([^#]+)(?:#.*)?", link)
+        assert path is None or (ROOT / path[1]).exists(), link
+
+
+def test_version_of_the_cdk_is_the_same_everywhere() -> None:
+    """What is stated as the oldest that works is what all tests run with."""
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"][0]
+    oldest = re.fullmatch(r"aws-cdk-lib>=([\d.]+),<3", stated)
+    assert oldest is not None
+    assert importlib.metadata.version("aws-cdk-lib") == oldest[1]
+    assert (ROOT / "docs" / "install.md").read_text().count(f"aws-cdk-lib {oldest[1]}") == 2
 
 
 def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, Path], tmp_path: Path) -> None:
