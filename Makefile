@@ -79,6 +79,11 @@ faults: setup ## Ten thousand runs of the scaler, and 40,000 of custom resources
 sequences: setup ## The laws over random sequences of deploys, rollbacks and windows, ten times as long as in make test (offline, free; ten minutes)
 	@HIGHWATER_SEQUENCES=2400 $(BIN)/python -m pytest -q --numprocesses 0 --timeout 3600 tests/sequences
 
+.PHONY: fuzz
+fuzz: setup ## Changed templates, traffic, price lists, command lines and requests at random, and interruptions (offline, free; ten minutes). SEED=number
+	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed; again with: make fuzz SEED=$$seed"; \
+		HIGHWATER_FUZZ_RUNS=400 HIGHWATER_FUZZ_SEED=$$seed $(BIN)/python -m pytest -q --numprocesses 2 --timeout 3600 tests/fuzz
+
 .PHONY: acceptance
 acceptance: setup ## Deploy the examples, check what they promise, measure, delete everything: on a local cloud (offline, free; seven minutes), or with PROFILE=... ACCOUNT=... in an account. REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
 	@$(BIN)/python -m acceptance $(if $(PROFILE),--profile '$(PROFILE)') $(if $(ACCOUNT),--account '$(ACCOUNT)') \

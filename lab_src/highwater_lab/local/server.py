@@ -27,6 +27,7 @@ from highwater_lab.local.bodies import again, is_object, read_body
 from highwater_lab.local.capacity.data_plane import DataPlane
 from highwater_lab.local.clock import CloudClock, CloudTime
 from highwater_lab.local.commands import CONTROL_PATH, Answer, Commands
+from highwater_lab.local.faults import HeldFaults
 from highwater_lab.local.functions import Functions
 from highwater_lab.local.guard import Guard
 from highwater_lab.local.journal import Contents, Journal
@@ -34,6 +35,7 @@ from highwater_lab.local.metrics import Metrics
 from highwater_lab.local.parameters import Parameters
 from highwater_lab.local.provisioners import Provisioners
 from highwater_lab.local.schedules import Schedules
+from highwater_lab.local.shapes import malformed
 from highwater_lab.local.stacks import Stacks
 from highwater_lab.local.strict.names import Names
 from highwater_lab.local.strict.permissions import Permissions
@@ -99,11 +101,30 @@ class LocalAws:
             if refused is not None:
                 await self._refuse(send, *refused)
                 return
-        if target.startswith(AUTOSCALING_PREFIX):
-            operation = target.removeprefix(AUTOSCALING_PREFIX)
-            await self._answer(send, *self._autoscale(operation, headers, body))
-        else:
-            await ministack.app(scope, receive, self._dated(send) if target.startswith(_CLOCKED_PREFIXES) else send)
+        if not target:
+            await ministack.app(scope, receive, send)
+            return
+        guarded = HeldFaults(send)
+        try:
+            if target.startswith(AUTOSCALING_PREFIX):
+                operation = target.removeprefix(AUTOSCALING_PREFIX)
+                await self._answer(guarded, *self._autoscale(operation, headers, body))
+            else:
+                await ministack.app(
+                    scope, receive, self._dated(guarded) if target.startswith(_CLOCKED_PREFIXES) else guarded
+                )
+        except Exception:
+            wrong = malformed(target, body)
+            if wrong is None or guarded.has_begun:
+                raise
+            await self._answer(send, 400, wrong)
+            return
+        if guarded.held:
+            wrong = malformed(target, body)
+            if wrong is not None:
+                await self._answer(send, 400, wrong)
+            else:
+                await guarded.release()
 
     def _contents(self) -> dict[str, int]:
         """What the cloud holds, for its status."""

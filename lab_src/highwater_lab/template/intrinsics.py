@@ -186,6 +186,8 @@ class Resolver:
 
     def _attribute(self, argument: Any, depth: int) -> Any:
         parts = argument if isinstance(argument, list) else str(argument).split(".", 1)
+        if not parts:
+            raise self.error("Fn::GetAtt needs a resource and an attribute, got []")
         name, *rest = (str(self.resolve(part, depth + 1)) for part in parts)
         attribute = ".".join(rest)
         if attribute in ("Arn", "StreamArn") and self._is_table(name):

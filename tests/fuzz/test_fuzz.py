@@ -1,0 +1,177 @@
+"""Careless and hostile input, at random: no traceback, no exit status but 0, 1 and 2, no file left half written.
+
+`make fuzz` runs hundreds of each kind, and thousands of requests; `make test` a few. A failure names its seed, and
+`make fuzz SEED=...` begins with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.fuzz.forked import Done, run
+from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_text
+
+RUNS = int(os.environ.get("HIGHWATER_FUZZ_RUNS", "60"))
+FIRST_SEED = int(os.environ.get("HIGHWATER_FUZZ_SEED", "1"))
+CORPUS = sorted(
+    path
+    for folder in ("corpus", "files")
+    for path in (Path(__file__).parents[1] / "template" / folder).rglob("*")
+    if path.is_file() and path.name not in ("right.json", "manifest.json")
+)
+TRAFFIC = "timestamp,writes,reads,writes:by_state\n" + "".join(
+    f"2026-11-02T10:{minute:02}:00Z,{60 + minute}.5,{minute},7\n" for minute in range(20)
+)
+TEMPLATE = """\
+Resources:
+  Orders:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
+"""
+OPTIONS = {
+    "rehearse": (
+        *("--traffic", "--scenario", "--table", "--region", "--days", "--save", "--as", "--scale", "--mean", "--start"),
+        *(
+            "--shift",
+            "--seed",
+            "--metric-delay",
+            "--price-region",
+            "--prices",
+            "--logical-id",
+            "--parameter",
+            "--target",
+        ),
+        *("--compare", "--keys", "--index-share", "--size-gb", "--new-items", "--table-quota", "--account-quota"),
+        *("--max-throttled", "--max-cost", "--html", "--png", "--json"),
+    ),
+    "recommend": (
+        "--traffic",
+        "--timezone",
+        "--max-throttled",
+        "--table-quota",
+        "--png",
+        "--save",
+        "--scale",
+        "--json",
+    ),
+    "prices": ("--prices", "--from", "--out", "--json"),
+    "local status": ("--json", "--port"),
+    "local down": ("--json", "--port"),
+    "local env": ("--json", "--port"),
+    "local advance": ("--json", "1h", "-5m", "9" * 30),
+    "explain": ("--region", "--json", "orders"),
+}
+ARGUMENTS = (
+    *("t.yaml", "in.csv", "out.html", "out.png", "out.csv", "/dev/null", "/dev/full", "none", ".", "", "loop"),
+    *("0", "1", "-1", "1.5", "1e9", "nan", "inf", "9" * 30, "step", "constant", "writes", "native:50", "on-demand"),
+    *("clairvoyant", "fixed:0", "hot:40", "zipf:99", "by_state=rolling", "A=B", "=", "UTC", "Mars", "2026-11-02", "2h"),
+    *(token for token in TOKENS if "\0" not in token),
+)
+
+
+def _seeds() -> range:
+    print(f"seeds {FIRST_SEED} to {FIRST_SEED + RUNS - 1}")
+    return range(FIRST_SEED, FIRST_SEED + RUNS)
+
+
+def _check(done: Done, seed: int, arguments: object, folder: Path, given: bytes = b"") -> None:
+    wrong = done.wrong() or _left_behind(folder)
+    assert wrong is None, f"seed {seed}: highwater {arguments}: {wrong}\n{given[:2000]!r}"
+
+
+def _left_behind(folder: Path) -> str | None:
+    """What is wrong with the files that a run wrote."""
+    for path in folder.rglob("*"):
+        if (
+            path.name.startswith(".")
+            and path.name not in (".state", ".config", ".cache", ".matplotlib")
+            and path.is_file()
+        ):
+            return f"{path.name} is left behind"
+        if path.suffix == ".html" and not path.read_bytes().rstrip().endswith(b"</html>"):
+            return f"{path.name} is half written"
+        if path.suffix == ".png" and not path.read_bytes().endswith(b"IEND\xaeB`\x82"):
+            return f"{path.name} is half written"
+    return None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[[], Path]:
+    """A function that returns an empty folder, the same one every time."""
+
+    def fresh() -> Path:
+        place = tmp_path / "run"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        return place
+
+    return fresh
+
+
+def test_changed_templates(folder: Callable[[], Path]) -> None:
+    for seed in _seeds():
+        random = Random(seed)
+        place, source = folder(), random.choice(CORPUS)
+        text = source.read_text()
+        if source.suffix in (".json", ".template") and random.random() < 0.7:
+            given = as_bytes(as_json(changed_document(json.loads(text), random)))
+        else:
+            given = as_bytes(changed_text(text, random))
+        (place / source.name).write_bytes(given)
+        (place / "in.csv").write_text(TRAFFIC.replace(",writes:by_state", "").replace(",7\n", "\n"))
+        arguments = ["rehearse", source.name, "--traffic", "in.csv"]
+        arguments += ["--html", "out.html"] if seed % 10 == 0 else []
+        arguments += ["--table", random.choice(["Orders", "Visits", "Shop/Orders"])] if random.random() < 0.5 else []
+        _check(run(arguments, place), seed, arguments, place, given)
+
+
+def test_changed_traffic(folder: Callable[[], Path]) -> None:
+    for seed in _seeds():
+        random = Random(seed)
+        place = folder()
+        given = as_bytes(changed_text(TRAFFIC, random))
+        (place / "in.csv").write_bytes(given)
+        (place / "t.yaml").write_text(TEMPLATE)
+        arguments = ["rehearse", "t.yaml", "--traffic", "in.csv", "--save", "out.csv"]
+        _check(run(arguments, place), seed, arguments, place, given)
+
+
+def test_changed_price_lists(folder: Callable[[], Path]) -> None:
+    row = "us-east-1,AmazonDynamoDB,{}WriteCapacityUnit-Hrs,0.00065\n"
+    rows = "Region,Service Code,Usage Type,On-Demand Rate\n" + row.format("") + row.format("IA-")
+    shipped = Path(__file__).parents[2] / "lab_src/highwater_lab/services/prices.json"
+    for seed in _seeds():
+        random = Random(seed)
+        place = folder()
+        prices = changed_document(json.loads(shipped.read_text()), random)
+        (place / "mine.json").write_bytes(as_bytes(as_json(prices)))
+        (place / "rates.csv").write_bytes(as_bytes(changed_text(rows, random)))
+        for arguments in (["prices", "--prices", "mine.json"], ["prices", "--from", "rates.csv", "--out", "out.json"]):
+            _check(run(arguments, place), seed, arguments, place)
+
+
+def test_any_command_line(folder: Callable[[], Path]) -> None:
+    for seed in _seeds():
+        random = Random(seed)
+        place = folder()
+        (place / "in.csv").write_text(TRAFFIC)
+        (place / "t.yaml").write_text(TEMPLATE)
+        (place / "loop").symlink_to("loop")
+        command = random.choice(list(OPTIONS))
+        arguments = command.split()
+        if command == "rehearse" and random.random() < 0.8:
+            arguments += ["t.yaml", "--traffic", "in.csv"]
+        if command == "recommend":
+            # a search takes seconds; most of these end before it
+            arguments += ["--traffic", random.choice(["in.csv", "none"]), "--timezone", random.choice(ARGUMENTS)]
+        for _ in range(random.randint(0, 5)):
+            arguments.append(random.choice(OPTIONS[command]) if random.random() < 0.6 else random.choice(ARGUMENTS))
+        _check(run(arguments, place), seed, arguments, place)

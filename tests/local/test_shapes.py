@@ -1,0 +1,59 @@
+"""Requests that AWS refuses by their shape, where a service of the local cloud fails over them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from highwater_lab.local.shapes import malformed
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "code", "message"),
+    [
+        (
+            "AnyScaleFrontendService.RegisterScalableTarget",
+            {
+                "ServiceNamespace": [[]],
+                "ResourceId": "table/x",
+                "ScalableDimension": "dynamodb:table:ReadCapacityUnits",
+            },
+            "SerializationException",
+            "Invalid type for parameter ServiceNamespace, value: [[]], type: <class 'list'>, valid types: <class 'str'>",
+        ),
+        (
+            "DynamoDB_20120810.PutItem",
+            {"TableName": "orders"},
+            "ValidationException",
+            'Missing required parameter in input: "Item"',
+        ),
+        (
+            "DynamoDB_20120810.DescribeTable",
+            {"TableName": "\ud800"},
+            "SerializationException",
+            "the request holds half of a character",
+        ),
+        (
+            "AmazonSSM.Putt",
+            {},
+            "UnknownOperationException",
+            "Putt is no operation of AmazonSSM",
+        ),
+    ],
+)
+def test_what_a_model_does_not_allow(target: str, body: object, code: str, message: str) -> None:
+    assert malformed(target, json.dumps(body).encode()) == {"__type": code, "message": message}
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("DynamoDB_20120810.DescribeTable", {"TableName": "orders", "Unheard": [{}]}),
+        ("DynamoDB_20120810.ListTables", {}),
+        ("Unheard_1.Of", {"TableName": 7}),
+        ("", {}),
+    ],
+)
+def test_what_it_allows_or_nobody_knows_is_left_alone(target: str, body: object) -> None:
+    assert malformed(target, json.dumps(body).encode()) is None
