@@ -58,19 +58,23 @@ def test_prices_are_those_of_the_stacks_region_and_say_so(command: Run) -> None:
     assert f"\nprices of us-east-2, {document['prices_dated']}\n" in text
 
 
-def test_prices_are_shown_and_made_from_a_price_list(command: Run, tmp_path: Path) -> None:
-    shown = command("prices")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    rows = [line.split() for line in shown.stdout.splitlines()]
-    assert rows[0][:2] == ["prices", "of"]
-    assert ["us-east-1", "0.000650", "0.000130", "0.6250", "0.1250", "1.00"] in rows
+def _rates() -> str:
     lines = ["Region,Service Code,Usage Type,On-Demand Rate"]
     for number, usage in enumerate(
         ("WriteCapacityUnit-Hrs", "ReadCapacityUnit-Hrs", "WriteRequestUnits", "ReadRequestUnits")
     ):
         lines += [f"eu-north-1,AmazonDynamoDB,EUN1-{kind}{usage},0.000{number + 3}" for kind in ("", "IA-")]
         lines += [f"us-east-1,AmazonDynamoDB,{kind}{usage},0.001" for kind in ("", "IA-")]
-    (tmp_path / "rates.csv").write_text("\n".join(lines))
+    return "\n".join(lines)
+
+
+def test_prices_are_shown_and_made_from_a_price_list(command: Run, tmp_path: Path) -> None:
+    shown = command("prices")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    assert rows[0][:2] == ["prices", "of"]
+    assert ["us-east-1", "0.000650", "0.000130", "0.6250", "0.1250", "1.00"] in rows
+    (tmp_path / "rates.csv").write_text(_rates())
     made = command("prices", "--from", "rates.csv", "--out", "mine.json")
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.endswith("written: mine.json\n")
@@ -92,12 +96,13 @@ def test_prices_are_shown_and_made_from_a_price_list(command: Run, tmp_path: Pat
             "page.html: is neither AWS's price list of DynamoDB nor a CSV file with the columns Region, Service Code, "
             "Usage Type, On-Demand Rate",
         ),
-        (("--from", "page.html", "--out", "loop"), "loop: cannot be written: Too many levels of symbolic links"),
+        (("--from", "rates.csv", "--out", "loop"), "loop: cannot be written: Too many levels of symbolic links"),
     ],
 )
 def test_odd_price_lists_are_told(command: Run, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "page.html").write_text("<html>")
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "rates.csv").write_text(_rates())
     assert _refused(command("prices", *arguments)) == f"highwater prices: {message}"
 
 

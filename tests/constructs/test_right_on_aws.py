@@ -338,15 +338,16 @@ def test_vector_indexes_are_for_on_demand_tables() -> None:
     table = dynamodb.Table(stack, "Jobs", partition_key=key())
     template = table.node.default_child
     assert isinstance(template, dynamodb.CfnTable)
-    template.vector_indexes = [
-        dynamodb.CfnTable.VectorIndexProperty(
-            index_name="by-meaning",
-            dimensions=256,
-            distance_function="COSINE",
-            projection=dynamodb.CfnTable.ProjectionProperty(projection_type="ALL"),
-            vector_attribute=dynamodb.CfnTable.VectorAttributeProperty(attribute_name="meaning"),
-        )
-    ]
+    # without types: the oldest aws-cdk-lib does not have these
+    newer: Any = dynamodb.CfnTable
+    vector_index = newer.VectorIndexProperty(
+        index_name="by-meaning",
+        dimensions=256,
+        distance_function="COSINE",
+        projection=dynamodb.CfnTable.ProjectionProperty(projection_type="ALL"),
+        vector_attribute=newer.VectorAttributeProperty(attribute_name="meaning"),
+    )
+    setattr(template, "vector_indexes", [vector_index])  # noqa: B010 - likewise
     manage_capacity(table, read=READ, write=WRITE)
     assert messages(stack, "error") == [
         "Shop/Jobs: the table: it has vector indexes, which DynamoDB allows on on-demand tables only; leave the table "

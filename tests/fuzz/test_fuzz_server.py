@@ -67,7 +67,8 @@ def _request(random: Random) -> tuple[str, str, bytes, dict[str, str]]:
         body = as_bytes(as_json(changed_document(document, random)))
     else:
         body = as_bytes(changed_text(json.dumps(document), random))
-    target = name if random.random() < 0.9 else changed_text(name, random)
+    prefix, _, operation = name.partition(".")
+    target = name if random.random() < 0.9 else f"{prefix}.{changed_text(operation, random)}"
     credential = "Credential=test/20261102/us-east-1/dynamodb/aws4_request"
     headers = {
         "X-Amz-Target": "".join(character for character in target if character.isprintable() and character < "\x7f"),

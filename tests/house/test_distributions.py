@@ -71,15 +71,14 @@ def test_metadata_leads_a_stranger_to_everything(wheels: dict[str, Path], packag
     assert licence == (ROOT / "LICENSE").read_text()
     assert metadata["Author"] == "The Highwater contributors"
     assert metadata["License-Expression"] == "Apache-2.0"
-    assert [url.split(", ")[0] for url in metadata.get_all("Project-URL")] == [
+    urls = metadata.get_all("Project-URL") or []
+    assert [url.split(", ")[0] for url in urls] == [
         "Homepage",
         "Documentation",
         "Changelog",
         "Issues",
     ]
-    links = re.findall(r"\]\(([^)]+)\)", metadata.get_payload()) + [
-        url.split(", ")[1] for url in metadata.get_all("Project-URL")
-    ]
+    links = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload())) + [url.split(", ")[1] for url in urls]
     assert len(links) > 5
     for link in links:
         assert link.startswith("https://"), link

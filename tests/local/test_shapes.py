@@ -20,7 +20,8 @@ from highwater_lab.local.shapes import malformed
                 "ScalableDimension": "dynamodb:table:ReadCapacityUnits",
             },
             "SerializationException",
-            "Invalid type for parameter ServiceNamespace, value: [[]], type: <class 'list'>, valid types: <class 'str'>",
+            "Invalid type for parameter ServiceNamespace, value: [[]], type: <class 'list'>, valid types: "
+            "<class 'str'>",
         ),
         (
             "DynamoDB_20120810.PutItem",
@@ -35,11 +36,18 @@ from highwater_lab.local.shapes import malformed
             "the request holds half of a character",
         ),
         (
+            "DynamoDB_20120810.TransactWriteItems",
+            {"TransactItems": [{"Unheard": "x"}]},
+            "ValidationException",
+            'Unknown parameter in TransactItems[0]: "Unheard", must be one of: ConditionCheck, Put, Delete, Update',
+        ),
+        (
             "AmazonSSM.Putt",
             {},
             "UnknownOperationException",
-            "Putt is no operation of AmazonSSM",
+            "AmazonSSM.Putt is no operation",
         ),
+        ("DynamoDB_2.Scan", {}, "UnknownOperationException", "DynamoDB_2.Scan is no operation"),
     ],
 )
 def test_what_a_model_does_not_allow(target: str, body: object, code: str, message: str) -> None:
@@ -49,7 +57,7 @@ def test_what_a_model_does_not_allow(target: str, body: object, code: str, messa
 @pytest.mark.parametrize(
     ("target", "body"),
     [
-        ("DynamoDB_20120810.DescribeTable", {"TableName": "orders", "Unheard": [{}]}),
+        ("DynamoDB_20120810.DescribeTable", {"TableName": "orders"}),
         ("DynamoDB_20120810.ListTables", {}),
         ("Unheard_1.Of", {"TableName": 7}),
         ("", {}),

@@ -40,20 +40,26 @@ def malformed(target: str, body: bytes) -> dict[str, Any] | None:
     prefix, _, operation = target.rpartition(".")
     model = _model(_PREFIXES.get(prefix, ""))
     if model is None:
-        return None
+        # MiniStack knows services by how their prefixes begin
+        is_misspelt = any(prefix.startswith(known.split("_")[0]) for known in _PREFIXES)
+        return _unknown(target) if is_misspelt else None
     try:
         shape = model.operation_model(operation).input_shape
     except OperationNotFoundError:
-        return {"__type": "UnknownOperationException", "message": f"{operation[:60]} is no operation of {prefix}"}
+        return _unknown(target)
     if shape is None:
         return None
-    report = ParamValidator().validate(document, shape).generate_report()
-    # services leave members alone that they do not know
-    wrong = [line for line in report.splitlines() if not line.startswith("Unknown parameter")]
+    lines = ParamValidator().validate(document, shape).generate_report().splitlines()
+    # AWS leaves members alone that it does not know, so they are to blame only where nothing else is
+    wrong = sorted(lines, key=lambda line: line.startswith("Unknown parameter"))
     if not wrong:
         return None
     is_type = wrong[0].startswith("Invalid type")
     return {"__type": "SerializationException" if is_type else "ValidationException", "message": wrong[0][:400]}
+
+
+def _unknown(target: str) -> dict[str, Any]:
+    return {"__type": "UnknownOperationException", "message": f"{target[:100]} is no operation"}
 
 
 @cache
