@@ -55,9 +55,10 @@ GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits"
 # the core's places from the ground up, and the places that each may import beside the ground and itself
 CORE_ARROWS = {
     "plan": set(),
+    "boosts": {"plan"},
     "schedule": {"plan"},
     "checks": {"plan", "schedule"},
-    "scaler": {"plan", "schedule", "checks"},
+    "scaler": {"plan", "schedule", "checks", "boosts"},
 }
 LAB = "highwater_lab"
 # folders of the lab, and what of the lab each may import beside itself

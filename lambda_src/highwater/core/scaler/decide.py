@@ -41,7 +41,9 @@ class TargetState:
         current: Its floor (MinCapacity), or in DIRECT mode its provisioned capacity.
         baseline: The floor that the plan alone asks for now.
         ceiling: The ceiling that the plan asks for now, at least *baseline*.
-        boosts: Units that open boosts add.
+        boosts: Units that live boosts add.
+        boosted_total: The least that live boosts ask for in total, 0 for none.
+        boosted: Units of *current* that boosts account for, also those that have ended since; by default *boosts*.
         quota_units: The account's quota per table and index.
         budget: The day's decreases that are used, for DIRECT mode.
     """
@@ -52,13 +54,15 @@ class TargetState:
     baseline: int
     ceiling: int
     boosts: int = 0
+    boosted_total: int = 0
+    boosted: int | None = None
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
 
     @property
     def current_without_boosts(self) -> int:
         """The part of the current value that demand and the plan account for."""
-        return max(self.current - self.boosts, 0)
+        return max(self.current - (self.boosts if self.boosted is None else self.boosted), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +117,15 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     _tolerate(answer, state)
     if state.current_without_boosts > state.baseline:
         _mind_missing_data(answer, settings, state, seen, now)
-    _add_plan(answer, state)
+    answer.become(max(answer.units, state.baseline), LimitCode.BASELINE, "the plan's floor")
+    without_boosts = _clamped(answer.units, state)
+    _add_boosts(answer, state)
     _clamp(answer, state)
+    boosted = answer.units - without_boosts
     if settings.mode is Mode.DIRECT:
         _mind_hour_and_budget(answer, settings, state, now)
+        # what is kept until the hour ends, of boosts that have ended
+        boosted = max(boosted, min(answer.units - without_boosts, state.boosted or 0))
     return Decision(
         index=state.index,
         dimension=state.dimension,
@@ -126,6 +135,7 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
         limits=tuple(answer.limits),
         reason=proposal.reason,
         has_hot_key=seen.hot_key_events > 0,
+        boosted=boosted,
     )
 
 
@@ -260,9 +270,14 @@ def _mind_missing_data(
         answer.become(not_lower, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
 
 
-def _add_plan(answer: _Answer, state: TargetState) -> None:
-    answer.become(max(answer.units, state.baseline), LimitCode.BASELINE, "the plan's floor")
+def _add_boosts(answer: _Answer, state: TargetState) -> None:
     answer.become(answer.units + state.boosts, LimitCode.BOOST, f"boosts of {state.boosts:,} units/s")
+    sentence = f"a boost to {state.boosted_total:,} units/s in total"
+    answer.become(max(answer.units, state.boosted_total), LimitCode.BOOST, sentence)
+
+
+def _clamped(units: int, state: TargetState) -> int:
+    return max(1, min(units, state.ceiling, state.quota_units))
 
 
 def _clamp(answer: _Answer, state: TargetState) -> None:

@@ -49,6 +49,8 @@ class Decision:
         limits: The stages that changed `wanted` to `granted`, in order.
         reason: The origin of `wanted`, in a sentence.
         has_hot_key: Whether a single key's partition throttled requests. More capacity does not help then.
+        boosted: The units of *granted* that boosts account for. The next decision is given them, as consumption says
+            nothing of them: once the boosts have ended, the rest is what demand and plan account for.
     """
 
     index: str | None
@@ -59,6 +61,7 @@ class Decision:
     limits: tuple[Limit, ...]
     reason: str
     has_hot_key: bool = False
+    boosted: int = 0
 
     @property
     def key(self) -> TargetKey:

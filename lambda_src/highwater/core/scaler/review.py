@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from highwater.core.boosts import Boosts, boosts_at
 from highwater.core.plan.plan import Target
 from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
 from highwater.core.scaler.decide import TargetState, decide
@@ -119,7 +120,16 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 skips.append(Skip(target, reason))
         bounds = [bounds_at(target, clock.now) for target in kept]
         decided = [
-            _decide(settings, scaled, target, planned, resource, seen.targets[target.key], clock)
+            _decide(
+                settings,
+                scaled,
+                target,
+                planned,
+                resource,
+                seen.targets[target.key],
+                boosts_at(seen.leases, target.key, clock.now),
+                clock,
+            )
             for target, planned in zip(kept, bounds, strict=True)
         ]
         if scaled.mode is Mode.DIRECT:
@@ -160,6 +170,7 @@ def _decide(
     planned: Bounds,
     resource: SeenResource,
     looked: SeenTarget,
+    boosts: Boosts,
     clock: Clock,
 ) -> Decision:
     provisioned = resource.provisioned.of(target.dimension)
@@ -169,6 +180,9 @@ def _decide(
         current=provisioned if looked.registered is None else looked.registered.min,
         baseline=min(planned.min, planned.max),
         ceiling=planned.max,
+        boosts=boosts.added,
+        boosted_total=boosts.total,
+        boosted=looked.boosted,
         quota_units=scaled.plan.table_quota_units,
         budget=resource.budget,
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from highwater.core.boosts import Lease
 from highwater.core.budget import DecreaseBudget
 from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler.observations import Observation
@@ -52,11 +53,14 @@ class SeenTarget:
         registered: Floor and ceiling of its scalable target, `None` where none is registered.
         is_suspended: Whether scaling of that target is suspended.
         observation: What CloudWatch has of its last minutes.
+        boosted: The units of its present value that boosts account for, as the decision said that set it; 0 where no
+            boost was ever granted.
     """
 
     registered: Bounds | None
     is_suspended: bool = False
     observation: Observation
+    boosted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,9 @@ class SeenTable:
     Attributes:
         resources: The table (`None`) and its indexes, by name.
         targets: The targets that the turn looks at; the others are left as they are.
+        leases: The boosts of the table, live or not. By default none.
     """
 
     resources: Mapping[str | None, SeenResource]
     targets: Mapping[TargetKey, SeenTarget]
+    leases: tuple[Lease, ...] = ()

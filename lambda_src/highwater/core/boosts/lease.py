@@ -1,0 +1,119 @@
+"""A lease: units that a job asked for, until when, and how two reports of one lease become one.
+
+HighwaterError
+└── LeaseError (also a ValueError): a lease cannot be as it is described
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from highwater.core.errors import HighwaterError
+from highwater.core.names import target_label
+from highwater.core.plan.plan import TargetKey
+from highwater.core.units import Dimension
+
+# A lease is for a job; what lasts longer is a window
+LONGEST = timedelta(days=1)
+
+
+class LeaseError(HighwaterError, ValueError):
+    """A lease is for no units, or for a time that no lease may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """Capacity that a job asked for: on a table or index, in one dimension, for a time.
+
+    Nothing is ever restored when a lease ends: floors are computed from the leases that are live.
+
+    Attributes:
+        id: Unique; the same for every report of one lease, so that a request that arrives twice is one lease.
+        table: Name of the table.
+        index: Name of the index, `None` for the table itself.
+        dimension: READ or WRITE.
+        units: Units per second, 1 or more.
+        is_total: Whether *units* are all that the job needs, together with what is there anyway. By default they are
+            added to what is there.
+        start: The aware instant at which the units are to be there.
+        end: The aware instant at which the lease ends by itself, after *start* and at most a day later.
+        owner: Who asked, as AWS authenticated it.
+        reason: Why, in the job's own words. By default nothing.
+        released: The aware instant at which the job gave the units back, `None` while it has not.
+
+    Raises:
+        LeaseError: *units* is below 1, or *start* and *end* are not in order or more than a day apart.
+    """
+
+    id: str
+    table: str
+    index: str | None
+    dimension: Dimension
+    units: int
+    is_total: bool = False
+    start: datetime
+    end: datetime
+    owner: str
+    reason: str = ""
+    released: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.units < 1:
+            raise LeaseError(f"{self.label}: a boost of {self.units:,} units/s; allowed: 1 or more")
+        if not timedelta(0) < self.end - self.start <= LONGEST:
+            raise LeaseError(
+                f"{self.label}: a boost from {self.start.isoformat()} until {self.end.isoformat()}; allowed: up to "
+                f"{LONGEST // timedelta(hours=1)} hours; declare a window for what lasts longer"
+            )
+
+    @property
+    def key(self) -> TargetKey:
+        """The index and dimension, which identify the target within its table."""
+        return self.index, self.dimension
+
+    @property
+    def label(self) -> str:
+        """What it boosts, in messages: `orders, table write`."""
+        return f"{self.table}, {target_label(self.index, self.dimension)}"
+
+    @property
+    def ends(self) -> datetime:
+        """When it ends: by itself, or when it was released if that is earlier."""
+        return self.end if self.released is None else min(self.end, self.released)
+
+    def is_live(self, now: datetime) -> bool:
+        """Whether its units count at the aware instant *now*."""
+        return self.start <= now < self.ends
+
+    def renewed(self, end: datetime) -> Lease:
+        """Return the same lease until *end*, or until its present end if that is later; a released one stays so.
+
+        Raises `LeaseError` if it would be longer than a lease may be.
+        """
+        return replace(self, end=max(self.end, end))
+
+    def released_at(self, now: datetime) -> Lease:
+        """Return the same lease, given back at *now*, or earlier if it was already."""
+        return replace(self, released=now if self.released is None else min(self.released, now))
+
+
+def merged(one: Lease, other: Lease) -> Lease:
+    """Return what is known of a lease from two reports of it, in whatever order and however often they arrive.
+
+    The later end and the earlier release count, the rest is of the report that sorts first, so that a renewal that
+    arrives late changes nothing that a release has ended. Raises `LeaseError` for reports of two leases.
+    """
+    if one.id != other.id:
+        raise LeaseError(f"{one.label}: {one.id} and {other.id} are two boosts, not two reports of one")
+    first = min(one, other, key=_order)
+    released = [lease.released for lease in (one, other) if lease.released is not None]
+    end = max(one.end, other.end)
+    if end - first.start > LONGEST:
+        end = first.start + LONGEST
+    return replace(first, end=end, released=min(released, default=None))
+
+
+def _order(lease: Lease) -> tuple[object, ...]:
+    what = (lease.table, lease.index or "", lease.dimension, lease.units, lease.is_total)
+    return (lease.start, *what, lease.owner, lease.reason)

@@ -1,0 +1,210 @@
+"""Leases: when they are live, how reports of one become one, what they ask for together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units
+from highwater.core.boosts import Boosts, Lease, LeaseError, boosts_at, merged
+from highwater.core.plan.plan import TargetKey
+from highwater.core.scaler import (
+    Clock,
+    LimitCode,
+    Mode,
+    Observation,
+    ScaledPlan,
+    ScalerSettings,
+    SeenResource,
+    SeenTable,
+    SeenTarget,
+    TargetState,
+    decide,
+    review,
+)
+
+NOW = datetime(2027, 3, 4, 2, 0, 30, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+WRITE = (None, Dimension.WRITE)
+
+
+def lease(**changed: Any) -> Lease:
+    given = {
+        "id": "nightly-1",
+        "table": "orders",
+        "index": None,
+        "dimension": Dimension.WRITE,
+        "units": 800,
+        "start": NOW,
+        "end": NOW + 30 * MINUTE,
+        "owner": "arn:aws:sts::123456789012:assumed-role/Loader/job",
+        "reason": "nightly load",
+    }
+    return Lease(**(given | changed))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_live"), [(-1, False), (0, True), (29, True), (30, False)], ids=["before", "at", "last", "end"]
+)
+def test_lease_is_live_from_its_start_until_before_its_end(minutes: int, is_live: bool) -> None:
+    assert lease().is_live(NOW + minutes * MINUTE) is is_live
+
+
+def test_lease_that_is_given_back_ends_at_once_and_renewal_does_not_bring_it_back() -> None:
+    released = lease().released_at(NOW + 7 * MINUTE)
+    assert released.is_live(NOW + 6 * MINUTE)
+    assert not released.is_live(NOW + 7 * MINUTE)
+    assert not released.renewed(NOW + 60 * MINUTE).is_live(NOW + 7 * MINUTE)
+    assert released.released_at(NOW + 9 * MINUTE) == released
+    assert lease().renewed(NOW + 10 * MINUTE) == lease(), "a renewal never shortens"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"units": 0}, "orders, table write: a boost of 0 units/s; allowed: 1 or more"),
+        (
+            {"end": NOW, "index": "by_status"},
+            "orders, index 'by_status' write: a boost from 2027-03-04T02:00:30+00:00 until 2027-03-04T02:00:30+00:00; "
+            "allowed: up to 24 hours; declare a window for what lasts longer",
+        ),
+        (
+            {"end": NOW + timedelta(hours=25)},
+            "orders, table write: a boost from 2027-03-04T02:00:30+00:00 until 2027-03-05T03:00:30+00:00; allowed: up "
+            "to 24 hours; declare a window for what lasts longer",
+        ),
+    ],
+)
+def test_lease_that_cannot_be_is_told(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(LeaseError) as refused:
+        lease(**changed)
+    assert str(refused.value) == message
+
+
+def test_two_leases_are_not_two_reports_of_one() -> None:
+    with pytest.raises(LeaseError) as refused:
+        merged(lease(), lease(id="other-2"))
+    assert str(refused.value) == "orders, table write: nightly-1 and other-2 are two boosts, not two reports of one"
+
+
+reports = st.builds(
+    lambda units, start, length, released: lease(
+        units=units,
+        start=NOW + start * MINUTE,
+        end=NOW + (start + length) * MINUTE,
+        released=None if released is None else NOW + released * MINUTE,
+    ),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.integers(1, 1_440),
+    st.none() | st.integers(0, 90),
+)
+
+
+@given(reports, reports, reports)
+def test_reports_may_come_in_any_order_and_twice(one: Lease, two: Lease, three: Lease) -> None:
+    found = {merged(merged(a, b), c) for a, b, c in permutations([one, two, three])}
+    found.add(merged(one, merged(two, three)))
+    found.add(merged(merged(merged(one, one), merged(two, three)), two))
+    assert len(found) == 1
+
+
+def test_concurrent_boosts_add_up_and_of_totals_the_highest_counts() -> None:
+    leases = [
+        lease(id="a", units=800),
+        lease(id="b", units=50),
+        lease(id="c", units=7_000, is_total=True),
+        lease(id="d", units=6_000, is_total=True),
+        lease(id="e", units=30_000, dimension=Dimension.READ),
+        lease(id="f", units=40_000, index="by_status"),
+        lease(id="g", units=50_000, start=NOW + MINUTE),
+        lease(id="h", units=60_000, released=NOW),
+    ]
+    assert boosts_at(leases, WRITE, NOW) == Boosts(added=850, total=7_000)
+    assert boosts_at(leases, ("by_status", Dimension.WRITE), NOW) == Boosts(added=40_000, total=0)
+    assert boosts_at([], WRITE, NOW) == Boosts()
+
+
+def _state(**changed: Any) -> TargetState:
+    given: dict[str, Any] = {
+        "index": None,
+        "dimension": Dimension.WRITE,
+        "current": 100,
+        "baseline": 100,
+        "ceiling": 9_000,
+    }
+    return TargetState(**(given | changed))
+
+
+EMPTY = Observation(0, (), ())
+
+
+@pytest.mark.parametrize(
+    ("added", "total", "ceiling", "granted", "boosted"),
+    [
+        (800, 0, 9_000, 900, 800),
+        (0, 5_000, 9_000, 5_000, 4_900),
+        (800, 5_000, 9_000, 5_000, 4_900),
+        (800, 500, 9_000, 900, 800),
+        (800, 0, 600, 600, 500),
+        (0, 50, 9_000, 100, 0),
+    ],
+)
+def test_total_is_the_least_and_what_boosts_account_for_is_told(
+    added: int, total: int, ceiling: int, granted: int, boosted: int
+) -> None:
+    state = _state(boosts=added, boosted_total=total, boosted=0, ceiling=ceiling)
+    decision = decide(ScalerSettings.floor(), state, EMPTY, now=NOW)
+    assert (decision.granted, decision.boosted) == (granted, boosted)
+
+
+def test_total_says_why() -> None:
+    decision = decide(ScalerSettings.floor(), _state(boosted_total=5_000), EMPTY, now=NOW)
+    assert [(limit.code, limit.sentence) for limit in decision.limits][-1] == (
+        LimitCode.BOOST,
+        "a boost to 5,000 units/s in total",
+    )
+
+
+def test_boost_that_ended_leaves_no_floor_behind_where_nothing_is_consumed() -> None:
+    """CloudWatch has no datapoint of an idle table, and on missing data no floor falls that demand may need."""
+    during = decide(ScalerSettings.floor(), _state(boosts=800), EMPTY, now=NOW)
+    after = _state(current=during.granted, boosted=during.boosted)
+    assert (during.granted, decide(ScalerSettings.floor(), after, EMPTY, now=NOW).granted) == (900, 100)
+    unknown = replace(after, boosted=0)
+    assert decide(ScalerSettings.floor(), unknown, EMPTY, now=NOW).granted == 900, "it may be demand's"
+
+
+def test_boost_that_ended_within_a_paid_hour_is_lowered_at_its_end() -> None:
+    settings = ScalerSettings.of(Mode.DIRECT)
+    early, late = NOW.replace(minute=10), NOW.replace(minute=57)
+    during = decide(settings, _state(boosts=800), EMPTY, now=early)
+    held = decide(settings, _state(current=during.granted, boosted=during.boosted), EMPTY, now=early)
+    assert (held.granted, held.boosted) == (900, 800)
+    lowered = decide(settings, _state(current=held.granted, boosted=held.boosted), EMPTY, now=late)
+    assert (lowered.granted, lowered.boosted) == (100, 0)
+
+
+def test_turn_of_the_scaler_counts_the_leases_of_each_target() -> None:
+    plan = Plan(
+        read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+        write=Capacity.autoscaled(min_capacity=12, max_capacity=4_000),
+    )
+    targets: dict[TargetKey, SeenTarget] = {
+        (None, dimension): SeenTarget(registered=Bounds(12, 4_000), observation=EMPTY, boosted=5)
+        for dimension in Dimension
+    }
+    seen = SeenTable(
+        {None: SeenResource(provisioned=Units(7, 12))}, targets, (lease(units=800), lease(id="z", units=33))
+    )
+    found = review(ScaledPlan(table="orders", mode=Mode.FLOOR, plan=plan), seen, Clock(0, NOW))
+    assert [(d.dimension, d.granted, d.boosted) for d in found.decisions] == [
+        (Dimension.READ, 7, 0),
+        (Dimension.WRITE, 845, 833),
+    ]
