@@ -55,7 +55,7 @@ GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits"
 # the core's places from the ground up, and the places that each may import beside the ground and itself
 CORE_ARROWS = {
     "plan": set(),
-    "boosts": {"plan"},
+    "boosts": {"plan", "schedule"},
     "schedule": {"plan"},
     "checks": {"plan", "schedule"},
     "scaler": {"plan", "schedule", "checks", "boosts"},

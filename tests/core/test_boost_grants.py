@@ -1,0 +1,205 @@
+"""Answers to requests for boosts: each is true in every minute of the lease, and none could have been more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from highwater.core import Capacity, Dimension, Plan, Window
+from highwater.core.boosts import (
+    GrantLimit,
+    Lease,
+    LeaseError,
+    boosts_at,
+    grant,
+    units_for_deadline,
+    units_for_rate,
+)
+from highwater.core.schedule.bounds import bounds_at
+
+NOW = datetime(2027, 3, 4, 2, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+PLAN = Plan(
+    read=Capacity.fixed(5),
+    write=Capacity.autoscaled(min_capacity=40, max_capacity=6_000),
+    windows=(
+        Window.daily("load", start="03:00", end="04:10", timezone="UTC", write_min=700, lead=timedelta(0)),
+        Window.daily("sale", start="02:20", end="02:40", timezone="UTC", write_max=9_000, lead=timedelta(0)),
+    ),
+)
+WRITE = PLAN.targets()[1]
+
+
+def lease(**changed: Any) -> Lease:
+    given = {
+        "id": "nightly-1",
+        "table": "orders",
+        "index": None,
+        "dimension": Dimension.WRITE,
+        "units": 800,
+        "start": NOW,
+        "end": NOW + 30 * MINUTE,
+        "owner": "loader",
+    }
+    return Lease(**(given | changed))
+
+
+def test_boost_that_fits_is_granted_in_full() -> None:
+    found = grant(lease(), WRITE, [lease(id="b", units=100), lease(), lease(id="c", dimension=Dimension.READ)])
+    assert (found.units, found.is_whole, found.limits) == (800, True, ())
+    assert found.lease == lease()
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "units", "limits"),
+    [
+        (
+            {"units": 7_000},
+            {},
+            5_960,
+            [(GrantLimit.CEILING, "the plan's ceiling of 6,000 units/s at 2027-03-04 02:00 UTC leaves 5,960 units/s")],
+        ),
+        (
+            {"units": 5_900, "end": NOW + 90 * MINUTE},
+            {},
+            5_300,
+            [(GrantLimit.CEILING, "the plan's ceiling of 6,000 units/s at 2027-03-04 03:00 UTC leaves 5,300 units/s")],
+        ),
+        (
+            {"units": 5_900},
+            {"demand_units": 1_000, "quota_units": 4_000},
+            3_000,
+            [
+                (GrantLimit.QUOTA, "the account's quota of 4,000 units/s at 2027-03-04 02:00 UTC leaves 3,000 units/s"),
+                (
+                    GrantLimit.CEILING,
+                    "the plan's ceiling of 6,000 units/s at 2027-03-04 02:00 UTC leaves 5,000 units/s",
+                ),
+            ],
+        ),
+        (
+            {},
+            {"cap_units": 500},
+            400,
+            [
+                (
+                    GrantLimit.CAP,
+                    "what the caller may boost by of 500 units/s at 2027-03-04 02:00 UTC leaves 400 units/s",
+                )
+            ],
+        ),
+        (
+            {"units": 7_000, "is_total": True},
+            {},
+            6_000,
+            [(GrantLimit.CEILING, "the plan's ceiling of 6,000 units/s at 2027-03-04 02:00 UTC leaves 6,000 units/s")],
+        ),
+    ],
+    ids=["ceiling", "window", "quota", "cap", "total"],
+)
+def test_boost_that_does_not_fit_gets_a_part_and_is_told_why(
+    asked: dict[str, Any], more: dict[str, Any], units: int, limits: list[tuple[GrantLimit, str]]
+) -> None:
+    others = [lease(id="mine", units=100)] if "cap_units" in more else []
+    found = grant(lease(**asked), WRITE, others, **more)
+    assert (found.units, list(found.limits)) == (units, limits)
+    assert found.lease is not None
+    assert found.lease.units == units
+
+
+def test_boost_for_which_nothing_is_left_is_refused() -> None:
+    found = grant(lease(), WRITE, [lease(id="b", units=6_000, owner="other")])
+    assert (found.units, found.lease) == (0, None)
+    assert [limit for limit, _ in found.limits] == [GrantLimit.CEILING]
+    assert found.limits[0][1].endswith(" leaves 0 units/s")
+
+
+def test_booked_boosts_count_for_the_time_that_they_are_booked_for() -> None:
+    booked = lease(id="b", units=8_900, start=NOW + 30 * MINUTE, end=NOW + 60 * MINUTE)
+    assert grant(lease(), WRITE, [booked]).is_whole, "it begins as this one ends"
+    assert grant(lease(end=NOW + 31 * MINUTE), WRITE, [booked]).units == 60
+    assert grant(lease(end=NOW + 31 * MINUTE), WRITE, [booked.released_at(NOW)]).is_whole
+
+
+leases = st.builds(
+    lambda number, units, start, length, is_total, owner: lease(
+        id=f"l{number}",
+        units=units,
+        start=NOW + start * MINUTE,
+        end=NOW + (start + length) * MINUTE,
+        is_total=is_total,
+        owner=owner,
+    ),
+    st.integers(0, 10**9),
+    st.integers(1, 7_000),
+    st.integers(-60, 200),
+    st.integers(1, 200),
+    st.booleans(),
+    st.sampled_from(["loader", "other"]),
+)
+
+
+@settings(max_examples=300)
+@given(leases, st.lists(leases, max_size=5), st.integers(0, 3_000), st.integers(3_000, 9_500))
+def test_answer_is_true_in_every_minute_and_could_not_have_been_more(
+    asked: Lease, others: list[Lease], demand: int, quota: int
+) -> None:
+    units = grant(asked, WRITE, others, demand_units=demand, quota_units=quota).units
+    rooms = []
+    at = asked.start
+    while at < asked.end:
+        bounds = bounds_at(WRITE, at)
+        live = [other for other in others if other.id != asked.id]
+        there = max(bounds.min, demand) + boosts_at(live, asked.key, at).added
+        rooms.append(min(bounds.max, quota) - (0 if asked.is_total else there))
+        at += MINUTE
+    assert units == max(0, min(asked.units, min(rooms)))
+
+
+def test_rate_is_what_the_jobs_own_consumption_needs_at_the_target() -> None:
+    assert units_for_rate(700, 70) == 1_000
+    assert units_for_rate(701, 70) == 1_002
+    with pytest.raises(LeaseError) as refused:
+        units_for_rate(0, 70)
+    assert str(refused.value) == "a rate of 0 units/s at 70 %; allowed: 1 or more, at 1 to 100 %"
+
+
+@pytest.mark.parametrize(
+    ("dimension", "items", "size", "minutes", "more", "units"),
+    [
+        (Dimension.WRITE, 2_400_000, 1_500, 40, {}, 2_000),
+        (Dimension.WRITE, 2_400_000, 1_024, 40, {}, 1_000),
+        (Dimension.WRITE, 2_400_000, 1_024, 41, {"until_ready": MINUTE}, 1_000),
+        (Dimension.READ, 2_400_000, 8_192, 40, {}, 1_000),
+        (Dimension.READ, 2_400_000, 8_192, 40, {"is_consistent": True}, 2_000),
+        (Dimension.READ, 1, 1, 40, {}, 1),
+    ],
+)
+def test_deadline_says_how_many_units(
+    dimension: Dimension, items: int, size: int, minutes: int, more: dict[str, Any], units: int
+) -> None:
+    assert units_for_deadline(dimension, items, size, minutes * MINUTE, **more) == units
+
+
+@pytest.mark.parametrize(
+    ("items", "size", "within", "ready", "message"),
+    [
+        (0, 5, MINUTE, 0, "0 items of 5 bytes; allowed: 1 item or more of 1 to 409,600 bytes"),
+        (5, 409_601, MINUTE, 0, "5 items of 409,601 bytes; allowed: 1 item or more of 1 to 409,600 bytes"),
+        (
+            5,
+            5,
+            MINUTE,
+            60,
+            "a job of 0:01:00 of which 0:01:00 pass before the capacity is there; give it more time",
+        ),
+    ],
+)
+def test_job_without_work_or_time_is_told(items: int, size: int, within: timedelta, ready: int, message: str) -> None:
+    with pytest.raises(LeaseError) as refused:
+        units_for_deadline(Dimension.WRITE, items, size, within, until_ready=timedelta(seconds=ready))
+    assert str(refused.value) == message
