@@ -106,6 +106,25 @@ def test_odd_price_lists_are_told(command: Run, tmp_path: Path, arguments: tuple
     assert _refused(command("prices", *arguments)) == f"highwater prices: {message}"
 
 
+def test_boost_of_a_job_is_rehearsed(command: Run) -> None:
+    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
+    options = ("rehearse", template, "--scenario", "step", "--mean", "100", "--json")
+    without = json.loads(command(*options).stdout)["runs"][0]
+    boosts = ("--boost", "write=300 at 00:50 for 1h30m", "--boost", "read=50  in total at 2026-11-02T00:50 for 5m")
+    done = command(*options, *boosts)
+    assert (done.returncode, done.stderr) == (0, "")
+    boosted = json.loads(done.stdout)["runs"][0]
+    assert (without["throttled_units"] > 1_000, boosted["throttled_units"]) == (True, 0)
+    assert boosted["cost_per_month_usd"] > without["cost_per_month_usd"]
+
+
+@pytest.mark.parametrize("text", ["write=7000", "write=0x1 at 02:00 for 5m", "write=5 at 24:00 for 5m", "at 02:00", ""])
+def test_odd_boosts_are_told(command: Run, text: str) -> None:
+    said = _refused(command("rehearse", *HAND, "--scenario", "step", "--boost", text))
+    says = f"{text!r} is no boost; write it like 'write=8000 at 02:00 for 30m'"
+    assert said == f"highwater rehearse: Invalid value for '--boost': {says}"
+
+
 def test_index_that_holds_its_table_back_is_named(command: Run) -> None:
     done = command("rehearse", *HAND, "--scenario", "constant", "--json")
     (run,) = json.loads(done.stdout)["runs"]

@@ -11,6 +11,7 @@ from rich.markup import escape
 from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.commands.boosts import BoostOption
 from highwater_lab.commands.options import (
     Finite,
     KeysOption,
@@ -21,7 +22,7 @@ from highwater_lab.commands.options import (
 )
 from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
-from highwater_lab.rehearse import Limits, rehearse
+from highwater_lab.rehearse import Limits, PlannedBoost, rehearse
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_picture
@@ -48,6 +49,13 @@ _path = click.Path(path_type=Path)
 )
 @click.option(
     "--compare", default="", help=f"Further policies to simulate, separated by commas: {', '.join(POLICY_NAMES)}."
+)
+@click.option(
+    "--boost",
+    "boosts",
+    type=BoostOption(),
+    multiple=True,
+    help="A boost that a job asks for: 'write=8000 at 02:00 for 30m', every day (UTC); or at 2026-11-02T02:00, once.",
 )
 @click.option(
     "--keys",
@@ -94,6 +102,7 @@ def rehearse_command(
     parameters: tuple[tuple[str, str], ...],
     targets: tuple[tuple[str, str], ...],
     compare: str,
+    boosts: tuple[PlannedBoost, ...],
     keys: tuple[tuple[str | None, object], ...],
     index_share: tuple[tuple[str, str], ...],
     size_gb: int,
@@ -134,6 +143,7 @@ def rehearse_command(
                 parameters=dict(parameters),
                 targets=dict(targets),
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
+                boosts=boosts,
                 keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
                 write_share_percent={index: _parse_percent(text) for index, text in index_share},
                 size_gb=size_gb,

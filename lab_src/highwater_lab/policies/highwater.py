@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexCapacity, Plan, Target, Units
 from highwater.core import Dimension as Dim
+from highwater.core.boosts import Lease
+from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import (
     Clock,
     Mode,
@@ -64,6 +66,13 @@ class HighwaterScaler(Policy, ABC):
         # threshold of each target's alarm in units consumed in a minute; empty until the first turn
         self._thresholds: dict[SeenTarget, int] = {}
         self._metrics_requested = 0
+        self._leases: tuple[Lease, ...] = ()
+        # by target, the units of its value that boosts account for
+        self._boosted: dict[TargetKey, int] = {}
+
+    def lease(self, leases: tuple[Lease, ...]) -> None:
+        """Take the boosts that jobs ask for."""
+        self._leases = leases
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
         """Remove scheduled actions. In FLOOR mode, add target tracking where the ceiling is above the floor."""
@@ -86,6 +95,7 @@ class HighwaterScaler(Policy, ABC):
             self._apply(reviewed, calls)
             for each in reviewed.targets:
                 self._thresholds[_target(seen, *each.decision.key)] = each.alarm_threshold
+                self._boosted[each.decision.key] = each.decision.boosted
         return self._metrics_requested - before
 
     def _due(self, scaled: ScaledPlan, seen: Seen, clock: Clock) -> tuple[Target, ...]:
@@ -98,7 +108,7 @@ class HighwaterScaler(Policy, ABC):
             # a target without a decision so far has no threshold: its alarm counts as in ALARM
             return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(simulated, 0)
 
-        return due_targets(scaled, clock.now, is_in_alarm)
+        return due_targets(scaled, clock.now, is_in_alarm, self._leases)
 
     def _table(self, scaled: ScaledPlan, due: tuple[Target, ...], seen: Seen, clock: Clock) -> SeenTable:
         resources = {resource.index: _resource(resource, seen.now) for resource in seen.resources}
@@ -110,6 +120,7 @@ class HighwaterScaler(Policy, ABC):
                 # while the table is being changed, DynamoDB refuses UpdateTable, so metrics would be of no use
                 if self.mode is Mode.FLOOR or resources[target.index].is_active
             },
+            self._leases,
         )
 
     def _observed(
@@ -129,7 +140,8 @@ class HighwaterScaler(Policy, ABC):
             throttled = (*older, *(-(-quanta // 60) for quanta in recent))
             observation = replace(observation, throttled_units=throttled)
         registered = simulated.bounds if self.mode is Mode.FLOOR else None
-        return SeenTargetOfTurn(registered=registered, observation=observation)
+        boosted = self._boosted.get(target.key, 0)
+        return SeenTargetOfTurn(registered=registered, observation=observation, boosted=boosted)
 
     @abstractmethod
     def _apply(self, reviewed: TableReview, calls: Calls) -> None:

@@ -15,6 +15,7 @@ from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.declared import Declared
+from highwater_lab.rehearse.boosts import PlannedBoost, leases_of
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup
@@ -67,6 +68,7 @@ def rehearse(
     parameters: Mapping[str, str] | None = None,
     targets: Mapping[str, str] | None = None,
     compare: Sequence[str] = (),
+    boosts: Sequence[PlannedBoost] = (),
     keys: Mapping[str | None, KeyDistribution] | None = None,
     write_share_percent: Mapping[str, int] | None = None,
     size_gb: int = 0,
@@ -89,6 +91,7 @@ def rehearse(
         likely_table: The same, but ignored where the template has no such table.
         parameters: Values of the template's parameters; by default the template's own defaults.
         targets: By the logical id of a scalable target the name of its table, where the template leaves that open.
+        boosts: What jobs would ask for, in the policy `declared`. By default nothing.
         compare: Names of further policies to simulate: `native:50`, `on-demand`, `clairvoyant`, ...
         keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
         write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
@@ -108,7 +111,9 @@ def rehearse(
     Raises:
         TemplateError: The template cannot be read.
         TrafficError: The traffic cannot be read.
-        RehearsalError: The traffic, *keys* or *write_share_percent* names an index that the table does not have.
+        RehearsalError: The traffic, *keys*, *boosts* or *write_share_percent* names an index that the table does not
+            have, or a boost is for capacity that nothing scales.
+        LeaseError: A boost is longer than a day, or for no units.
         PriceError: The prices cannot be read, or the file has none of a region.
         PolicyError: A policy in *compare* is unknown.
     """
@@ -127,6 +132,7 @@ def rehearse(
                 f"traffic {series.name} has a column {stream.label}, but table {setup.name} has "
                 f"{'only the indexes ' + ', '.join(setup.indexes) if setup.indexes else 'no index'}; remove the column"
             )
+    setup = _with_boosts(setup, boosts, series)
     names = [name for name in dict.fromkeys(compare) if name != Declared.name]
     for name in names:
         if name != CLAIRVOYANT:
@@ -142,6 +148,22 @@ def rehearse(
 
         runs.append(run_policy(name, setup, series, timing=timing, prices=prices, progress=report_progress))
     return Rehearsal(setup, series, tuple(runs), prices)
+
+
+def _with_boosts(setup: TableSetup, boosts: Sequence[PlannedBoost], traffic: Traffic) -> TableSetup:
+    scaled = {
+        (resource.index, dimension)
+        for resource in setup.resources
+        for dimension in Dimension
+        if resource.target(dimension).can_be_raised and not setup.is_on_demand
+    }
+    for boost in boosts:
+        if (boost.index, boost.dimension) not in scaled:
+            raise RehearsalError(
+                f"boost {boost.label}: nothing scales that capacity of {setup.name}, so a boost cannot raise it; "
+                "declare it as autoscaled"
+            )
+    return replace(setup, leases=leases_of(boosts, setup.name, traffic))
 
 
 def _with_workload(

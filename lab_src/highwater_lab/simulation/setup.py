@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from highwater.core import Dimension
+from highwater.core.boosts import Lease
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.physics import KeyDistribution
@@ -33,6 +34,11 @@ class TargetSetup:
     actions: tuple[ScheduledChange, ...] = ()
 
     is_scaled: bool = True
+
+    @property
+    def can_be_raised(self) -> bool:
+        """Whether a higher floor raises it: there is a scalable target, with a policy or without."""
+        return self.is_scaled or self.min < self.max
 
     @classmethod
     def fixed(cls, units: int) -> TargetSetup:
@@ -112,6 +118,7 @@ class TableSetup:
         scaler: What Highwater's scaler keeps, where the template gives it the table.
         region: The region that it is in, whose prices count; `None` where the template does not say.
         replicas: The further replicas of a global table.
+        leases: The boosts that jobs ask for, in the order of their starts.
         notes: What a reader of the template should know, a line each.
     """
 
@@ -129,6 +136,7 @@ class TableSetup:
     scaler: ScaledPlan | None = None
     region: str | None = None
     replicas: tuple[ReplicaSetup, ...] = ()
+    leases: tuple[Lease, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -2,7 +2,7 @@
 
 from highwater.core.boosts.grant import Grant, GrantLimit, grant
 from highwater.core.boosts.lease import Lease, LeaseError, merged
-from highwater.core.boosts.live import Boosts, boosts_at
+from highwater.core.boosts.live import Boosts, boosted_floor, boosts_at
 from highwater.core.boosts.sizing import units_for_deadline, units_for_rate
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "GrantLimit",
     "Lease",
     "LeaseError",
+    "boosted_floor",
     "boosts_at",
     "grant",
     "merged",

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from highwater.core.boosts.lease import Lease
 from highwater.core.plan.plan import TargetKey
+from highwater.core.schedule.bounds import Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,11 @@ class Boosts:
 
     added: int = 0
     total: int = 0
+
+
+def boosted_floor(bounds: Bounds, boosts: Boosts, quota_units: int) -> int:
+    """Return the floor that plan and boosts ask for, without a scaler that knows of demand: never above the ceiling."""
+    return max(1, min(max(bounds.min + boosts.added, boosts.total), bounds.max, quota_units))
 
 
 def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boosts:

@@ -6,10 +6,11 @@ looked at every five minutes while it is calm, and every minute while its alarm 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from highwater.core.boosts import Lease, boosts_at
 from highwater.core.plan.plan import Target
 from highwater.core.scaler.demand import MINUTES_PER_DAY
 from highwater.core.scaler.observations import Observation
@@ -52,20 +53,32 @@ def scaled_targets(scaled: ScaledPlan) -> tuple[Target, ...]:
     return tuple(target for target in scaled.plan.targets() if target.capacity.is_autoscaled)
 
 
-def due_targets(scaled: ScaledPlan, at: datetime, is_in_alarm: Callable[[Target], bool]) -> tuple[Target, ...]:
+def due_targets(
+    scaled: ScaledPlan, at: datetime, is_in_alarm: Callable[[Target], bool], leases: Sequence[Lease] = ()
+) -> tuple[Target, ...]:
     """The targets of a table that a tick at the aware instant *at* looks at.
 
     All of them once in five minutes; otherwise those whose alarm is in ALARM, and those whose bounds a window changed
-    in the minute before. In DIRECT mode one call moves both dimensions of a table or index, so both are due together.
+    in the minute before, or a boost among *leases*. In DIRECT mode one call moves both dimensions of a table or index,
+    so both are due together.
     """
     targets = scaled_targets(scaled)
     if is_full_tick(scaled.table, int(at.timestamp()) // 60):
         return targets
-    due = [target for target in targets if is_in_alarm(target) or has_changed(target, at, _MINUTE)]
+    due = [
+        target
+        for target in targets
+        if is_in_alarm(target) or has_changed(target, at, _MINUTE) or _is_boosted_anew(leases, target, at)
+    ]
     if scaled.mode is Mode.FLOOR:
         return tuple(due)
     indexes = {target.index for target in due}
     return tuple(target for target in targets if target.index in indexes)
+
+
+def _is_boosted_anew(leases: Sequence[Lease], target: Target, at: datetime) -> bool:
+    before = boosts_at(leases, target.key, at - _MINUTE)
+    return bool(leases) and boosts_at(leases, target.key, at) != before
 
 
 def minutes_to_observe(scaled: ScaledPlan, clock: Clock) -> int:
