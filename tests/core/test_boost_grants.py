@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,8 +20,10 @@ from highwater.core.boosts import (
     units_for_rate,
 )
 from highwater.core.schedule.bounds import bounds_at
+from tests.core import leases as made
 
-NOW = datetime(2027, 3, 4, 2, 0, tzinfo=UTC)
+# on the minute, so that each minute of a lease is one of the plan's
+NOW = made.NOW.replace(second=0)
 MINUTE = timedelta(minutes=1)
 PLAN = Plan(
     read=Capacity.fixed(5),
@@ -35,17 +37,7 @@ WRITE = PLAN.targets()[1]
 
 
 def lease(**changed: Any) -> Lease:
-    given = {
-        "id": "nightly-1",
-        "table": "orders",
-        "index": None,
-        "dimension": Dimension.WRITE,
-        "units": 800,
-        "start": NOW,
-        "end": NOW + 30 * MINUTE,
-        "owner": "loader",
-    }
-    return Lease(**(given | changed))
+    return made.lease(**({"start": NOW, "end": NOW + 30 * MINUTE} | changed))
 
 
 def test_boost_that_fits_is_granted_in_full() -> None:
@@ -139,7 +131,7 @@ leases = st.builds(
     st.integers(-60, 200),
     st.integers(1, 200),
     st.booleans(),
-    st.sampled_from(["loader", "other"]),
+    st.sampled_from(["own", "other"]),
 )
 
 

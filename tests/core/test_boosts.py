@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import permutations
 from typing import Any
 
@@ -28,25 +28,10 @@ from highwater.core.scaler import (
     decide,
     review,
 )
+from tests.core.leases import NOW, lease
 
-NOW = datetime(2027, 3, 4, 2, 0, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 WRITE = (None, Dimension.WRITE)
-
-
-def lease(**changed: Any) -> Lease:
-    given = {
-        "id": "nightly-1",
-        "table": "orders",
-        "index": None,
-        "dimension": Dimension.WRITE,
-        "units": 800,
-        "start": NOW,
-        "end": NOW + 30 * MINUTE,
-        "owner": "arn:aws:sts::123456789012:assumed-role/Loader/job",
-        "reason": "nightly load",
-    }
-    return Lease(**(given | changed))
 
 
 @pytest.mark.parametrize(
