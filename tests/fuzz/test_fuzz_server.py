@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -82,8 +83,7 @@ def _request(random: Random) -> tuple[str, str, bytes, dict[str, str]]:
 @pytest.mark.cloud
 def test_changed_requests_are_answered_and_never_by_a_fault() -> None:
     print(f"seeds {FIRST_SEED} to {FIRST_SEED + RUNS * 10 - 1}")
-    with LocalCloud() as cloud:
-        connection = http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=60)
+    with LocalCloud() as cloud, closing(http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=60)) as connection:
         for seed in range(FIRST_SEED, FIRST_SEED + RUNS * 10):
             method, path, body, headers = _request(Random(seed))
             connection.request(method, path, body, headers)
