@@ -115,7 +115,7 @@ def test_table_of_the_cdk(tmp_path: Path) -> None:
         index.scale_on_utilization(target_utilization_percent=48)
 
     setup = find_table(load_templates(_synthesized(tmp_path, build)))
-    assert setup.name.startswith("Orders")
+    assert setup.name == "Shop/Orders"
     assert _shape(setup) == {
         "table": ((13, 13, 13, None), (14, 50, 500, 62)),
         "index 'by_status'": ((23, 25, 250, 48), (24, 24, 24, None)),
@@ -157,7 +157,7 @@ def test_table_v2_of_the_cdk(tmp_path: Path) -> None:
             billing=dynamodb.Billing.on_demand(max_read_request_units=700, max_write_request_units=800),
         )
 
-    tables = {name[:6]: setup for name, setup in _by_name(_synthesized(tmp_path, build)).items()}
+    tables = {name.split("/")[1]: setup for name, setup in _by_name(_synthesized(tmp_path, build)).items()}
     orders = tables["Orders"]
     assert _shape(orders) == {
         "table": ((17, 17, 17, None), (28, 18, 180, 58)),
@@ -200,7 +200,7 @@ def test_tables_of_stages_and_nested_stacks_are_found(tmp_path: Path) -> None:
     dynamodb.Table(stack, "Orders", partition_key=KEY, read_capacity=3, write_capacity=4)
     dynamodb.Table(cdk.NestedStack(stack, "Inner"), "Visits", partition_key=KEY, read_capacity=5, write_capacity=6)
     app.synth()
-    assert sorted(name[:6] for name in _by_name(tmp_path / "cdk.out")) == ["Orders", "Visits"]
+    assert sorted(_by_name(tmp_path / "cdk.out")) == ["Prod/Shop/Inner/Visits", "Prod/Shop/Orders"]
 
 
 def test_one_of_several_tables_is_named_by_the_start_of_its_id() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from highwater_lab.files import read_file
 from highwater_lab.template.document import Environment, Template, TemplateError, load_template
@@ -16,6 +16,8 @@ _ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/([^/]+)")
 _UNKNOWN: Final = ("unknown-account", "unknown-region")
 _ENDING: Final = ".template.json"
 _NESTED: Final = "AWS::CloudFormation::Stack"
+# path and logical id of each construct
+_Ids: TypeAlias = list[tuple[str, str]]
 
 
 def load_templates(path: Path) -> list[Template]:
@@ -27,8 +29,9 @@ def load_templates(path: Path) -> list[Template]:
         if not path.exists():
             raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
         if not path.is_dir():
-            environments = _environments(path.parent) or {}
-            return [replace(load_template(path), environment=environments.get(path.name, Environment()))]
+            known = (_stacks(path.parent) or {}).get(path.name)
+            template = load_template(path)
+            return [template if known is None else replace(template, environment=known[0], paths=_own(known[1], []))]
         templates = list(_templates_of(path))
     except OSError as error:
         where = error.filename or path
@@ -40,26 +43,38 @@ def load_templates(path: Path) -> list[Template]:
 
 def _templates_of(folder: Path) -> Iterator[Template]:
     """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
-    environments = _environments(folder)
+    stacks = _stacks(folder)
     for entry in folder.iterdir():
         if entry.name.startswith("assembly-") and entry.is_dir() and not entry.is_symlink():
             yield from _templates_of(entry)
-    if environments is None:
+    if stacks is None:
         # no assembly, but a folder of templates
         yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
         return
     # what an earlier cdk synth left behind is not of this assembly
-    for name, environment in environments.items():
-        yield from _with_nested(folder / name, environment, _assets(folder / name))
+    for name, (environment, ids) in stacks.items():
+        yield from _with_nested(folder / name, environment, _assets(folder / name), ids)
 
 
-def _with_nested(file: Path, environment: Environment, assets: dict[str, str]) -> Iterator[Template]:
+def _with_nested(
+    file: Path, environment: Environment, assets: dict[str, str], ids: _Ids, outer: tuple[Path, ...] = ()
+) -> Iterator[Template]:
     template = load_template(file)
+    if file in outer:
+        raise TemplateError(f"{file}: is nested in itself")
     nested = dict(_nested_of(template, file.parent, assets))
-    yield replace(template, environment=environment, nested=nested)
-    for child in nested.values():
+    # a nested stack's resource is Shop/Inner.NestedStack/Inner.NestedStackResource, and what is in it Shop/Inner/...
+    inner = {logical_id: path.partition(".NestedStack/")[0] + "/" for path, logical_id in ids if logical_id in nested}
+    yield replace(template, environment=environment, nested=nested, paths=_own(ids, inner.values()))
+    for logical_id, child in nested.items():
+        within = [(path, each) for path, each in ids if path.startswith(inner.get(logical_id, "/"))]
         # the name of a nested stack is CloudFormation's to choose
-        yield from _with_nested(Path(child), replace(environment, stack=None), assets)
+        yield from _with_nested(Path(child), replace(environment, stack=None), assets, within, (*outer, file))
+
+
+def _own(ids: _Ids, inner: Collection[str]) -> dict[str, str]:
+    """Return the constructs' paths by logical id, without those of nested stacks, whose paths begin as *inner* says."""
+    return {logical_id: path for path, logical_id in ids if not path.startswith(tuple(inner))}
 
 
 def _nested_of(template: Template, folder: Path, assets: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -87,15 +102,32 @@ def _assets(template: Path) -> dict[str, str]:
         return {}
 
 
-def _environments(folder: Path) -> dict[str, Environment] | None:
-    """Return account, region and stack by template file; `None` without a manifest that can be read."""
+def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
+    """Return by template file where it is deployed to, and its constructs; `None` without a readable manifest."""
     try:
         manifest = json.loads(read_file(folder / "manifest.json"))
         artifacts = manifest["artifacts"].values()
         stacks = [artifact for artifact in artifacts if artifact["type"] == "aws:cloudformation:stack"]
-        return {stack["properties"]["templateFile"]: _environment(stack) for stack in stacks}
+        return {
+            stack["properties"]["templateFile"]: (_environment(stack), list(_ids(stack, folder))) for stack in stacks
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and logical id of the constructs of a stack, nested stacks included."""
+    entries = artifact.get("metadata")
+    # newer versions of the CDK have them in a file of their own
+    if not entries and (name := artifact.get("additionalMetadataFile")):
+        try:
+            entries = json.loads(read_file(folder / name))
+        except (OSError, ValueError, RecursionError):
+            return
+    for path, notes in entries.items() if isinstance(entries, dict) else ():
+        for note in notes if isinstance(notes, list) else ():
+            if isinstance(note, dict) and note.get("type") == "aws:cdk:logicalId":
+                yield path.removeprefix("/"), str(note.get("data"))
 
 
 def _environment(artifact: dict[str, Any]) -> Environment:

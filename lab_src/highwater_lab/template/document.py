@@ -62,6 +62,7 @@ class Template:
         environment: Where its stack is deployed to.
         doubled: Keys that stand twice.
         nested: By logical id the file of each nested stack's template, where the assembly holds it.
+        paths: By logical id the path of the construct that made it, as far as the assembly notes it.
     """
 
     where: str
@@ -69,6 +70,7 @@ class Template:
     environment: Environment = field(default_factory=Environment)
     doubled: tuple[Doubled, ...] = ()
     nested: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:

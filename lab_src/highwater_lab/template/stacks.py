@@ -66,7 +66,8 @@ class Stack:
     def construct_path(self, logical_id: str) -> str | None:
         """Return the path of the construct that made a resource (`Shop/Orders`); `None` if it is not noted."""
         metadata = self.template.resource(logical_id).get("Metadata")
-        path = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else None
+        noted = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else None
+        path = noted or self.template.paths.get(logical_id)
         if not isinstance(path, str) or not path:
             return None
         for ending in _PATH_ENDINGS:
