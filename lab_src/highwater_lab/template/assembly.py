@@ -44,9 +44,8 @@ def load_templates(path: Path) -> list[Template]:
 def _templates_of(folder: Path) -> Iterator[Template]:
     """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
     stacks = _stacks(folder)
-    for entry in folder.iterdir():
-        if entry.name.startswith("assembly-") and entry.is_dir() and not entry.is_symlink():
-            yield from _templates_of(entry)
+    for name in _stages(folder):
+        yield from _templates_of(folder / name)
     if stacks is None:
         # no assembly, but a folder of templates
         yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
@@ -59,7 +58,7 @@ def _templates_of(folder: Path) -> Iterator[Template]:
 def _with_nested(
     file: Path, environment: Environment, assets: dict[str, str], ids: _Ids, outer: tuple[Path, ...] = ()
 ) -> Iterator[Template]:
-    template = load_template(file)
+    template = load_template(file, may_be_empty=True)
     if file in outer:
         raise TemplateError(f"{file}: is nested in itself")
     nested = dict(_nested_of(template, file.parent, assets))
@@ -113,6 +112,20 @@ def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _stages(folder: Path) -> list[str]:
+    """Return the folders of the stages of an assembly, as its manifest has them."""
+    try:
+        artifacts = json.loads(read_file(folder / "manifest.json"))["artifacts"].values()
+        names = [
+            str(artifact["properties"]["directoryName"])
+            for artifact in artifacts
+            if artifact["type"] == "cdk:cloud-assembly"
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        names = [entry.name for entry in folder.iterdir() if entry.name.startswith("assembly-")]
+    return [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
 
 
 def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:

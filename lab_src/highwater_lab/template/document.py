@@ -101,8 +101,8 @@ class Template:
         )
 
 
-def load_template(file: Path) -> Template:
-    """Load one template.
+def load_template(file: Path, *, may_be_empty: bool = False) -> Template:
+    """Load one template; *may_be_empty* allows one without resources, which a stack of an assembly may be.
 
     Raises `TemplateError` if it cannot be read, is neither JSON nor YAML, or is no template.
     """
@@ -123,6 +123,8 @@ def load_template(file: Path) -> Template:
         raise TemplateError(f"{file}: is nested too deeply to be a CloudFormation template") from error
     except (KeyError, TypeError, ValueError) as error:
         raise TemplateError(f"{file}: contains a value that cannot be read: {str(error).splitlines()[0]}") from error
+    if may_be_empty and isinstance(body, dict) and "Resources" not in body:
+        body = {**body, "Resources": {}}
     if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
         raise TemplateError(f"{file}: has no Resources section; give a CloudFormation template")
     return Template(str(file), body, doubled=tuple(doubled))
@@ -216,8 +218,9 @@ def _short_form(loader: yaml.Loader, tag: str, node: yaml.Node) -> dict[str, Any
 
 
 _Loader.add_multi_constructor("!", _short_form)
-# CloudFormation reads dates as text, so YAML's timestamp type is switched off
+# CloudFormation reads dates as text, and the lone `=` of old YAML too
+_NOT_TEXT = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_TEXT]
     for letter, resolvers in _Loader.yaml_implicit_resolvers.items()
 }

@@ -17,7 +17,7 @@ def evaluate(name: str, resolved: Any) -> Any:
     or `LookupError` for arguments that the function does not take.
     """
     if name == "Fn::Join":
-        return str(resolved[0]).join(str(part) for part in resolved[1])
+        return str(resolved[0]).join(as_text(part) for part in resolved[1])
     if name == "Fn::Select":
         number = int(resolved[0])
         if number < 0 or not isinstance(resolved[1], list):
@@ -34,6 +34,11 @@ def evaluate(name: str, resolved: Any) -> Any:
     if name in ("Fn::And", "Fn::Or"):
         return all(resolved) if name == "Fn::And" else any(resolved)
     return placeholder(name, resolved)
+
+
+def as_text(value: Any) -> str:
+    """Return a scalar as CloudFormation has it, to which all scalars are text: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def placeholder(name: str, argument: Any) -> str:

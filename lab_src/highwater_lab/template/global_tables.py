@@ -35,7 +35,10 @@ def as_table(
     def resource(index: str | None, shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         copied = {key: value for key, value in shared.items() if key in ("IndexName", "WarmThroughput", "BillingMode")}
         if is_on_demand:
-            write, read = shared.get("WriteOnDemandThroughputSettings"), own.get("ReadOnDemandThroughputSettings")
+            write, read = (
+                shared.get("WriteOnDemandThroughputSettings"),
+                _own(own, shared, "ReadOnDemandThroughputSettings"),
+            )
             maximums = resolver.mapping(write, f"{logical_id} WriteOnDemandThroughputSettings") | resolver.mapping(
                 read, f"{logical_id} ReadOnDemandThroughputSettings"
             )
@@ -43,7 +46,7 @@ def as_table(
         where = logical_id if index is None else f"{logical_id} index {index}"
         throughput = {}
         for dimension, settings in (
-            (Dimension.READ, own.get("ReadProvisionedThroughputSettings")),
+            (Dimension.READ, _own(own, shared, "ReadProvisionedThroughputSettings")),
             (Dimension.WRITE, shared.get("WriteProvisionedThroughputSettings")),
         ):
             member = f"{dimension.title()}Capacity"
@@ -63,6 +66,11 @@ def as_table(
     return table, scaling
 
 
+def _own(replica: dict[str, Any], shared: dict[str, Any], member: str) -> Any:
+    """Return a replica's own setting, or the one that the table has for all replicas."""
+    return replica.get(member) or shared.get(member)
+
+
 def other_replicas(resolver: Resolver, properties: dict[str, Any], logical_id: str) -> tuple[ReplicaSetup, ...]:
     """Return the replicas in other regions than the stack's; raises `TemplateError` if one cannot be read."""
     is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
@@ -70,10 +78,15 @@ def other_replicas(resolver: Resolver, properties: dict[str, Any], logical_id: s
     for other in _own_and_others(resolver, properties, logical_id)[1]:
         region = resolver.text(other.get("Region"), f"{logical_id} replica's Region")
         indexes = resolver.mappings(other.get("GlobalSecondaryIndexes"), f"{logical_id} {region} indexes")
+        shared = {
+            str(index.get("IndexName")): index
+            for index in resolver.mappings(properties.get("GlobalSecondaryIndexes"), f"{logical_id} indexes")
+        }
         reads = 0
         for number, own in enumerate([] if is_on_demand else [other, *indexes]):
             where = f"{logical_id} {region}" if number == 0 else f"{logical_id} {region} index {own.get('IndexName')}"
-            settings = resolver.mapping(own.get("ReadProvisionedThroughputSettings"), f"{where} read settings")
+            whole = properties if number == 0 else shared.get(str(own.get("IndexName")), {})
+            settings = resolver.mapping(_own(own, whole, "ReadProvisionedThroughputSettings"), f"{where} read settings")
             units, target = _read_settings(resolver, settings, "ReadCapacity", where)
             reads += units if target is None else target.min
         is_infrequent_access = resolver.resolve(other.get("TableClass")) == "STANDARD_INFREQUENT_ACCESS"

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from highwater_lab.template.document import Template, TemplateError
-from highwater_lab.template.functions import OPEN, evaluate, placeholder
+from highwater_lab.template.functions import OPEN, as_text, evaluate, placeholder
 
 _VARIABLE: Final = re.compile(r"\$\{(!?)([^}]+)\}")
+_DYNAMIC: Final = re.compile(r"\{\{(resolve:[^{}]*)\}\}")
 _DEEPEST: Final = 60
 # A template with as many resources as CloudFormation allows has about ten thousand values; this limit stops YAML
 # aliases whose expansion grows without end
@@ -78,17 +79,22 @@ class Resolver:
             # AWS::NoValue takes a member away; null, which CloudFormation does not allow, stays to be refused
             resolved = [(item, self.resolve(item, depth + 1)) for item in value]
             return [result for item, result in resolved if result is not None or item is None]
+        if isinstance(value, str):
+            # a dynamic reference is known only at deployment, like any other
+            return _DYNAMIC.sub(r"${\1}", value)
         if not isinstance(value, dict):
             return value
         if len(value) == 1:
             ((name, argument),) = value.items()
             if name == "Ref":
-                return self._ref(str(argument), depth)
+                # a function in it is of AWS::LanguageExtensions
+                return self._ref(as_text(self.resolve(argument, depth + 1)), depth)
             if name == "Condition" and isinstance(argument, str):
                 return self.holds(argument, depth)
             if isinstance(name, str) and name.startswith("Fn::"):
                 return self._function(name, argument, depth)
-        return {key: self.resolve(item, depth + 1) for key, item in value.items()}
+        members = {key: (item, self.resolve(item, depth + 1)) for key, item in value.items()}
+        return {key: result for key, (item, result) in members.items() if result is not None or item is None}
 
     def holds(self, condition: str, depth: int = 0) -> bool:
         """Return whether a condition of the template is true; raises `TemplateError` if it is not defined."""
@@ -155,14 +161,14 @@ class Resolver:
         return "whose value is known only at deployment; write the number itself, or use a parameter with a default"
 
     def _ref(self, name: str, depth: int) -> Any:
+        parameter = self._declared.get(name)
+        parameter = parameter if isinstance(parameter, dict) else {}
+        kind = str(parameter.get("Type", ""))
         if name in self._given:
-            return self._given[name]
-        if name in self._declared:
-            parameter = self._declared[name]
-            has_default = isinstance(parameter, dict) and "Default" in parameter
-            # the default of a Systems Manager parameter is the parameter's name, not its value
-            if has_default and not str(parameter.get("Type", "")).startswith("AWS::SSM::"):
-                return parameter["Default"]
+            return _parameter(kind, self._given[name])
+        # the default of a Systems Manager parameter is the parameter's name, not its value
+        if "Default" in parameter and not kind.startswith("AWS::SSM::"):
+            return _parameter(kind, parameter["Default"])
         if name == _NO_VALUE:
             return None
         environment = self._template.environment
@@ -224,7 +230,7 @@ class Resolver:
             return self._apply(name, resolved)
         except TemplateError:
             raise
-        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
             if OPEN.search(str(resolved)):
                 return placeholder(name, resolved)
             raise self.error(f"{name} cannot be evaluated with {_short(resolved)}") from None
@@ -237,9 +243,15 @@ class Resolver:
         return evaluate(name, resolved)
 
     def _find(self, mapping: Any, first: Any, second: Any, otherwise: Any = None) -> Any:
+        if any(OPEN.search(str(key)) for key in (mapping, first, second)):
+            # not absent, only not known
+            raise KeyError(first)
         try:
-            return self.resolve(self._mappings[mapping][first][second])
-        except (KeyError, TypeError):
+            entries = self._mappings
+            for key in (mapping, first, second):
+                entries = {as_text(name): entry for name, entry in entries.items()}[as_text(key)]
+            return self.resolve(entries)
+        except (KeyError, TypeError, AttributeError):
             if isinstance(otherwise, dict) and "DefaultValue" in otherwise:
                 return otherwise["DefaultValue"]
             raise
@@ -254,14 +266,14 @@ class Resolver:
             missing = OPEN.search(str(side))
             if missing and missing[1] in self._declared:
                 raise self.error(f"a condition compares {str(side)!r}, {self.advice(missing[1])}")
-            if missing and str(left) != str(right):
+            if missing and as_text(left) != as_text(right):
                 note = (
                     f"a condition compares {str(side)!r}, whose value is known only at deployment; the rehearsal "
                     "assumes that the two values differ"
                 )
                 if note not in self.notes:
                     self.notes.append(note)
-        return str(left) == str(right)
+        return as_text(left) == as_text(right)
 
     def _sub(self, argument: Any, depth: int) -> str:
         text, values = argument if isinstance(argument, list) and len(argument) == 2 else (argument, {})
@@ -273,10 +285,17 @@ class Resolver:
             if is_literal:
                 return f"${{{name}}}"
             if isinstance(values, dict) and name in values:
-                return str(self.resolve(values[name], depth + 1))
-            return str(self.resolve({"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth + 1))
+                return as_text(self.resolve(values[name], depth + 1))
+            return as_text(self.resolve({"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth + 1))
 
-        return _VARIABLE.sub(value, text)
+        return _DYNAMIC.sub(r"${\1}", _VARIABLE.sub(value, text))
+
+
+def _parameter(kind: str, value: Any) -> Any:
+    """Return a parameter's value: a list for a type that is one, else text or a number."""
+    if kind == "CommaDelimitedList" or kind.startswith("List<"):
+        return value if isinstance(value, list) else [item.strip() for item in as_text(value).split(",")]
+    return as_text(value) if isinstance(value, bool) else value
 
 
 def _short(value: Any) -> str:

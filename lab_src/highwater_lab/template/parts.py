@@ -150,7 +150,7 @@ class Parts:
         for logical_id, properties in stack.resources(_POLICY):
             target_id = _text(stack, properties.get("ScalingTargetId"))
             reference = re.fullmatch(r"\$\{(?:[^}:]+:)?([^}.:]+)(?:\.Id)?\}", target_id)
-            if properties.get("ScalingTargetId") is None:
+            if properties.get("ScalingTargetId") is None or target_id == "None":
                 part = _part(stack, logical_id, properties, properties.get("ResourceId"))
                 if part is not None:
                     yield part
@@ -175,6 +175,8 @@ class Parts:
 
 def identity(stack: Stack, name: str) -> str:
     """Return what a table is known by in all templates of its scope: its name, or a reference with its template."""
+    if name in stack.twins:
+        return f"${{{stack.template.stem}:{name}}}"
     return str(stack.outward(name)) if is_open(name) else name
 
 

@@ -40,8 +40,12 @@ def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any])
         raise resolver.error(
             f"{where} has MinCapacity {low:,} above MaxCapacity {high:,}; lower the one or raise the other"
         )
+    notes = []
+    suspended = resolver.mapping(properties.get("SuspendedState"), f"{where} SuspendedState")
+    if any(str(value).lower() == "true" for value in suspended.values()):
+        notes.append(f"{logical_id}: its scaling is suspended in the template; it is rehearsed as if it were not")
     scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
-    return Scaling(low, high, tuple(_read_action(resolver, where, action) for action in scheduled))
+    return Scaling(low, high, tuple(_read_action(resolver, where, action) for action in scheduled), notes=notes)
 
 
 def read_policy(

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from highwater_lab.template.document import Template
+from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.functions import OPEN
-from highwater_lab.template.intrinsics import Resolver
+from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver
 from highwater_lab.template.loops import Loops
 
 # A reference to something of the template that it stands in: neither AWS's nor already another template's
-_LOCAL: Final = re.compile(r"\$\{([A-Za-z0-9]+)((?:\.[^}:]*)?)\}")
+_LOCAL: Final = re.compile(r"\$\{([A-Za-z0-9]+|AWS::Stack(?:Name|Id))((?:\.[^}:]*)?)\}")
 _PATH_ENDINGS: Final = ("/Resource", "/Default")
 
 
@@ -24,6 +24,8 @@ class Stack:
         template: The template, with its loops expanded.
         resolver: Evaluates its values.
         unread: What could not be read of it, a line each.
+        twins: Names of tables of this stack that a table of another stack of its scope has, too: two deployments of one
+            app, whose accounts the assembly does not say.
     """
 
     def __init__(self, template: Template, parameters: Mapping[str, Any], stacks: Stacks) -> None:
@@ -36,14 +38,14 @@ class Stack:
             raise plain.error("is nested too deeply to be a CloudFormation template") from error
         self.resolver = Resolver(self.template, parameters, _Neighbours(self, stacks))
         self.unread = tuple(loops.unread)
+        self.twins: frozenset[str] = frozenset()
 
     @property
     def scope(self) -> tuple[str, ...]:
         """What a table's name and an export's name are unique in: an account and region, or an assembly's folder."""
         environment = self.template.environment
-        if environment.account and environment.region:
-            return environment.account, environment.region
-        return (self.template.folder,)
+        # what the assembly does not say is the same for all of it
+        return environment.account or self.template.folder, environment.region or self.template.folder
 
     def resources(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield logical id and unresolved properties of each resource of type *kind*, whatever its condition."""
@@ -56,6 +58,13 @@ class Stack:
         """Return whether a resource's condition is true; raises `TemplateError` where that is not known."""
         condition = self.template.resource(logical_id).get("Condition")
         return condition is None or self.resolver.holds(str(condition))
+
+    def holds(self, output: dict[str, Any]) -> bool:
+        """Return whether an output's condition is true, or cannot be read."""
+        try:
+            return output.get("Condition") is None or self.resolver.holds(str(output["Condition"]))
+        except TemplateError:
+            return True
 
     def outward(self, value: Any) -> Any:
         """Return a resolved value for use by another stack: its references name this template."""
@@ -86,6 +95,7 @@ class Stacks:
         self._made: dict[str, Stack] = {}
         self.all: list[Stack] = []
         self.all = [self._stack(template.where) for template in templates]
+        self._find_twins()
 
     def exporters(self, scope: tuple[str, ...], name: str, depth: int) -> Iterator[tuple[Stack, Any]]:
         """Yield each stack of that scope that exports *name*, with the unresolved value."""
@@ -93,13 +103,26 @@ class Stacks:
             if stack.scope != scope:
                 continue
             for output in stack.template.section("Outputs").values():
-                export = output.get("Export") if isinstance(output, dict) else None
+                export = output.get("Export") if isinstance(output, dict) and stack.holds(output) else None
                 if isinstance(export, dict) and stack.resolver.resolve(export.get("Name"), depth) == name:
                     yield stack, output.get("Value")
 
     def nested(self, parent: Stack, logical_id: str) -> Stack | None:
         """Return the stack that a resource of *parent* nests, `None` where its template is not at hand."""
         return self._made.get(parent.template.nested.get(logical_id, ""))
+
+    def _find_twins(self) -> None:
+        names = {
+            stack: {
+                str(stack.resolver.resolve({"Ref": logical_id}))
+                for kind in TABLE_TYPES
+                for logical_id, _ in stack.resources(kind)
+            }
+            for stack in self.all
+        }
+        for stack, own in names.items():
+            others = [names[other] for other in self.all if other is not stack and other.scope == stack.scope]
+            stack.twins = frozenset(name for name in own if not is_open(name) and any(name in each for each in others))
 
     def _find_parents(self) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
         """Yield the file of each nested template, with its parent's file and the parameters that it is given."""

@@ -18,6 +18,10 @@ from highwater_lab.template.stacks import Stack, Stacks, is_open
 
 _GLOBAL: Final = "AWS::DynamoDB::GlobalTable"
 _SIMPLE: Final = "AWS::Serverless::SimpleTable"
+_UNREAD: Final = {
+    "AWS::AutoScalingPlans::ScalingPlan": "scaling plans (AWS::AutoScalingPlans) are not read, nor what they scale",
+    "Custom::DynamoDBReplica": "replicas that the CDK's replicationRegions make are not paid for here; use TableV2",
+}
 # sections whose values a table may use without a trace
 _SHARED: Final = ("Parameters", "Mappings", "Conditions")
 _Marks = dict[str | None, tuple[int, int]]
@@ -73,11 +77,20 @@ def read_table(found: Found, parts: Parts) -> TableSetup:
         # raises where its condition cannot be read
         found.stack.exists(found.logical_id)
         table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
-    notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.unread]
+    notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.unread, *_unread(found.stack)]
     table = _with_scaler(table, parts.scaler(scope, found.table))
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _unread(stack: Stack) -> Iterator[str]:
+    """Yield a line for each kind of resource that may change a table's capacity or cost and is not read."""
+    for kind, what in _UNREAD.items():
+        if any(True for _ in stack.resources(kind)):
+            yield what
+    if "Fn::Transform" in stack.template.section("Resources"):
+        yield "the template includes resources by Fn::Transform, which are not read"
 
 
 def _defined(
@@ -187,7 +200,8 @@ def is_billed_by_request(resolver: Resolver, properties: dict[str, Any], where: 
 
 
 def _limit(resolver: Resolver, value: Any, logical_id: str) -> int | None:
-    units = resolver.units(value, f"{logical_id} OnDemandThroughput") if value not in (None, -1) else None
+    has_limit = str(resolver.resolve(value)) not in ("None", "-1")
+    units = resolver.units(value, f"{logical_id} OnDemandThroughput") if has_limit else None
     return units or None
 
 
