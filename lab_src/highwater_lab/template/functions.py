@@ -46,6 +46,13 @@ def placeholder(name: str, argument: Any) -> str:
     return f"${{{name} {re.sub('[{}$]', '', str(argument))}}}"
 
 
+def parameter_value(kind: str, value: Any) -> Any:
+    """Return a parameter's value: a list for a type that is one, else text or a number."""
+    if kind == "CommaDelimitedList" or kind.startswith("List<"):
+        return value if isinstance(value, list) else [item.strip() for item in as_text(value).split(",")]
+    return as_text(value) if isinstance(value, bool) else value
+
+
 def _split(delimiter: str, text: str) -> list[str]:
     """Split a text, but not inside a placeholder such as `${AWS::Region}`."""
     if not delimiter:

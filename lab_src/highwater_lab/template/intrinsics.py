@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from highwater_lab.template.document import Template, TemplateError
-from highwater_lab.template.functions import OPEN, as_text, evaluate, placeholder
+from highwater_lab.template.functions import OPEN, as_text, evaluate, parameter_value, placeholder
 
 _VARIABLE: Final = re.compile(r"\$\{(!?)([^}]+)\}")
 _DYNAMIC: Final = re.compile(r"\{\{(resolve:[^{}]*)\}\}")
@@ -165,10 +165,10 @@ class Resolver:
         parameter = parameter if isinstance(parameter, dict) else {}
         kind = str(parameter.get("Type", ""))
         if name in self._given:
-            return _parameter(kind, self._given[name])
+            return parameter_value(kind, self._given[name])
         # the default of a Systems Manager parameter is the parameter's name, not its value
         if "Default" in parameter and not kind.startswith("AWS::SSM::"):
-            return _parameter(kind, parameter["Default"])
+            return parameter_value(kind, parameter["Default"])
         if name == _NO_VALUE:
             return None
         environment = self._template.environment
@@ -289,13 +289,6 @@ class Resolver:
             return as_text(self.resolve({"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth + 1))
 
         return _DYNAMIC.sub(r"${\1}", _VARIABLE.sub(value, text))
-
-
-def _parameter(kind: str, value: Any) -> Any:
-    """Return a parameter's value: a list for a type that is one, else text or a number."""
-    if kind == "CommaDelimitedList" or kind.startswith("List<"):
-        return value if isinstance(value, list) else [item.strip() for item in as_text(value).split(",")]
-    return as_text(value) if isinstance(value, bool) else value
 
 
 def _short(value: Any) -> str:
