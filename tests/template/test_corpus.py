@@ -41,7 +41,12 @@ def _read(folder: Path, ask: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(error).replace(str(folder), "HERE")}
     resources = {resource.label: [_figures(resource.read), _figures(resource.write)] for resource in setup.resources}
     replicas = [[replica.region, replica.read_units, replica.is_infrequent_access] for replica in setup.replicas]
-    found = {"name": setup.name, "region": setup.region, "resources": resources, "notes": list(setup.notes)}
+    found = {
+        "name": setup.name,
+        "region": setup.region,
+        "resources": resources,
+        "notes": [note.replace(str(folder), "HERE") for note in setup.notes],
+    }
     return found | {"replicas": replicas}
 
 

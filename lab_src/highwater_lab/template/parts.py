@@ -41,6 +41,8 @@ class Part:
         table: The table's identity: its name, or a reference that names its template.
         index: The index's name, `None` for the table itself.
         dimension: Reads or writes, where it belongs to one of them.
+        place: The scope of the table, where that is another than the stack's: the one says account and region, and the
+            other leaves them open.
     """
 
     stack: Stack
@@ -49,11 +51,12 @@ class Part:
     table: str
     index: str | None = None
     dimension: Dimension | None = None
+    place: Scope | None = None
 
     @property
     def scope(self) -> Scope:
         """What the table's name is unique in."""
-        return self.stack.scope
+        return self.place or self.stack.scope
 
     @property
     def where(self) -> str:
@@ -73,11 +76,11 @@ class Parts:
             for kind in TABLE_TYPES
             for logical_id, _ in stack.resources(kind)
         }
-        self.targets = [part for stack in stacks.all for part in self._targets(stack)]
+        self.targets = [self._placed(part) for stack in stacks.all for part in self._targets(stack)]
         self._by_target = {(part.stack.template.where, part.logical_id): part for part in self.targets}
-        self._policies = [part for stack in stacks.all for part in self._policies_of(stack)]
-        self._marks = [part for stack in stacks.all for part in _marks_of(stack)]
-        self._plans = [part for stack in stacks.all for part in _plans_of(stack)]
+        self._policies = [self._placed(part) for stack in stacks.all for part in self._policies_of(stack)]
+        self._marks = [self._placed(part) for stack in stacks.all for part in _marks_of(stack)]
+        self._plans = [self._placed(part) for stack in stacks.all for part in _plans_of(stack)]
 
     def scaling(self, scope: Scope, table: str) -> dict[Key, Scaling]:
         """Return the targets of a table, by identity, index and dimension; raises `TemplateError`."""
@@ -138,6 +141,19 @@ class Parts:
             is_known = not is_open(part.table) or (part.scope, part.table) in self.tables
             if not is_known and may_exist(part.stack, part.logical_id):
                 yield part
+
+    def _placed(self, part: Part) -> Part:
+        """Return the part of the only table of its name that may be meant, whose account or region is left open."""
+        if (part.scope, part.table) in self.tables:
+            return part
+        folder = part.stack.template.folder
+        places = [
+            scope
+            for scope, table in self.tables
+            if table == part.table
+            and all(one == other or folder in (one, other) for one, other in zip(scope, part.scope, strict=True))
+        ]
+        return replace(part, place=places[0]) if len(places) == 1 else part
 
     def _targets(self, stack: Stack) -> Iterator[Part]:
         for logical_id, properties in stack.resources(_TARGET):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -91,10 +92,13 @@ class Stacks:
         """Join *templates*; *parameters* are values for the parameters of any of them."""
         self._given = parameters
         self._templates = {template.where: template for template in templates}
-        self._parents = dict(self._find_parents())
+        found = list(self._find_parents())
+        self._parents = dict(found)
+        self._times_nested = Counter(nested for nested, _ in found)
         self._made: dict[str, Stack] = {}
         self.all: list[Stack] = []
-        self.all = [self._stack(template.where) for template in templates]
+        # a template that is nested twice is there twice
+        self.all = list(dict.fromkeys(self._stack(template.where) for template in templates))
         self._find_twins()
 
     def exporters(self, scope: tuple[str, ...], name: str, depth: int) -> Iterator[tuple[Stack, Any]]:
@@ -139,7 +143,10 @@ class Stacks:
             if parent is not None and depth < len(self._templates):
                 outer = self._stack(parent, depth + 1)
                 given = {str(name): _Later(outer, value) for name, value in unresolved.items()}
-            self._made[where] = Stack(self._templates[where], _Values(given, self._given), self)
+            stack = Stack(self._templates[where], _Values(given, self._given), self)
+            if (times := self._times_nested[where]) > 1:
+                stack.unread += (f"{where} is nested {times} times; it is read once, as the last of them",)
+            self._made[where] = stack
         return self._made[where]
 
 
