@@ -1,6 +1,6 @@
 """Prints the cost of the scaler with its defaults, in USD a month at us-east-1 prices: `make scaler-cost`.
 
-CloudWatch's prices are from the lab's prices.json. The prices of Lambda and EventBridge Scheduler are from their price
+CloudWatch's prices are from prices.json in `highwater.core`. The prices of Lambda and EventBridge Scheduler are from their price
 pages, read 2026-11, without free tiers.
 """
 

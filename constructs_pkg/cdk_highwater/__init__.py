@@ -1,5 +1,6 @@
 """AWS CDK constructs for DynamoDB tables with provisioned capacity: windows, high-water marks and limits."""
 
+from cdk_highwater.boost_coordinator import BoostCoordinator
 from cdk_highwater.capacity_alarms import CapacityAlarms
 from cdk_highwater.capacity_dashboard import CapacityDashboard
 from cdk_highwater.capacity_managed import CapacityManaged
@@ -14,6 +15,7 @@ from cdk_highwater.throttle_aware_scaler import ThrottleAwareScaler
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Window
 
 __all__ = [
+    "BoostCoordinator",
     "Capacity",
     "CapacityAlarms",
     "CapacityDashboard",

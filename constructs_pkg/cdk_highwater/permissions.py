@@ -8,9 +8,8 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
-from highwater.core.names import ALARM_PREFIX, plans_path
-from highwater.core.scaler import Mode
-from highwater.core.scaler.tagged_plans import MANAGED_TAG
+from highwater.core.names import ALARM_PREFIX, boost_caps_path, coordinator_parameter, plans_path
+from highwater.core.scaler.tagged_plans import MANAGED_TAG, TAG_MODES
 
 # UpdateTable for an index is authorized by the table's ARN. Application Auto Scaling requires these permissions of the
 # caller that registers a target (its User Guide, "Permissions validation for API calls on target resources", read
@@ -50,6 +49,26 @@ def plans_arns(stack: cdk.Stack, scaler: str) -> list[str]:
     """Return the ARN of the parameter path with the plans of *scaler*, and a pattern for the parameters below it."""
     folder = stack.format_arn(service="ssm", resource="parameter", resource_name=plans_path(scaler).strip("/"))
     return [folder, f"{folder}/*"]
+
+
+def boost_caps_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
+    """Return the ARN of the parameter path with the grants of *coordinator*, and a pattern for those below it."""
+    folder = stack.format_arn(
+        service="ssm", resource="parameter", resource_name=boost_caps_path(coordinator).strip("/")
+    )
+    return [folder, f"{folder}/*"]
+
+
+def coordinator_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
+    """Return the ARN of the parameter with the URL of *coordinator*, and that of the folder that it is in."""
+    parameter = coordinator_parameter(coordinator).strip("/")
+    names = (parameter, parameter.rpartition("/")[0])
+    return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
+
+
+def wakes_arn(stack: cdk.Stack, group: str) -> str:
+    """Return a pattern for the ARNs of the schedules of a group."""
+    return stack.format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
 
 
 def reading_targets() -> iam.PolicyStatement:
@@ -99,6 +118,6 @@ def scaling_tagged_tables(stack: cdk.Stack, regions: Iterable[str | None]) -> li
         iam.PolicyStatement(
             actions=list(TABLE_ACTIONS),
             resources=[table_arn(stack, "*", region) for region in regions],
-            conditions={"StringEquals": {f"aws:ResourceTag/{MANAGED_TAG}": [str(mode) for mode in Mode]}},
+            conditions={"StringEquals": {f"aws:ResourceTag/{MANAGED_TAG}": [str(mode) for mode in TAG_MODES]}},
         ),
     ]

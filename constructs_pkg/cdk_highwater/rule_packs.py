@@ -8,7 +8,7 @@ from typing import Final
 import aws_cdk as cdk
 from constructs import IConstruct
 
-from highwater.core.names import plans_path
+from highwater.core.names import boost_caps_path, plans_path
 
 FUNCTION_RULES: Final = (
     "Serverless::Serverless-LambdaTracing",
@@ -47,11 +47,18 @@ _ROLE_RULES: Final = {
 _TARGETS = "Ids of scalable targets are only known after registration; a condition limits the action to DynamoDB."
 _ALARMS = "Application Auto Scaling requires these permissions for all alarms of the caller that registers a target."
 _PLANS = "Stacks may add tables later, so the role covers all plans below the path of one scaler, and nothing else."
+_CAPS = "Stacks may grant boosts later, so the role covers all grants of one coordinator, and nothing else."
+_WAKES = "Each boost has a schedule of its own; the role covers those of the coordinator's own group, and nothing else."
 _TAGGED = "A condition limits the actions to tables with the tag highwater:managed."
 SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,
     "The function calls AWS APIs only; concurrent runs are harmless, and each decision has a log line instead of a "
     "trace.",
+)
+_BACKED_UP = "Leases last a day at most, and point-in-time recovery is on; a backup of them would be of no use."
+LEASE_TABLE_RULES: Final = dict.fromkeys(
+    ("NIST.800.53.R5::NIST.800.53.R5-DynamoDBInBackupPlan", "HIPAA.Security::HIPAA.Security-DynamoDBInBackupPlan"),
+    _BACKED_UP,
 )
 QUEUE_RULES: Final = {
     "Serverless::Serverless-SQSRedrivePolicy": "The queue is a dead-letter queue itself; an alarm reports messages."
@@ -76,6 +83,14 @@ def scaler_role_rules(stack: cdk.Stack, scaler: str, regions: Iterable[str | Non
     """Return the rules and reasons for the role of *scaler*, which may find tagged tables in *regions*."""
     rules = role_rules(stack, regions) | plans_rules(stack, scaler)
     return rules | {_all_of(stack, "dynamodb", "table/*", region): _TAGGED for region in regions}
+
+
+def boost_role_rules(stack: cdk.Stack, coordinator: str, wakes_group: str) -> dict[str, str]:
+    """Return the rules and reasons for the role of a function that serves boosts."""
+    return {
+        _all_of(stack, "ssm", f"parameter{boost_caps_path(coordinator)}*", None): _CAPS,
+        _all_of(stack, "scheduler", f"schedule/{wakes_group}/*", None): _WAKES,
+    }
 
 
 def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:

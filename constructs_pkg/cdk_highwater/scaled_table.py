@@ -1,4 +1,4 @@
-"""The resources of one table of a scaler: SSM parameter with the plan, alarms, and custom resources for deploys."""
+"""One table of a scaler or coordinator: SSM parameter with the plan, alarms, and custom resources for deploys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import Subject
 from cdk_highwater.table_capacity import TableCapacity
-from highwater.core import Plan, Target
+from highwater.core import Finding, Plan, Target
+from highwater.core.findings import conflict, error
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 
@@ -23,14 +24,14 @@ LONGEST_PLAN_BYTES = _ADVANCED_BYTES - 200
 
 
 class ScaledTable(Construct):
-    """One table of a `ThrottleAwareScaler`, in all regions of its replicas.
+    """One table of a `ThrottleAwareScaler` or a `BoostCoordinator`, in all regions of its replicas.
 
     Args:
-        scope: The scaler.
+        scope: The scaler or coordinator.
         id: Unique within *scope*, derived from the table only.
         subject: The table.
         plan: The plan for the table.
-        mode: Whether the scaler sets floors or capacity.
+        mode: Whether the scaler sets floors or capacity, or floors for boosts alone.
         function: The scaler's function, which receives permissions for the table.
     """
 
@@ -46,7 +47,7 @@ class ScaledTable(Construct):
         for region in regions:
             function.allow_table(subject.arn if region == own_region else subject.arn_in(region), region)
         # an alarm must be in the region of its metric
-        if self._is_same_region(subject.region, subject.stack.region):
+        if mode.follows_demand and self._is_same_region(subject.region, subject.stack.region):
             is_here = own_region is None
             parent = self if is_here else Construct(subject.stack, f"ScalerAlarms-{subject.construct.node.addr}")
             for target in plan.targets():
@@ -135,3 +136,20 @@ class ScaledTable(Construct):
             treat_missing_data="ignore",
             alarm_actions=[self._function.function.function_arn] if starts_function else None,
         )
+
+
+def scaler_findings(plan: Plan) -> list[Finding]:
+    """Return what keeps a scaler or a coordinator from setting the floors of a plan."""
+    targets = plan.targets()
+    if not any(target.capacity.is_autoscaled for target in targets):
+        problem = "all capacity is fixed, so the scaler has nothing to change"
+        return [conflict("scalerNothingAutoscaled", "the table", problem, "give Capacity.autoscaled(max_capacity=)")]
+    if any(target.capacity.is_deploy_time for target in targets):
+        problem = "bounds are known only at deploy time, but the scaler's plan needs numbers"
+        return [conflict("scalerDeployTimeBounds", "the table", problem, "write the numbers into the plan")]
+    size = len(plan.to_json().encode())
+    if size > LONGEST_PLAN_BYTES:
+        allowed = f"up to {LONGEST_PLAN_BYTES:,} bytes, the size limit of an SSM parameter"
+        fix = "use fewer windows or shorter names"
+        return [error("scalerPlanTooLong", "the table", f"a plan of {size:,} bytes", allowed, fix)]
+    return []

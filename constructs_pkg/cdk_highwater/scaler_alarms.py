@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -35,13 +36,32 @@ _METRICS = (
     _ScalerMetric("Paused", "scaling of a target has been suspended for a day: resume it with highwater resume", 1440),
 )
 
+# those that a function can have that does not look at demand
+_BOOSTS_METRICS = tuple(each for each in _METRICS if each.metric in ("TablesFailed", "UnreadablePlans"))
+_LEASES_MISSING = _ScalerMetric(
+    "LeasesMissing", "the lease table did not answer: boosts may not count, and floors do not fall", 15
+)
+
 
 class ScalerAlarms(Construct):
-    """The alarms of a `ThrottleAwareScaler`; docs/operations.md explains how to respond to each."""
+    """The alarms of a `ThrottleAwareScaler`; docs/operations.md explains how to respond to each.
 
-    def __init__(self, scope: Construct, id: str, *, function: ScalerFunction, topic: sns.ITopic | None) -> None:
+    A coordinator with a function of its own has those that fit a function that *runs_every_minute* only while a boost
+    is live.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        function: ScalerFunction,
+        topic: sns.ITopic | None,
+        runs_every_minute: bool = True,
+    ) -> None:
         super().__init__(scope, id)
         self._topic = topic
+        self._scaler_name = function.name
         minute = cdk.Duration.minutes(1)
         lambda_function = function.function
         self._alarm(
@@ -50,6 +70,29 @@ class ScalerAlarms(Construct):
             "the scaler failed; its log shows the error",
             periods=3,
         )
+        if runs_every_minute:
+            self._add_heartbeat(lambda_function, minute)
+        self._alarm(
+            "DeadLetters",
+            function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
+            "tables failed three times; their events are in the dead-letter queue",
+            periods=1,
+        )
+        for scaler_metric in _METRICS if runs_every_minute else _BOOSTS_METRICS:
+            self._watch(scaler_metric)
+
+    def watch_leases(self) -> None:
+        """Add the alarm on the lease table of a coordinator."""
+        self._watch(_LEASES_MISSING)
+
+    def _watch(self, scaler_metric: _ScalerMetric) -> None:
+        metric = put_metric(self._scaler_name, scaler_metric.metric)
+        periods = max(1, scaler_metric.minutes // 5)
+        if scaler_metric.minutes == _DAY_MINUTES:
+            metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24
+        self._alarm(scaler_metric.metric, metric, scaler_metric.meaning, periods=periods)
+
+    def _add_heartbeat(self, lambda_function: lambda_.IFunction, minute: cdk.Duration) -> None:
         self._alarm(
             "Heartbeat",
             # CloudWatch has no datapoint for a minute without runs; and none at all before the first one, in which case
@@ -64,18 +107,6 @@ class ScalerAlarms(Construct):
             periods=10,
             below_one=True,
         )
-        self._alarm(
-            "DeadLetters",
-            function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
-            "tables failed three times; their events are in the dead-letter queue",
-            periods=1,
-        )
-        for scaler_metric in _METRICS:
-            metric = put_metric(function.name, scaler_metric.metric)
-            periods = max(1, scaler_metric.minutes // 5)
-            if scaler_metric.minutes == _DAY_MINUTES:
-                metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24
-            self._alarm(scaler_metric.metric, metric, scaler_metric.meaning, periods=periods)
 
     def _alarm(
         self, id: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int, below_one: bool = False

@@ -19,7 +19,7 @@ from cdk_highwater.manage_capacity import capacity_of
 from cdk_highwater.owners import SCALER, TAGS, claim, claim_place
 from cdk_highwater.permissions import scaler_alarms_arn
 from cdk_highwater.rule_packs import acknowledge, role_rules
-from cdk_highwater.scaled_table import LONGEST_PLAN_BYTES, ScaledTable
+from cdk_highwater.scaled_table import ScaledTable, scaler_findings
 from cdk_highwater.scaler_alarms import ScalerAlarms
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.scaler_metrics import ScalerMetrics
@@ -28,7 +28,7 @@ from cdk_highwater.table_findings import fitting_findings
 from cdk_highwater.tagged_tables import TaggedTables
 from cdk_highwater.unique_names import id_within, unique_name
 from highwater.core import Capacity, Finding, HighWaterMark, IndexCapacity, Plan, Window, check
-from highwater.core.findings import conflict, error
+from highwater.core.findings import conflict
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler import Mode
 
@@ -72,6 +72,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic)
         self._managed: set[str] = set()
+        self._coordinator: Construct | None = None
         if tagged is not None:
             annotate(self, self._tags_findings())
 
@@ -114,7 +115,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
             )
             raise ValueError(message)
         self._managed.add(path)
-        if annotate(capacity, [*self._owner_findings(capacity.subject), *_findings(capacity.plan)]):
+        if annotate(capacity, [*self._owner_findings(capacity.subject), *scaler_findings(capacity.plan)]):
             scaled = self._add_scaled_table(capacity.subject, capacity.plan, Mode.FLOOR)
             # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards
             self._schedule.node.add_dependency(*scaled.serve_deploys(capacity))
@@ -165,8 +166,20 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         }
         plan = declared_plan(options).with_indexes(subject.index_names())
         findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan, has_actions=False)]
-        if annotate(self, findings) and annotate(self, [*self._owner_findings(subject), *_findings(plan)]):
+        if annotate(self, findings) and annotate(self, [*self._owner_findings(subject), *scaler_findings(plan)]):
             self._add_scaled_table(subject, plan, Mode.DIRECT)
+
+    def share_function(self, coordinator: Construct) -> ScalerFunction:
+        """Return the function for a coordinator of boosts to share; called by `BoostCoordinator`.
+
+        Raises `ValueError` if the scaler has a coordinator already.
+        """
+        if self._coordinator is not None:
+            message = f"{self.node.path}: has a coordinator already, {self._coordinator.node.path}; use that one"
+            raise ValueError(message)
+        self._coordinator = coordinator
+        self._alarms.watch_leases()
+        return self._function
 
     def _tags_findings(self) -> list[Finding]:
         other = claim_place(TAGS, self, self._stack.account, self._stack.region)
@@ -227,19 +240,3 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
             source_account=self._stack.account,
             source_arn=scaler_alarms_arn(self._stack),
         )
-
-
-def _findings(plan: Plan) -> list[Finding]:
-    targets = plan.targets()
-    if not any(target.capacity.is_autoscaled for target in targets):
-        problem = "all capacity is fixed, so the scaler has nothing to change"
-        return [conflict("scalerNothingAutoscaled", "the table", problem, "give Capacity.autoscaled(max_capacity=)")]
-    if any(target.capacity.is_deploy_time for target in targets):
-        problem = "bounds are known only at deploy time, but the scaler's plan needs numbers"
-        return [conflict("scalerDeployTimeBounds", "the table", problem, "write the numbers into the plan")]
-    size = len(plan.to_json().encode())
-    if size > LONGEST_PLAN_BYTES:
-        allowed = f"up to {LONGEST_PLAN_BYTES:,} bytes, the size limit of an SSM parameter"
-        fix = "use fewer windows or shorter names"
-        return [error("scalerPlanTooLong", "the table", f"a plan of {size:,} bytes", allowed, fix)]
-    return []

@@ -80,7 +80,7 @@ def test_boost_that_fits_is_granted_in_full() -> None:
             [
                 (
                     GrantLimit.CAP,
-                    "what the caller may boost by of 500 units/s at 2027-03-04 02:00 UTC leaves 400 units/s",
+                    "the caller's cap of 500 units/s at 2027-03-04 02:00 UTC leaves 400 units/s",
                 )
             ],
         ),

@@ -182,11 +182,13 @@ def test_turn_of_the_scaler_counts_the_leases_of_each_target() -> None:
         write=Capacity.autoscaled(min_capacity=12, max_capacity=4_000),
     )
     targets: dict[TargetKey, SeenTarget] = {
-        (None, dimension): SeenTarget(registered=Bounds(12, 4_000), observation=EMPTY, boosted=5)
-        for dimension in Dimension
+        (None, dimension): SeenTarget(registered=Bounds(12, 4_000), observation=EMPTY) for dimension in Dimension
     }
     seen = SeenTable(
-        {None: SeenResource(provisioned=Units(7, 12))}, targets, (lease(units=800), lease(id="z", units=33))
+        {None: SeenResource(provisioned=Units(7, 12))},
+        targets,
+        (lease(units=800), lease(id="z", units=33)),
+        dict.fromkeys(targets, 5),
     )
     found = review(ScaledPlan(table="orders", mode=Mode.FLOOR, plan=plan), seen, Clock(0, NOW))
     assert [(d.dimension, d.granted, d.boosted) for d in found.decisions] == [

@@ -105,11 +105,10 @@ class World:
         seen = SeenTable(
             {None: SeenResource(provisioned=Units(5, self.floor))},
             {
-                (None, Dimension.WRITE): SeenTarget(
-                    registered=registered, observation=self.observed(), boosted=self.boosted
-                ),
+                (None, Dimension.WRITE): SeenTarget(registered=registered, observation=self.observed()),
             },
             tuple(self.table.values()),
+            {(None, Dimension.WRITE): self.boosted},
         )
         scaled = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=self.plan)
         (decision,) = review(scaled, seen, Clock(0, self.now)).decisions

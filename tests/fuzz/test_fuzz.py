@@ -147,7 +147,7 @@ def test_changed_traffic(folder: Callable[[], Path]) -> None:
 def test_changed_price_lists(folder: Callable[[], Path]) -> None:
     row = "us-east-1,AmazonDynamoDB,{}WriteCapacityUnit-Hrs,0.00065\n"
     rows = "Region,Service Code,Usage Type,On-Demand Rate\n" + row.format("") + row.format("IA-")
-    shipped = Path(__file__).parents[2] / "lab_src/highwater_lab/services/prices.json"
+    shipped = Path(__file__).parents[2] / "lambda_src/highwater/core/prices.json"
     for seed in _seeds():
         random = Random(seed)
         place = folder()

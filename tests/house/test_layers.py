@@ -24,7 +24,17 @@ ALLOWED = {
         "boto3",
         "mypy_boto3_*",
     },
-    RUNTIME / "cli": {"highwater.core", "highwater.aws", "highwater.cli", "boto3", "botocore", "click", "rich"},
+    RUNTIME / "client": {"highwater.core", "highwater.client", "boto3", "botocore"},
+    RUNTIME / "cli": {
+        "highwater.core",
+        "highwater.aws",
+        "highwater.client",
+        "highwater.cli",
+        "boto3",
+        "botocore",
+        "click",
+        "rich",
+    },
     ROOT / "constructs_pkg" / "cdk_highwater": {
         "highwater",
         "highwater.core",
@@ -35,6 +45,7 @@ ALLOWED = {
     },
     ROOT / "lab_src" / "highwater_lab": {
         # the lab's commands are subcommands of the runtime's, and print as it does
+        "highwater.cli.durations",
         "highwater.cli.terminal",
         "highwater.core",
         "highwater_lab",
@@ -51,7 +62,7 @@ ALLOWED = {
     },
 }
 CORE = "highwater.core"
-GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits", "names", "units")}
+GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits", "names", "prices", "units")}
 # the core's places from the ground up, and the places that each may import beside the ground and itself
 CORE_ARROWS = {
     "plan": set(),

@@ -11,6 +11,7 @@ from tests.cdk_cli import ROOT
 
 PUBLIC = [
     "cdk_highwater",
+    "highwater.client",
     "highwater.core",
     "highwater_lab.local",
     "highwater_lab.physics",

@@ -10,9 +10,11 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 
 from cdk_highwater import (
+    BoostCoordinator,
     Capacity,
     HighWaterMark,
     HighWaterTable,
@@ -40,6 +42,7 @@ _ARNS = {
     "AWS::DynamoDB::GlobalTable": f"arn:aws:dynamodb:{_HERE}:table/world",
     "AWS::Lambda::Function": f"arn:aws:lambda:{_HERE}:function:scaler",
     "AWS::Logs::LogGroup": f"arn:aws:logs:{_HERE}:log-group:scaler:*",
+    "AWS::IAM::Role": "arn:aws:iam::111122223333:role/wakes",
     "AWS::SQS::Queue": f"arn:aws:sqs:{_HERE}:letters",
 }
 # what knows no resources, by the Service Authorization Reference (read 2026-11)
@@ -77,6 +80,11 @@ def _policies() -> dict[str, dict[str, Any]]:
     scaler = ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["ap-south-1"]))
     scaler.add_table(table)
     scaler.add_table(manage_capacity(world, read=units, write=units))
+    coordinator = BoostCoordinator(stack, "Boosts")
+    coordinator.add_table(HighWaterTable(stack, "Loads", partition_key=key(), read=units, write=units))
+    loader = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+    coordinator.grant_boost(loader, max_write=7)
+    coordinator.grant_boost_events("acme.loader", max_write=7, grantee=loader)
     resources: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
     return {
         name: _resolved(resource["Properties"]["PolicyDocument"], resources)
@@ -110,16 +118,36 @@ def _listed(value: str | list[str]) -> list[str]:
 
 
 def test_there_are_roles_of_the_deployment_the_scaler_and_its_schedule() -> None:
-    roles = {"HighwaterDeployment": 8, "ScalerFunction": 2, "ScalerScheduleRole": 1}
+    roles = {
+        "HighwaterDeployment": 10,
+        "ScalerFunction": 2,
+        "ScalerScheduleRole": 1,
+        "BoostsFunction": 2,
+        "BoostsWakes": 1,
+        "Loader": 1,
+    }
     found = {role: sum(name.startswith(role) for name in _policies()) for role in roles}
     assert found == roles
     assert sum(roles.values()) == len(_policies())
 
 
-@pytest.mark.parametrize("number", range(5))
-def test_linter_finds_nothing(number: int) -> None:
-    name, document = sorted(_policies().items())[number]
-    assert _issues(document) == [], name
+def test_linter_finds_nothing_but_what_is_known() -> None:
+    found = {issue for document in _policies().values() for issue in _issues(document)}
+    assert found == {
+        # iam:PassRole: the coordinator passes one role, to EventBridge Scheduler alone
+        "PERMISSIONS_MANAGEMENT_ACTIONS:",
+        # the CDK's own grant; the key came in October 2025, after the linter's last version
+        "UNKNOWN_CONDITION_FOR_ACTION: Unknown condition lambda:InvokedViaFunctionUrl for action lambda:InvokeFunction",
+    }
+    passing = [
+        statement
+        for document in _policies().values()
+        for statement in document["Statement"]
+        if "iam:PassRole" in _listed(statement["Action"])
+    ]
+    assert [(each["Resource"], each["Condition"]) for each in passing] == [
+        ("arn:aws:iam::111122223333:role/wakes", {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}})
+    ]
 
 
 def test_star_stands_only_where_an_action_knows_no_resources() -> None:

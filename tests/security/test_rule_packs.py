@@ -13,8 +13,9 @@ from typing import Any
 import aws_cdk as cdk
 import cdk_nag
 import pytest
+from aws_cdk import aws_iam as iam
 
-from cdk_highwater import Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler
+from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import key
 
@@ -86,6 +87,19 @@ def test_scaler_of_several_regions_in_a_stack_of_a_given_one_breaks_no_rule_that
     units = Capacity.autoscaled(min_capacity=3, max_capacity=30)
     for stack in (here, there):
         scaler.add_table(HighWaterTable(stack, "Jobs", table_name="jobs", partition_key=key(), read=units, write=units))
+    assert _violations(_report(app)) <= LEFT_TO_USERS
+
+
+def test_coordinators_alone_and_with_a_scaler_break_no_rule_that_is_not_answered(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path))
+    stack = cdk.Stack(app, "Here", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    units = Capacity.autoscaled(min_capacity=3, max_capacity=30)
+    job = iam.Role(stack, "Job", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+    alone = BoostCoordinator(stack, "Alone")
+    alone.add_table(HighWaterTable(stack, "Jobs", partition_key=key(), read=units, write=units))
+    for coordinator in (alone, BoostCoordinator(stack, "Shared", scaler=ThrottleAwareScaler(stack, "Scaler"))):
+        coordinator.grant_boost(job, max_write=7)
+        coordinator.grant_boost_events("acme.loader", max_write=7)
     assert _violations(_report(app)) <= LEFT_TO_USERS
 
 

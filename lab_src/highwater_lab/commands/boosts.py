@@ -7,8 +7,8 @@ from datetime import UTC, datetime, time
 
 import click
 
+from highwater.cli.durations import Duration
 from highwater.core import Dimension
-from highwater_lab.commands.durations import Duration
 from highwater_lab.rehearse import PlannedBoost
 
 _FORM = re.compile(

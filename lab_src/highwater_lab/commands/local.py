@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from highwater_lab.commands.durations import Duration
+from highwater.cli.durations import Duration
 from highwater_lab.commands.traffic import traffic_command
 from highwater_lab.local.control import CloudControl, CloudError, CloudStatus
 from highwater_lab.local.guard import is_origin

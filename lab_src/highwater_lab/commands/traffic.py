@@ -12,9 +12,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from highwater.cli.durations import Duration
 from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension, HighwaterError
-from highwater_lab.commands.durations import Duration
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.local.control import CloudControl, CloudError
 from highwater_lab.local.load import Load, steady

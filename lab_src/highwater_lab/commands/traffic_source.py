@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from highwater.cli.durations import Duration
 from highwater.core import Dimension
-from highwater_lab.commands.durations import Duration
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing

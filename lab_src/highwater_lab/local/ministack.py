@@ -66,6 +66,8 @@ role_policies: Final = Function("core.iam_evaluator", "_gather_role_policies")
 evaluate_policies: Final = Function("core.iam_evaluator", "evaluate")
 ALWAYS_ALLOWED: Final = Value("core.iam_evaluator", "_ALWAYS_ALLOWED_ACTIONS", "__contains__")
 evaluation_context: Final = Value("core.iam_evaluator", "EvalContext")
+access_key_of: Final = Function("core.router", "extract_access_key_id")
+caller_identity: Final = Function("core.iam_evaluator", "resolve_caller_identity")
 FUNCTION_CREDENTIALS: Final = tuple(
     Function(module, "execution_credentials") for module in ("services.lambda_svc", "core.lambda_runtime")
 )
@@ -157,6 +159,9 @@ run_schedules: Final = Function("services.scheduler", "_tick_schedules")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
+function_url_event: Final = Function("services.lambda_svc", "_build_function_url_event")
+function_url_attributes: Final = Function("services.cloudformation.provisioners", "_lambda_url_attributes")
+function_url_target: Final = Function("app", "_function_url_auth_target")
 append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_events")
 
 _clocks: Final = tuple(

@@ -28,6 +28,7 @@ from highwater_lab.local.capacity.data_plane import DataPlane
 from highwater_lab.local.clock import CloudClock, CloudTime
 from highwater_lab.local.commands import CONTROL_PATH, Answer, Commands
 from highwater_lab.local.faults import HeldFaults
+from highwater_lab.local.function_urls import FunctionUrls
 from highwater_lab.local.functions import Functions
 from highwater_lab.local.guard import Guard
 from highwater_lab.local.journal import Contents, Journal
@@ -55,7 +56,9 @@ class LocalAws:
     MiniStack has to be loaded; its services are this cloud's as soon as this is made.
     """
 
-    def __init__(self, speed: int = 1, *, has_instant_updates: bool = False, is_strict: bool = False) -> None:
+    def __init__(
+        self, port: int, speed: int = 1, *, has_instant_updates: bool = False, is_strict: bool = False
+    ) -> None:
         self.clock = CloudClock(speed)
         self._tables = Tables(self.clock.now, Timing.instant_updates() if has_instant_updates else Timing())
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
@@ -66,6 +69,7 @@ class LocalAws:
         ministack.run_by(CloudTime(self.clock))
         DataPlane(self.clock.second)
         Functions(self.clock.second)
+        FunctionUrls(port)
         Provisioners(self._tables, self.autoscaling)
         Parameters()
         Stacks()
@@ -270,13 +274,15 @@ def main(arguments: list[str] | None = None) -> int:
         import hypercorn.asyncio  # noqa: F401 - looked for before anything starts
 
         ministack.load()
+        # functions inherit the environment, and their loggers this level
+        os.environ.pop("LOG_LEVEL")
     except ModuleNotFoundError:
         print(ministack.MORE_LIBRARIES, file=sys.stderr)
         return 1
     except ministack.MiniStackError as wrong:
         print(wrong, file=sys.stderr)
         return 1
-    aws = LocalAws(given.speed, has_instant_updates=given.instant_updates, is_strict=given.strict)
+    aws = LocalAws(given.port, given.speed, has_instant_updates=given.instant_updates, is_strict=given.strict)
     _log_by(aws.clock)
     asyncio.run(serve(aws, given))
     # worker threads of finished Lambdas must not keep the process

@@ -6,12 +6,10 @@ from bisect import bisect_right
 from typing import Final
 
 from highwater.core import Dimension
+from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater_lab.physics.bucket import QUANTA_PER_UNIT
 from highwater_lab.physics.keys import HASHES, WHOLE, KeyDistribution
 
-# Amazon DynamoDB Developer Guide, "Best practices for designing and using partition keys effectively", read 2026-11
-PARTITION_READ_UNITS: Final = 3_000
-PARTITION_WRITE_UNITS: Final = 1_000
 PARTITION_GB: Final = 10
 
 PARTITION_UNITS: Final = {Dimension.READ: PARTITION_READ_UNITS, Dimension.WRITE: PARTITION_WRITE_UNITS}

@@ -121,6 +121,7 @@ class HighwaterScaler(Policy, ABC):
                 if self.mode is Mode.FLOOR or resources[target.index].is_active
             },
             self._leases,
+            self._boosted,
         )
 
     def _observed(
@@ -140,8 +141,7 @@ class HighwaterScaler(Policy, ABC):
             throttled = (*older, *(-(-quanta // 60) for quanta in recent))
             observation = replace(observation, throttled_units=throttled)
         registered = simulated.bounds if self.mode is Mode.FLOOR else None
-        boosted = self._boosted.get(target.key, 0)
-        return SeenTargetOfTurn(registered=registered, observation=observation, boosted=boosted)
+        return SeenTargetOfTurn(registered=registered, observation=observation)
 
     @abstractmethod
     def _apply(self, reviewed: TableReview, calls: Calls) -> None:

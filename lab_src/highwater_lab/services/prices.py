@@ -144,7 +144,7 @@ def _price(name: str, label: str, value: object) -> float:
 
 @cache
 def _load_shipped() -> dict[str, Any]:
-    text = resources.files("highwater_lab.services").joinpath("prices.json").read_text(encoding="utf-8")
+    text = resources.files("highwater.core").joinpath("prices.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
 

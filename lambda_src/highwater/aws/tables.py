@@ -91,6 +91,7 @@ class DescribedTable:
         budgets: Decreases used, by the same keys.
         increased: Instant of the last increase, by the same keys; `None` for never.
         building: Names of the indexes that are being built. This can take hours, in which they cannot be changed.
+        is_infrequent_access: Whether the table's class is Standard-IA.
     """
 
     arn: str
@@ -100,6 +101,7 @@ class DescribedTable:
     budgets: dict[str | None, DecreaseBudget] = field(default_factory=dict)
     increased: dict[str | None, datetime | None] = field(default_factory=dict)
     building: frozenset[str] = frozenset()
+    is_infrequent_access: bool = False
 
 
 def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
@@ -131,6 +133,7 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
         budgets={key: _budget(resource) for key, resource in resources.items()},
         increased={key: _last_increase(resource) for key, resource in resources.items()},
         building=building,
+        is_infrequent_access=table.get("TableClassSummary", {}).get("TableClass") == "STANDARD_INFREQUENT_ACCESS",
     )
 
 

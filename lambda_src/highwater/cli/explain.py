@@ -23,7 +23,6 @@ from highwater.cli.situation import Situation, find_plans, read_situations
 from highwater.cli.terminal import open_console, say
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.zones import find_zone
-from highwater.core.scaler.settings import Mode
 
 _WATCH = click.option("--watch", is_flag=True, help="Refresh the output every ten seconds until interrupted.")
 _EVERY_SECONDS = 10
@@ -167,7 +166,7 @@ def _lines(situation: Situation) -> list[str]:
         f"provisioned: {situation.provisioned:,} units/s at {situation.at:%Y-%m-%d %H:%M:%S} UTC",
         f"the plan asks for a floor of {planned.min:,} and a ceiling of {planned.max:,}{windows}",
     ]
-    if situation.mode is Mode.FLOOR:
+    if situation.mode.moves_floors:
         if registered is None:
             lines.append("no scalable target is registered: deploy again")
         else:

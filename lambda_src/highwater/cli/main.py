@@ -59,8 +59,8 @@ def _run() -> int:
     def highwater(debug: bool) -> None:
         """Manage provisioned capacity of DynamoDB tables.
 
-        `explain`, `status`, `pause` and `resume` work on live tables. The package highwater-lab adds `rehearse`,
-        `recommend`, `prices` and `local`.
+        `explain`, `status`, `pause`, `resume`, `boost`, `boosts` and `unboost` work on live tables. The package
+        highwater-lab adds `rehearse`, `recommend`, `prices` and `local`.
         """
         nonlocal prints_traceback
         prints_traceback = debug

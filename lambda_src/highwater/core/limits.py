@@ -26,6 +26,11 @@ DECREASE_SPACING: Final = timedelta(seconds=3600)
 ON_DEMAND_WARM_READ_UNITS: Final = 12_000
 ON_DEMAND_WARM_WRITE_UNITS: Final = 4_000
 
+# Amazon DynamoDB Developer Guide, "Best practices for designing and using partition keys effectively": units per second
+# of one partition.
+PARTITION_READ_UNITS: Final = 3_000
+PARTITION_WRITE_UNITS: Final = 1_000
+
 # A limit of this library: a longer lead is better declared as a window.
 MAX_LEAD: Final = timedelta(hours=24)
 

@@ -16,6 +16,9 @@ _LONGEST_ALARM_NAME: Final = 255
 _DIGEST_CHARACTERS: Final = 16
 # SSM parameters below this path hold the plans: a folder for each scaler, and in it a parameter for each table.
 PLANS_PATH: Final = "/highwater/plans/"
+# SSM parameters below these paths hold who may boost what, and where the coordinators are.
+BOOST_CAPS_PATH: Final = "/highwater/boosts/"
+COORDINATORS_PATH: Final = "/highwater/coordinators/"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
 # A table that only a template names may be called by a reference, so any text but a slash will do.
@@ -103,3 +106,13 @@ def names_of_parameter(parameter: str) -> tuple[str, str, str | None]:
     """The scaler, the table and the region that `plan_parameter` made a parameter's name of."""
     scaler, _, label = parameter.removeprefix(PLANS_PATH).partition("/")
     return scaler, *table_of_label(label)
+
+
+def boost_caps_path(coordinator: str) -> str:
+    """The path of the SSM parameters that say who may boost what, of one coordinator."""
+    return f"{BOOST_CAPS_PATH}{coordinator}/"
+
+
+def coordinator_parameter(coordinator: str) -> str:
+    """The name of the SSM parameter in which jobs find the URL of a coordinator."""
+    return f"{COORDINATORS_PATH}{coordinator}"

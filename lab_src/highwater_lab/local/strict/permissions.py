@@ -15,11 +15,15 @@ from highwater_lab.local import ministack
 from highwater_lab.local.strict.request import AUTOSCALING_SERVICE, Request
 
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
+URL_PATH: Final = "/_aws/lambda-url/"
 Answer = tuple[int, dict[str, str], bytes]
 # What Application Auto Scaling asks of the caller that registers a target of DynamoDB (its User Guide, "Permissions
 # validation for API calls on target resources", read 2026-11)
 _OF_CALLER: Final = ("cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms")
 _OF_CALLER_ON_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
+# Whoever makes a schedule passes a role to it (EventBridge Scheduler User Guide, "Using identity-based policies", read
+# 2026-11)
+_PASSING_ROLES: Final = frozenset({"scheduler:CreateSchedule", "scheduler:UpdateSchedule"})
 # Actions without resource-level permissions that MiniStack would name a resource for
 _ON_EVERYTHING: Final = frozenset({"application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"})
 
@@ -41,14 +45,17 @@ class Permissions:
 
     def refusal(self, request: Request) -> Answer | None:
         """The answer to a request that its role does not allow, `None` for any other."""
-        token = request.headers.get("x-amz-security-token", "")
-        if not token.startswith(_TOKEN) or request.action is None or request.action in ministack.ALWAYS_ALLOWED.now:
+        is_url = request.path.startswith(URL_PATH)
+        caller = role_of_token(request.headers.get("x-amz-security-token", ""))
+        if caller is None and is_url:
+            caller = _role_of_session(request)
+        if caller is None or (not is_url and request.action in (None, *ministack.ALWAYS_ALLOWED.now)):
             return None
-        role, _, function = token.removeprefix(_TOKEN).partition(" ")
+        role, function = caller
         account, region = ministack.get_account_id(), ministack.get_region()
         principal = f"arn:aws:sts::{account}:assumed-role/{role}/{function}"
         policies = ministack.role_policies(role, account)
-        for need in _needs(request, region, account):
+        for need in _url_needs(request) if is_url else _needs(request, region, account):
             context = ministack.evaluation_context.now(
                 principal_arn=principal,
                 principal_type="AssumedRole",
@@ -61,6 +68,32 @@ class Permissions:
             if ministack.evaluate_policies(context, policies).decision != "Allow":
                 return _denied(request, need, principal)
         return None
+
+
+def role_of_token(token: str) -> tuple[str, str] | None:
+    """The role and the function that a session token of this cloud names, `None` for any other token."""
+    if not token.startswith(_TOKEN):
+        return None
+    role, _, function = token.removeprefix(_TOKEN).partition(" ")
+    return role, function
+
+
+def _role_of_session(request: Request) -> tuple[str, str] | None:
+    """The role and the session's name of credentials that AssumeRole gave out."""
+    known = ministack.caller_identity(ministack.access_key_of(request.headers)) or {}
+    kind, _, names = str(known.get("userArn", "")).rpartition(":")[2].partition("/")
+    role, _, session = names.partition("/")
+    return (role, session) if kind == "assumed-role" else None
+
+
+def _url_needs(request: Request) -> Iterator[Need]:
+    """What a caller of a function's URL must be allowed: two actions, since October 2025.
+
+    Source: AWS Lambda Developer Guide, "Control access to Lambda function URLs", read 2026-11.
+    """
+    arn = ministack.function_url_target(request.path.removeprefix(URL_PATH).partition("/")[0])[0]
+    yield Need("lambda:InvokeFunctionUrl", arn)
+    yield Need("lambda:InvokeFunction", arn)
 
 
 def _credentials(own: Any) -> Any:
@@ -81,6 +114,8 @@ def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
         return
     for arn in _arns(request, action, region, account):
         yield Need(action, arn)
+    if action in _PASSING_ROLES:
+        yield Need("iam:PassRole", str(request.document.get("Target", {}).get("RoleArn", "*")))
 
 
 def _autoscaling_needs(request: Request, action: str, region: str, account: str) -> Iterator[Need]:
@@ -111,6 +146,10 @@ def _arns(request: Request, action: str, region: str, account: str) -> list[str]
             return [parameter + str(document.get("Path", "")).strip("/")]
         case "cloudformation:DescribeStacks":
             return request.parameters.get("StackName", ["*"])
+        case "scheduler:CreateSchedule" | "scheduler:UpdateSchedule" | "scheduler:DeleteSchedule":
+            in_query = request.parameters.get("groupName", ["default"])[0]
+            group, name = document.get("GroupName", in_query), request.path.rpartition("/")[2]
+            return [f"arn:aws:scheduler:{region}:{account}:schedule/{group}/{name}"]
         case _ if request.service == "dynamodb":
             found = ministack.table_arns(request.body, region, account)
             return list(found) or [str(document.get("ResourceArn", "*"))]
@@ -122,6 +161,10 @@ def _arns(request: Request, action: str, region: str, account: str) -> list[str]
 def _conditions(request: Request, need: Need) -> dict[str, Any]:
     """The values that conditions of policies are compared with, by keys in lower case."""
     context: dict[str, Any] = {"aws:tagkeys": None}
+    if request.path.startswith(URL_PATH):
+        return context | {"lambda:functionurlauthtype": "AWS_IAM", "lambda:invokedviafunctionurl": "true"}
+    if need.action == "iam:PassRole":
+        context["iam:passedtoservice"] = "scheduler.amazonaws.com"
     if request.service == AUTOSCALING_SERVICE:
         context["application-autoscaling:service-namespace"] = request.document.get("ServiceNamespace")
     for name, value in (ministack.resource_tags(need.arn) or {}).items():
@@ -134,6 +177,8 @@ def _denied(request: Request, need: Need, principal: str) -> Answer:
         f"User: {principal} is not authorized to perform: {need.action} on resource: {need.arn} because no "
         f"identity-based policy allows the {need.action} action"
     )
+    if request.path.startswith(URL_PATH):
+        return 403, {"content-type": "application/json"}, json.dumps({"Message": "Forbidden"}).encode()
     if request.headers.get("x-amz-target"):
         body = json.dumps({"__type": "AccessDeniedException", "message": message}).encode()
         return 400, {"content-type": "application/x-amz-json-1.1"}, body

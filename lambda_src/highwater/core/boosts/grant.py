@@ -78,7 +78,7 @@ def grant(
         if cap_units is not None:
             used = boosts_at(own, asked.key, at)
             left = cap_units - max(used.added, 0 if asked.is_total else used.total)
-            rooms.append((left, GrantLimit.CAP, _sentence("what the caller may boost by", cap_units, at)))
+            rooms.append((left, GrantLimit.CAP, _sentence("the caller's cap", cap_units, at)))
     tightest: dict[GrantLimit, tuple[int, str]] = {}
     for room, limit, sentence in sorted(rooms, key=lambda found: found[0]):
         if room < asked.units:

@@ -16,7 +16,7 @@ from highwater.core.scaler.demand import MINUTES_PER_DAY
 from highwater.core.scaler.observations import Observation
 from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater.core.scaler.seen import Clock, SeenResource
-from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.scaler.settings import ScalerSettings
 from highwater.core.schedule.bounds import has_changed
 
 FULL_TICK_MINUTES: Final = 5
@@ -70,7 +70,7 @@ def due_targets(
         for target in targets
         if is_in_alarm(target) or has_changed(target, at, _MINUTE) or _is_boosted_anew(leases, target, at)
     ]
-    if scaled.mode is Mode.FLOOR:
+    if scaled.mode.moves_floors:
         return tuple(due)
     indexes = {target.index for target in due}
     return tuple(target for target in targets if target.index in indexes)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from highwater.core.budget import DecreaseBudget
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.scaler.decisions import Decision, Limit, LimitCode
+from highwater.core.scaler.answer import Answer
+from highwater.core.scaler.decisions import Decision, LimitCode
 from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, rise_of_climb, yesterday
 from highwater.core.scaler.observations import Observation
 from highwater.core.scaler.settings import JUMP_HISTORY, Mode, ScalerSettings
-from highwater.core.units import Dimension
+from highwater.core.scaler.state import TargetState
 
 _MINUTE = timedelta(minutes=1)
 # How far ahead yesterday is looked at: until help comes, and, where capacity may go down, through the next hour.
@@ -29,40 +28,6 @@ _STEP_PERCENT = 10_000
 _TOLERANCE_PERCENT = 3
 # Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
 MISSING_AFTER = timedelta(minutes=10)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetState:
-    """One target as it stands, in units per second.
-
-    Attributes:
-        index: Name of the index, `None` for the table.
-        dimension: READ or WRITE.
-        current: Its floor (MinCapacity), or in DIRECT mode its provisioned capacity.
-        baseline: The floor that the plan alone asks for now.
-        ceiling: The ceiling that the plan asks for now, at least *baseline*.
-        boosts: Units that live boosts add.
-        boosted_total: The least that live boosts ask for in total, 0 for none.
-        boosted: Units of *current* that boosts account for, also those that have ended since; by default *boosts*.
-        quota_units: The account's quota per table and index.
-        budget: The day's decreases that are used, for DIRECT mode.
-    """
-
-    index: str | None
-    dimension: Dimension
-    current: int
-    baseline: int
-    ceiling: int
-    boosts: int = 0
-    boosted_total: int = 0
-    boosted: int | None = None
-    quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
-    budget: DecreaseBudget = field(default_factory=DecreaseBudget)
-
-    @property
-    def current_without_boosts(self) -> int:
-        """The part of the current value that demand and the plan account for."""
-        return max(self.current - (self.boosts if self.boosted is None else self.boosted), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +63,7 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
     4. tolerance: a value only a little lower than the current one leaves it;
     5. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
-    6. baseline and boosts: never below the plan, and boosts on top;
+    6. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
     7. ceiling and quota: never above either;
     8. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
        DynamoDB allows a decrease. A decrease that it refuses is the one case of capacity above its ceiling.
@@ -111,16 +76,17 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     proposal = proposal.or_higher(_follow_climb(settings, demand, seen))
     proposal = proposal.or_higher(_expect_jump(settings, demand, seen, state, now))
     proposal = proposal.or_higher(_forecast(settings, demand, seen, now))
-    answer = _Answer(proposal.units)
+    answer = Answer(proposal.units)
     within_step = min(proposal.units, proposal.most)
     answer.become(within_step, LimitCode.STEP, f"at most {_STEP_PERCENT // 100} times what was consumed")
     _tolerate(answer, state)
     if state.current_without_boosts > state.baseline:
         _mind_missing_data(answer, settings, state, seen, now)
     answer.become(max(answer.units, state.baseline), LimitCode.BASELINE, "the plan's floor")
-    without_boosts = _clamped(answer.units, state)
-    _add_boosts(answer, state)
-    _clamp(answer, state)
+    without_boosts = state.clamped(answer.units)
+    answer.add_boosts(state)
+    answer.mind_missing_leases(state)
+    answer.clamp(state)
     boosted = answer.units - without_boosts
     if settings.mode is Mode.DIRECT:
         _mind_hour_and_budget(answer, settings, state, now)
@@ -137,19 +103,6 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
         has_hot_key=seen.hot_key_events > 0,
         boosted=boosted,
     )
-
-
-@dataclass(slots=True)
-class _Answer:
-    """The units so far, and what changed them. A stage that leaves the units as they are is no limit."""
-
-    units: int
-    limits: list[Limit] = field(default_factory=list)
-
-    def become(self, units: int, code: LimitCode, sentence: str) -> None:
-        if units != self.units:
-            self.limits.append(Limit(code, self.units, units, sentence))
-            self.units = units
 
 
 def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime) -> Proposal:
@@ -246,7 +199,7 @@ def _per_second(units_per_minute: int, percent: int) -> int:
     return -(-units_per_minute * 100 // (60 * percent))
 
 
-def _tolerate(answer: _Answer, state: TargetState) -> None:
+def _tolerate(answer: Answer, state: TargetState) -> None:
     current = state.current_without_boosts
     # a value that falls to the plan's own floor falls all the way
     if answer.units > state.baseline and answer.units * 100 >= current * (100 - _TOLERANCE_PERCENT):
@@ -255,7 +208,7 @@ def _tolerate(answer: _Answer, state: TargetState) -> None:
 
 
 def _mind_missing_data(
-    answer: _Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
+    answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
 ) -> None:
     not_lower = max(answer.units, state.current_without_boosts)
     hold = settings.hold // _MINUTE
@@ -270,23 +223,7 @@ def _mind_missing_data(
         answer.become(not_lower, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
 
 
-def _add_boosts(answer: _Answer, state: TargetState) -> None:
-    answer.become(answer.units + state.boosts, LimitCode.BOOST, f"boosts of {state.boosts:,} units/s")
-    sentence = f"a boost to {state.boosted_total:,} units/s in total"
-    answer.become(max(answer.units, state.boosted_total), LimitCode.BOOST, sentence)
-
-
-def _clamped(units: int, state: TargetState) -> int:
-    return max(1, min(units, state.ceiling, state.quota_units))
-
-
-def _clamp(answer: _Answer, state: TargetState) -> None:
-    answer.become(min(answer.units, state.ceiling), LimitCode.CEILING, "the plan's ceiling")
-    answer.become(min(answer.units, state.quota_units), LimitCode.QUOTA, "the account's quota per table and index")
-    answer.become(max(answer.units, 1), LimitCode.BASELINE, "capacity is at least 1")
-
-
-def _mind_hour_and_budget(answer: _Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
+def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
     not_lower = max(answer.units, state.current)
     is_above_bounds = state.current > min(state.ceiling, state.quota_units)
     if now.minute < settings.lower_from_minute and not is_above_bounds:

@@ -9,16 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from highwater.core.boosts import Boosts, boosts_at
+from highwater.core.boosts import boosts_at
 from highwater.core.plan.plan import Target
 from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
-from highwater.core.scaler.decide import TargetState, decide
+from highwater.core.scaler.by_plan import decide_by_plan
+from highwater.core.scaler.decide import decide
 from highwater.core.scaler.decisions import Decision
 from highwater.core.scaler.direct import in_one_call, wanted_units
 from highwater.core.scaler.on_demand import on_demand_percent
 from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater.core.scaler.seen import Clock, SeenResource, SeenTable, SeenTarget
 from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.scaler.state import TargetState
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension, Units
 
@@ -127,7 +129,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 planned,
                 resource,
                 seen.targets[target.key],
-                boosts_at(seen.leases, target.key, clock.now),
+                seen,
                 clock,
             )
             for target, planned in zip(kept, bounds, strict=True)
@@ -142,7 +144,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 decision,
                 Bounds(decision.granted, planned.max),
                 _threshold(resource, decision),
-                is_below_floor=scaled.mode is Mode.FLOOR and _is_below_floor(resource, decision),
+                is_below_floor=scaled.mode.moves_floors and _is_below_floor(resource, decision),
             )
             for planned, decision in zip(bounds, decided, strict=True)
         )
@@ -152,9 +154,9 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
 def _reason_to_skip(mode: Mode, resource: SeenResource, target: SeenTarget) -> SkipReason | None:
     if mode is Mode.DIRECT and target.registered is not None:
         return SkipReason.LEFT_TO_AUTO_SCALING
-    if mode is Mode.FLOOR and target.registered is None:
+    if mode.moves_floors and target.registered is None:
         return SkipReason.NOT_REGISTERED
-    if mode is Mode.FLOOR and target.is_suspended:
+    if mode.moves_floors and target.is_suspended:
         return SkipReason.PAUSED
     if resource.provisioned == Units(0, 0):
         return SkipReason.ON_DEMAND
@@ -170,9 +172,10 @@ def _decide(
     planned: Bounds,
     resource: SeenResource,
     looked: SeenTarget,
-    boosts: Boosts,
+    seen: SeenTable,
     clock: Clock,
 ) -> Decision:
+    boosts = boosts_at(seen.leases, target.key, clock.now)
     provisioned = resource.provisioned.of(target.dimension)
     state = TargetState(
         index=target.index,
@@ -182,10 +185,13 @@ def _decide(
         ceiling=planned.max,
         boosts=boosts.added,
         boosted_total=boosts.total,
-        boosted=looked.boosted,
+        boosted=seen.boosted.get(target.key, 0),
         quota_units=scaled.plan.table_quota_units,
         budget=resource.budget,
+        lacks_leases=seen.lacks_leases,
     )
+    if not scaled.mode.follows_demand:
+        return decide_by_plan(state)
     return decide(settings, state, looked.observation, now=clock.now)
 
 

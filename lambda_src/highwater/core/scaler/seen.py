@@ -53,14 +53,11 @@ class SeenTarget:
         registered: Floor and ceiling of its scalable target, `None` where none is registered.
         is_suspended: Whether scaling of that target is suspended.
         observation: What CloudWatch has of its last minutes.
-        boosted: The units of its present value that boosts account for, as the decision said that set it; 0 where no
-            boost was ever granted.
     """
 
     registered: Bounds | None
     is_suspended: bool = False
     observation: Observation
-    boosted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +68,13 @@ class SeenTable:
         resources: The table (`None`) and its indexes, by name.
         targets: The targets that the turn looks at; the others are left as they are.
         leases: The boosts of the table, live or not. By default none.
+        boosted: The units of each target's present value that boosts account for, as the decision said that set it; by
+            default none.
+        lacks_leases: Whether the boosts could not be read. Floors then stay or rise.
     """
 
     resources: Mapping[str | None, SeenResource]
     targets: Mapping[TargetKey, SeenTarget]
     leases: tuple[Lease, ...] = ()
+    boosted: Mapping[TargetKey, int] = field(default_factory=dict)
+    lacks_leases: bool = False

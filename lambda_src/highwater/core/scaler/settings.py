@@ -13,6 +13,17 @@ class Mode(StrEnum):
 
     FLOOR = "floor"  # MinCapacity of a target that auto scaling tracks
     DIRECT = "direct"  # provisioned capacity, by UpdateTable, where no policy of auto scaling is
+    BOOSTS = "boosts"  # MinCapacity, for boosts alone: demand is left to target tracking
+
+    @property
+    def moves_floors(self) -> bool:
+        """Whether floors of scalable targets are moved, not capacity itself."""
+        return self is not Mode.DIRECT
+
+    @property
+    def follows_demand(self) -> bool:
+        """Whether decisions look at consumption and throttles."""
+        return self is not Mode.BOOSTS
 
 
 # How far back jumps are counted.
@@ -70,7 +81,7 @@ class ScalerSettings:
     @classmethod
     def of(cls, mode: Mode) -> ScalerSettings:
         """The defaults of a mode."""
-        return cls.floor() if mode is Mode.FLOOR else cls.direct()
+        return cls.floor() if mode.moves_floors else cls.direct()
 
     @property
     def history(self) -> timedelta:

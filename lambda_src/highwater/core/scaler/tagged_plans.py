@@ -16,6 +16,7 @@ from highwater.core.units import Dimension
 
 # The value of this tag is the scaler's mode: `floor` or `direct`
 MANAGED_TAG: Final = "highwater:managed"
+TAG_MODES: Final = (Mode.FLOOR, Mode.DIRECT)
 _BOUND_TAGS: Final = {
     (dimension, bound): f"highwater:{dimension}-{bound}" for dimension in Dimension for bound in ("min", "max")
 }
@@ -31,8 +32,8 @@ def plan_of_tags(table: str, tags: Mapping[str, str], region: str | None = None)
         ValueError: A tag is missing or has a wrong value; the message names the tag, its value and the allowed values.
     """
     managed = tags.get(MANAGED_TAG)
-    if managed not in set(Mode):
-        message = f"tag {MANAGED_TAG} must be {' or '.join(Mode)}, got {_given_text(managed)}"
+    if managed not in TAG_MODES:
+        message = f"tag {MANAGED_TAG} must be {' or '.join(TAG_MODES)}, got {_given_text(managed)}"
         raise ValueError(message)
     bounds = {key: _units(tag, tags.get(tag)) for key, tag in _BOUND_TAGS.items()}
     read, write = (

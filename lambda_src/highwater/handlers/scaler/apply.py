@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from highwater.aws.leases import LeasesUnavailableError, LeaseTable
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
@@ -28,6 +29,7 @@ class Application:
         review: What is to be done.
         dry_run: Log, and change nothing.
         outcome: What was done, of this table alone: tables are done in threads of their own.
+        leases: Where boosts are kept, `None` without a coordinator.
     """
 
     region: Region
@@ -36,6 +38,7 @@ class Application:
     review: TableReview
     dry_run: bool
     outcome: Outcome = field(default_factory=Outcome)
+    leases: LeaseTable | None = None
 
     def apply(self) -> Outcome:
         """Do it.
@@ -50,10 +53,11 @@ class Application:
         if self.review.scaled.mode is Mode.DIRECT:
             self._set_capacities()
         for reviewed in self.review.targets:
-            if self.review.scaled.mode is Mode.FLOOR:
+            if self.review.scaled.mode.moves_floors:
                 self._set_floor(reviewed)
             self._log(reviewed.decision)
             self._ask_for_threshold(reviewed)
+        self._note_boosted()
         return self.outcome
 
     def _note_skips(self) -> None:
@@ -65,6 +69,18 @@ class Application:
                 name = TargetName(self.review.scaled.table, *skip.target.key)
                 region = "" if self.review.scaled.region is None else f" in {self.review.scaled.region}"
                 self.outcome.notes.append(f"{name}{region}: {skip.reason}")
+
+    def _note_boosted(self) -> None:
+        """Note which part of each floor is boosts', for the next turn; it comes after the floors (decision 19)."""
+        decided = {decision.key: decision.boosted for decision in self.review.decisions}
+        # a target that was left alone keeps its note
+        now = {key: units for key, units in (dict(self.seen.boosted) | decided).items() if units}
+        if self.leases is None or self.dry_run or self.seen.lacks_leases or now == self.seen.boosted:
+            return
+        try:
+            self.leases.note_boosted(self.review.scaled.label, now, self.review.clock.now)
+        except LeasesUnavailableError as error:
+            self.outcome.notes.append(f"{self.review.scaled.label}: boosts' part of floors is not noted: {error}")
 
     def _compare_with_on_demand(self) -> None:
         percent = self.review.on_demand_percent

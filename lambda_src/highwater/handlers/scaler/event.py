@@ -1,4 +1,4 @@
-"""What starts the scaler: a tick, an alarm, a run that was handed on, or somebody by hand."""
+"""What starts the scaler: a tick, an alarm, a boost, a run that was handed on, or somebody by hand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from highwater.aws.alarms import target_of_event
 TICK = "tick"
 ALARM = "alarm"
 TABLES = "tables"
+BOOST = "boost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class ScalerEvent:
     """One event, read.
 
     Attributes:
-        kind: `tick`, `alarm` or `tables`.
+        kind: `tick`, `alarm`, `tables`, or `boost` where a job waits for the answer.
         now: The event's time, in UTC; `None` for a call by hand without one, which takes the service's.
         tables: The tables that are looked at, empty for all.
         attempt: How many runs had these tables before.
@@ -39,7 +40,7 @@ class ScalerEvent:
                 raise ValueError(message)
             return cls(ALARM, _instant(event.get("time")), (target.table,))
         kind = event.get("highwater")
-        if kind not in (TICK, TABLES):
+        if kind not in (TICK, TABLES, BOOST):
             message = f"event must be an alarm or say highwater: {TICK} or {TABLES}, got {_shown(event)}"
             raise ValueError(message)
         tables = event.get("tables", [])

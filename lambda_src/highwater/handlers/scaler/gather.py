@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from highwater.aws import tables
 from highwater.aws.alarms import TargetAlarm
 from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.leases import LeasesUnavailableError, LeaseTable, TableLeases
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
@@ -20,7 +21,7 @@ from highwater.core.scaler.attention import (
     needs_throttles,
     scaled_targets,
 )
-from highwater.handlers.scaler.event import TICK, ScalerEvent
+from highwater.handlers.scaler.event import BOOST, TICK, ScalerEvent
 from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.region import Region
 
@@ -80,8 +81,10 @@ def gather_region(
     return GatheredRegion(clock, due, registered, alarms, _read_consumption(region, due, clock, outcome))
 
 
-def see_table(region: Region, due: DueTable, gathered: GatheredRegion, outcome: Outcome) -> SeenTable:
-    """Describe one table, and read throttles of those of its targets that may have throttled.
+def see_table(
+    region: Region, due: DueTable, gathered: GatheredRegion, outcome: Outcome, leases: LeaseTable | None = None
+) -> SeenTable:
+    """Describe one table, read its boosts, and throttles of those of its targets that may have throttled.
 
     Raises:
         TableNotFoundError: The table is gone.
@@ -90,10 +93,12 @@ def see_table(region: Region, due: DueTable, gathered: GatheredRegion, outcome: 
     """
     resources = tables.seen_resources(region.describe_table(due.scaled.table))
     names = due.names()
+    boosts = _read_boosts(leases, due.scaled, outcome)
     throttling = {
         name: gathered.consumed[name]
         for name, target in names.items()
-        if (resource := resources.get(target.index)) is not None
+        if due.scaled.mode.follows_demand
+        and (resource := resources.get(target.index)) is not None
         and needs_throttles(due.scaled, target, resource, gathered.consumed[name], gathered.clock)
     }
     observed = {**gathered.consumed, **_with_throttles(region, due.scaled, throttling, gathered.clock, outcome)}
@@ -107,7 +112,22 @@ def see_table(region: Region, due: DueTable, gathered: GatheredRegion, outcome: 
             )
             for name, target in names.items()
         },
+        () if boosts is None else boosts.leases,
+        {} if boosts is None else boosts.boosted,
+        lacks_leases=boosts is None,
     )
+
+
+def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, outcome: Outcome) -> TableLeases | None:
+    """The boosts of a table, none without a coordinator; `None` where the lease table does not answer."""
+    if leases is None:
+        return TableLeases()
+    try:
+        return leases.read(scaled.label)
+    except LeasesUnavailableError as error:
+        outcome.notes.append(f"{scaled.label}: its boosts could not be read, so no floor is lowered: {error}")
+        outcome.count("LeasesMissing")
+        return None
 
 
 def _due_tables(
@@ -158,7 +178,11 @@ def _read_alarms(
 
     An event for some tables asks for their alarms only: a storm of alarms would exceed the rate of DescribeAlarms.
     """
-    names = [TargetName(scaled.table, *target.key) for scaled in plans for target in scaled_targets(scaled)]
+    following = [scaled for scaled in plans if scaled.mode.follows_demand]
+    names = [TargetName(scaled.table, *target.key) for scaled in following for target in scaled_targets(scaled)]
+    if event.kind == BOOST or not names:
+        # somebody waits; the next tick moves the thresholds
+        return {}
     try:
         return region.read_alarms(names if event.tables else None)
     except Exception as error:
@@ -185,6 +209,9 @@ def _read_consumption(
     found: dict[TargetName, Observation] = {}
     by_minutes: dict[int, list[TargetName]] = {}
     for table in due:
+        if not table.scaled.mode.follows_demand:
+            found |= dict.fromkeys(table.names(), Observation.nothing())
+            continue
         by_minutes.setdefault(minutes_to_observe(table.scaled, clock), []).extend(table.names())
     for minutes, names in by_minutes.items():
         try:

@@ -17,6 +17,7 @@ import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from highwater.aws.leases import LeaseTable
 from highwater.aws.region import AwsRegion
 from highwater.handlers.scaler.event import ScalerEvent
 from highwater.handlers.scaler.outcome import Outcome
@@ -35,6 +36,7 @@ _PUBLISHED = frozenset(
         "DecreaseBudgetExhausted",
         "FloorsSet",
         "HotKeys",
+        "LeasesMissing",
         "MetricsMissing",
         "Paused",
         "TablesFailed",
@@ -57,7 +59,13 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         ValueError: The event is none of these.
         TablesFailedError: Tables failed in a run that was theirs alone.
     """
-    scaler = Scaler(
+    return scaler_of_environment().serve(event, lambda: context.get_remaining_time_in_millis() / 1000).summary
+
+
+def scaler_of_environment() -> Scaler:
+    """Return the scaler as the function's environment variables set it up."""
+    leases = os.environ.get("HIGHWATER_LEASES")
+    return Scaler(
         Options(
             name=os.environ["HIGHWATER_SCALER"],
             function=os.environ.get("AWS_LAMBDA_FUNCTION_NAME", ""),
@@ -66,8 +74,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
             regions=tuple(os.environ.get("HIGHWATER_REGIONS", "").split()),
         ),
         plan_cache=_PLANS,
+        leases=LeaseTable(leases) if leases else None,
     )
-    return scaler.serve(event, lambda: context.get_remaining_time_in_millis() / 1000).summary
 
 
 def hand_on(event: dict[str, Any]) -> None:
@@ -104,6 +112,7 @@ class Scaler:
         hand_on: Has an event served by another run.
         report: Logs what was done.
         plan_cache: Plans that earlier runs have read.
+        leases: Where boosts are kept, `None` without a coordinator.
     """
 
     options: Options = field(default_factory=Options)
@@ -111,6 +120,7 @@ class Scaler:
     hand_on: Callable[[dict[str, Any]], None] = hand_on
     report: Callable[[Outcome, str], None] = report
     plan_cache: PlanCache = field(default_factory=PlanCache)
+    leases: LeaseTable | None = None
 
     def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> Outcome:
         """Run for one event.
@@ -129,6 +139,7 @@ class Scaler:
             cache(self.region_of),  # a run makes a region's clients once
             plan_cache=self.plan_cache,
             options=self.options,
+            leases=self.leases,
         )
         outcome = run.run()
         self.report(outcome, self.options.name)

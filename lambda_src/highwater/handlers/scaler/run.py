@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from highwater.aws.leases import LeaseTable
 from highwater.aws.plans import ScaledPlans
 from highwater.core.scaler import ScaledPlan, review
 from highwater.handlers.scaler.apply import Application
@@ -53,6 +54,7 @@ class Run:
         plan_cache: Plans that the runs before have read.
         options: How the scaler was set up.
         outcome: What it did so far.
+        leases: Where boosts are kept, `None` without a coordinator.
     """
 
     event: ScalerEvent
@@ -61,6 +63,7 @@ class Run:
     plan_cache: PlanCache = field(default_factory=PlanCache)
     options: Options = field(default_factory=Options)
     outcome: Outcome = field(default_factory=Outcome)
+    leases: LeaseTable | None = None
 
     def run(self) -> Outcome:
         """Bring every target that is due to where it should be.
@@ -166,9 +169,9 @@ class Run:
         if self.remaining_seconds() <= 0:
             raise _OutOfTimeError
         outcome = Outcome()
-        seen = see_table(region, due, gathered, outcome)
+        seen = see_table(region, due, gathered, outcome, self.leases)
         reviewed = review(due.scaled, seen, gathered.clock)
-        return Application(region, gathered, seen, reviewed, self.options.dry_run, outcome).apply()
+        return Application(region, gathered, seen, reviewed, self.options.dry_run, outcome, self.leases).apply()
 
 
 class _OutOfTimeError(Exception):

@@ -1,0 +1,149 @@
+"""Who may boost what: a parameter for each grant, which the coordinator's function reads, and the IAM permissions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from itertools import chain, count
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct, IConstruct
+
+from cdk_highwater.manage_capacity import capacity_of
+from cdk_highwater.permissions import coordinator_arns
+from cdk_highwater.scaler_function import ScalerFunction
+from cdk_highwater.subject import refuse_other_than_tables, subject_of
+from cdk_highwater.table_capacity import TableCapacity
+from highwater.core.names import boost_caps_path
+
+BOOST_DETAIL_TYPE = "Highwater Boost"
+URL_VARIABLE = "HIGHWATER_BOOST_URL"
+_SOURCE = re.compile(r"(?!aws\.)[A-Za-z0-9._-]{3,100}")
+
+
+class BoostGrants:
+    """The grants of one coordinator.
+
+    Args:
+        scope: The coordinator.
+        name: Its name.
+        url: Its URL.
+    """
+
+    def __init__(self, scope: Construct, name: str, url: lambda_.FunctionUrl) -> None:
+        self._scope = scope
+        self._name = name
+        self._url = url
+        self._ids: set[str] = set()
+
+    def add(
+        self, grantee: iam.IGrantable, *, max_write: int, max_read: int, tables: Iterable[object] | None
+    ) -> iam.Grant:
+        """Let a role or user boost; `BoostCoordinator.grant_boost` has the arguments and errors."""
+        _check_maxima(max_write, max_read)
+        arn = _arn_of(grantee)
+        # in the grantee's stack: the coordinator's must not depend on all stacks with jobs
+        place = grantee if isinstance(grantee, Construct) else self._scope
+        self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, tables)
+        granted = self._url.grant_invoke_url(grantee)
+        finding = iam.PolicyStatement(
+            actions=["ssm:GetParameter", "ssm:GetParametersByPath"],
+            resources=coordinator_arns(cdk.Stack.of(self._scope), self._name),
+        )
+        grantee.grant_principal.add_to_principal_policy(finding)
+        if isinstance(grantee, lambda_.Function):
+            grantee.add_environment(URL_VARIABLE, self._url.url)
+        return granted
+
+    def add_events(
+        self,
+        source: str,
+        function: ScalerFunction,
+        *,
+        max_write: int,
+        max_read: int,
+        tables: Iterable[object] | None,
+        grantee: iam.IGrantable | None,
+    ) -> None:
+        """Let events of a source boost; `BoostCoordinator.grant_boost_events` has the arguments and errors."""
+        _check_maxima(max_write, max_read)
+        if not _SOURCE.fullmatch(source):
+            message = (
+                f"source is {source!r}; allowed: 3 to 100 letters, digits, dots and dashes, such as acme.loader, that "
+                "do not begin with aws."
+            )
+            raise ValueError(message)
+        stack = cdk.Stack.of(self._scope)
+        self._store(stack, f"events-{source}", f"events/{source}", max_write, max_read, tables)
+        events.Rule(
+            self._scope,
+            f"Events-{source}",
+            description=f"Highwater: events of {source} that ask for boosts",
+            event_pattern=events.EventPattern(source=[source], detail_type=[BOOST_DETAIL_TYPE]),
+            targets=[
+                targets.LambdaFunction(function.function, retry_attempts=10, dead_letter_queue=function.dead_letters)
+            ],
+        )
+        if grantee is not None:
+            bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
+            conditions = {"StringEquals": {"events:source": source, "events:detail-type": BOOST_DETAIL_TYPE}}
+            grantee.grant_principal.add_to_principal_policy(
+                iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
+            )
+
+    def _store(
+        self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: Iterable[object] | None
+    ) -> None:
+        names = None if tables is None else [_name_of(table, stack) for table in tables]
+        # a grant keeps its name whatever other grants there are; one caller may have several
+        id = next(id for id in chain([of], (f"{of}-{number}" for number in count(2))) if id not in self._ids)
+        self._ids.add(id)
+        document = {"caller": caller, "max_write": max_write, "max_read": max_read, "tables": names}
+        ssm.CfnParameter(
+            stack,
+            f"HighwaterBoostGrant-{self._name}-{id}",
+            name=f"{boost_caps_path(self._name)}{id}",
+            type="String",
+            tier="Intelligent-Tiering",
+            description="Highwater: who may boost what",
+            value=stack.to_json_string(document),
+        )
+
+
+def _check_maxima(max_write: int, max_read: int) -> None:
+    if max_write < 0 or max_read < 0 or max_write + max_read == 0:
+        message = f"max_write is {max_write:,} and max_read is {max_read:,}; allowed: 0 or more, and one above 0"
+        raise ValueError(message)
+
+
+def _id_of(place: Construct, arn: str) -> str:
+    """An id that depends on the caller alone."""
+    known = place.node.path if cdk.Token.is_unresolved(arn) else arn
+    return hashlib.sha256(known.encode()).hexdigest()[:16]
+
+
+def _arn_of(grantee: iam.IGrantable) -> str:
+    """The ARN of a role or user, by which the coordinator knows the caller."""
+    found = grantee.grant_principal.policy_fragment.principal_json.get("AWS", [])
+    arns = found if isinstance(found, list) else [found]
+    if len(arns) != 1:
+        message = f"grantee must be a role or a user, or have a role, got {type(grantee).__name__}"
+        raise TypeError(message)
+    return str(arns[0])
+
+
+def _name_of(table: object, stack: cdk.Stack) -> str:
+    """The name under which jobs know a table, as *stack* may write it down."""
+    if isinstance(table, str):
+        return table
+    if isinstance(table, TableCapacity) or isinstance(getattr(table, "capacity", None), TableCapacity):
+        return capacity_of(table).subject.seen_from(stack).name
+    refuse_other_than_tables(table)
+    assert isinstance(table, IConstruct | Construct)  # noqa: S101 - every table of the CDK is one
+    return subject_of(table).seen_from(stack).name

@@ -1,0 +1,223 @@
+"""`highwater.boost`: ask for capacity before a job starts, hold it while the job runs, give it back at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Final
+
+from highwater.client.answers import BoostAnswer, BoostState
+from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
+
+_POLL_SECONDS: Final = 2.0
+# A lease is renewed when a third of it is left, so that two renewals may fail.
+_RENEWED_AFTER: Final = 2 / 3
+
+
+class BoostNotReadyError(BoostError):
+    """The capacity has not come in time."""
+
+
+@dataclass(kw_only=True)
+class Boost:
+    """One boost, made by `highwater.boost`: a context manager, for `with` and for `async with`.
+
+    Within the block the capacity is there. The lease is renewed for as long as the block runs, and given back at its
+    end, also after an exception. If the process dies, the lease ends by itself.
+
+    Attributes:
+        table: The table's label.
+        members: What is asked for, as the coordinator takes it.
+        minutes: The length of the lease.
+        client: Speaks with the coordinator.
+        timeout: How long to wait for the capacity.
+        on_progress: Called with the boost's state while waiting.
+        id: The boost's id: a request that is sent again with it is one boost.
+        clock: Tells seconds that only go forward.
+        answer: The coordinator's answer, `None` before `begin`.
+    """
+
+    table: str
+    members: dict[str, Any]
+    minutes: int
+    client: CoordinatorClient
+    timeout: timedelta
+    on_progress: Callable[[BoostState], None] | None = None
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    clock: Callable[[], float] = time.monotonic
+    answer: BoostAnswer | None = None
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _renewer: threading.Thread | None = None
+
+    def begin(self) -> BoostAnswer:
+        """Ask for the capacity and return the answer, without waiting for the capacity.
+
+        Raises:
+            BoostRefusedError: Nothing is granted.
+            CoordinatorUnavailableError: No coordinator is found, or it does not answer.
+        """
+        document = self.client.send("begin", id=self.id, table=self.table, minutes=self.minutes, **self.members)
+        self.answer = BoostAnswer.from_document(document)
+        if self.answer.outcome == "refused":
+            raise BoostRefusedError(409, "; ".join(line.strip() for line in self.answer.lines()))
+        return self.answer
+
+    def state(self) -> BoostState:
+        """Ask how far the boost is; raises the errors of `CoordinatorClient.send`."""
+        return BoostState.from_document(self.client.send("status", id=self.id, table=self.table))
+
+    def wait(self) -> BoostState:
+        """Wait until the capacity can be used.
+
+        Raises:
+            BoostNotReadyError: It has not come in time; the boost goes on.
+        """
+        until = self.clock() + self.timeout.total_seconds()
+        while True:
+            state = self.state()
+            if self.on_progress is not None:
+                self.on_progress(state)
+            if state.is_ready:
+                return state
+            if self.clock() + _POLL_SECONDS > until:
+                why = "; ".join((state.line(), *state.notes))
+                raise BoostNotReadyError(f"{self.table}: the capacity has not come in {self.timeout}: {why}")
+            self._ended.wait(_POLL_SECONDS)
+
+    def renew(self) -> None:
+        """Have the lease last its length from now on; raises the errors of `CoordinatorClient.send`."""
+        self.client.send("renew", id=self.id, table=self.table, minutes=self.minutes)
+
+    def release(self) -> None:
+        """Give the capacity back; raises the errors of `CoordinatorClient.send`."""
+        self._ended.set()
+        self.client.send("release", id=self.id, table=self.table)
+
+    def keep_renewed(self) -> None:
+        """Renew the lease from a thread of its own until `release`, unless it holds only the start of the job."""
+        if self.members.get("hold") == "start":
+            return
+        self._renewer = threading.Thread(target=self._renew_on, name=f"highwater-boost-{self.id}", daemon=True)
+        self._renewer.start()
+
+    def __enter__(self) -> Boost:
+        """Ask for the capacity, wait for it, and keep the lease renewed; raises the errors of `begin` and `wait`."""
+        self.begin()
+        try:
+            self.wait()
+        except BaseException:
+            self._release_quietly()
+            raise
+        self.keep_renewed()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the capacity back. Where that fails the lease ends by itself, and the block's own result counts."""
+        self._release_quietly()
+
+    async def __aenter__(self) -> Boost:
+        """Do what `__enter__` does, without holding up the event loop."""
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Do what `__exit__` does, without holding up the event loop."""
+        await asyncio.to_thread(self._release_quietly)
+
+    def _renew_on(self) -> None:
+        while not self._ended.wait(self.minutes * 60 * _RENEWED_AFTER):
+            try:
+                self.renew()
+            except CoordinatorUnavailableError:
+                # the next renewal may get through
+                continue
+            except BoostError:
+                # the boost is over: the job goes on with what there is
+                return
+
+    def _release_quietly(self) -> None:
+        try:
+            self.release()
+        except BoostError:
+            return
+
+
+def boost(
+    table: str,
+    *,
+    minutes: int,
+    write: int | None = None,
+    read: int | None = None,
+    write_total: int | None = None,
+    read_total: int | None = None,
+    write_rate: int | None = None,
+    read_rate: int | None = None,
+    index: str | None = None,
+    at: datetime | None = None,
+    hold: str = "lease",
+    reason: str = "",
+    is_all_or_nothing: bool = False,
+    timeout: timedelta = timedelta(minutes=5),
+    on_progress: Callable[[BoostState], None] | None = None,
+    coordinator: str | None = None,
+    session: Any = None,
+) -> Boost:
+    """Ask for capacity of a table while a block runs: `with highwater.boost("orders", write=8_000, minutes=30): ...`.
+
+    At least one of the six sizes is needed, and at most one for each dimension. A boost of a table's writes boosts its
+    indexes too, in proportion to what they consumed of its writes in the last day. Nothing is sent before the block is
+    entered, or `begin` is called.
+
+    Args:
+        table: The table's name; `eu-west-1/orders` for a replica in another region than the coordinator's.
+        minutes: The length of the lease, 1 to 1,440. It is renewed while the block runs, and if the process dies the
+            capacity stays until its end.
+        write: Units per second of writes on top of what is there.
+        read: Likewise of reads.
+        write_total: Units per second of writes that the job needs in total, together with what is there.
+        read_total: Likewise of reads.
+        write_rate: Units per second that the job will write on top of the present traffic: the boost leaves the
+            table's headroom as it is.
+        read_rate: Likewise of reads.
+        index: The index to boost. By default the table.
+        at: The aware instant at which the job starts, for a boost that is booked ahead with `begin`. By default now.
+        hold: `lease`, the default, or `start`: the lease ends ten minutes after the start, and from then on the job's
+            own consumption holds the capacity.
+        reason: Why, for the log; up to 200 characters.
+        is_all_or_nothing: Refuse what cannot be granted whole. By default the block runs with a part; see
+            `Boost.answer`.
+        timeout: How long to wait for the capacity. By default five minutes.
+        on_progress: Called with the state of the boost while waiting.
+        coordinator: Name or URL of the coordinator. By default the one of HIGHWATER_BOOST_URL, or the only one.
+        session: The boto3 session to use. By default the default one.
+    """
+    members: dict[str, Any] = {
+        "write": write,
+        "read": read,
+        "write_total": write_total,
+        "read_total": read_total,
+        "write_rate": write_rate,
+        "read_rate": read_rate,
+        "index": index,
+        "at": None if at is None else at.isoformat(),
+        "hold": hold,
+        "reason": reason,
+        "is_all_or_nothing": is_all_or_nothing,
+    }
+    return Boost(
+        table=table,
+        members=members,
+        minutes=minutes,
+        client=CoordinatorClient(coordinator=coordinator, session=session),
+        timeout=timeout,
+        on_progress=on_progress,
+    )

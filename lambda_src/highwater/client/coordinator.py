@@ -1,0 +1,148 @@
+"""Finds a coordinator and sends it signed requests.
+
+HighwaterError
+└── BoostError: a boost cannot be had
+    ├── BoostRefusedError: the coordinator refuses
+    └── CoordinatorUnavailableError: no coordinator is found, or it does not answer
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.httpsession import URLLib3Session
+
+from highwater.core.errors import HighwaterError
+from highwater.core.names import COORDINATORS_PATH, coordinator_parameter
+
+URL_VARIABLE: Final = "HIGHWATER_BOOST_URL"
+_REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
+# A request that arrives twice is one boost, so it may be sent again after an answer that may have been lost.
+_ATTEMPTS: Final = 4
+_LONGEST_ANSWER: Final = 30
+
+
+class BoostError(HighwaterError):
+    """A boost cannot be had."""
+
+
+class BoostRefusedError(BoostError):
+    """The coordinator refuses; *status* is the status code of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class CoordinatorUnavailableError(BoostError):
+    """No coordinator is found, or it does not answer in time."""
+
+
+@dataclass(kw_only=True)
+class CoordinatorClient:
+    """Speaks with one coordinator; may be used from several threads.
+
+    Attributes:
+        coordinator: Its name or URL. By default the one of the environment variable HIGHWATER_BOOST_URL, which
+            `grant_boost` sets for Lambda functions, or else the only one in the account and region.
+        session: The boto3 session with the caller's credentials and region. By default the default one.
+        pause: Waits for so many seconds before a request is sent again.
+    """
+
+    coordinator: str | None = None
+    session: Any = None
+    pause: Callable[[float], None] = time.sleep
+
+    def send(self, action: str, **members: Any) -> dict[str, Any]:
+        """Send a request and return the answer. Members that are `None` are left out.
+
+        Raises:
+            BoostRefusedError: The coordinator refuses; the message is its own.
+            CoordinatorUnavailableError: None is found, it does not answer, or it fails again and again.
+        """
+        body = {"do": action} | {name: value for name, value in members.items() if value is not None}
+        why = ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self.pause(2.0 ** (attempt - 1))
+            try:
+                status, document = self._post(json.dumps(body).encode())
+            except HTTPClientError as failed:
+                why = str(failed)
+                continue
+            if status == 200:
+                return document
+            why = str(document.get("error") or document.get("Message") or document.get("message") or f"status {status}")
+            if status != 429 and status < 500:
+                raise BoostRefusedError(status, self._why_refused(status, why))
+        raise CoordinatorUnavailableError(f"the coordinator at {self.url} does not answer: {why}")
+
+    @cached_property
+    def url(self) -> str:
+        """The coordinator's URL; raises `CoordinatorUnavailableError` if none is found, or several are."""
+        given = self.coordinator or os.environ.get(URL_VARIABLE)
+        if given is not None and "://" in given:
+            return given
+        try:
+            return self._find(given)
+        except (ClientError, BotoCoreError) as failed:
+            message = f"the parameters below {COORDINATORS_PATH} cannot be read: {failed}"
+            raise CoordinatorUnavailableError(message) from failed
+
+    @cached_property
+    def _session(self) -> Any:
+        return self.session or boto3.Session()
+
+    @cached_property
+    def _http(self) -> URLLib3Session:
+        return URLLib3Session(timeout=_LONGEST_ANSWER)
+
+    def _find(self, name: str | None) -> str:
+        ssm = self._session.client("ssm")
+        if name is not None:
+            try:
+                return str(ssm.get_parameter(Name=coordinator_parameter(name))["Parameter"]["Value"])
+            except ssm.exceptions.ParameterNotFound:
+                message = f"there is no coordinator {name!r} in this account and region"
+                raise CoordinatorUnavailableError(message) from None
+        pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=COORDINATORS_PATH)
+        found = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
+        if len(found) == 1:
+            return str(next(iter(found.values())))
+        names = ", ".join(sorted(name.removeprefix(COORDINATORS_PATH) for name in found))
+        if found:
+            raise CoordinatorUnavailableError(f"there are several coordinators; give one of their names: {names}")
+        message = "there is no coordinator in this account and region; deploy a BoostCoordinator, or give its region"
+        raise CoordinatorUnavailableError(message)
+
+    def _post(self, body: bytes) -> tuple[int, dict[str, Any]]:
+        credentials = self._session.get_credentials()
+        if credentials is None:
+            raise CoordinatorUnavailableError("there are no AWS credentials to sign the request with")
+        found = _REGION.match(self.url)
+        region = found[1] if found else self._session.region_name or "us-east-1"
+        headers: Mapping[str, str] = {"content-type": "application/json"}
+        request = AWSRequest("POST", self.url, headers=headers, data=body)
+        SigV4Auth(credentials.get_frozen_credentials(), "lambda", region).add_auth(request)
+        answer = self._http.send(request.prepare())
+        try:
+            document = json.loads(answer.content)
+        except ValueError:
+            document = {}
+        return answer.status_code, document if isinstance(document, dict) else {}
+
+    def _why_refused(self, status: int, why: str) -> str:
+        if status == 403 and why == "Forbidden":
+            return f"the caller may not send requests to {self.url}; give it grant_boost in the CDK app, and deploy"
+        return why

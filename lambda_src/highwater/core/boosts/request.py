@@ -1,0 +1,246 @@
+"""A request for a boost as a job sends it, and the leases that it asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from highwater.core.boosts.lease import LONGEST, Lease, LeaseError
+from highwater.core.boosts.sizing import units_for_rate
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.names import target_label
+from highwater.core.plan.plan import Plan, Target, TargetKey
+from highwater.core.units import Dimension
+
+# Before a boost that is booked ahead the floor rises as early as before a window: capacity takes minutes to come.
+LEAD: Final = timedelta(minutes=5)
+# With `hold="start"` the lease ends so long after the job was to start; consumption holds the capacity from then on.
+START_HOLD: Final = timedelta(minutes=10)
+_ID: Final = re.compile(r"[A-Za-z0-9._:-]{8,100}")
+_LONGEST_REASON: Final = 200
+# Far above any quota
+_MOST_UNITS: Final = 1_000 * DEFAULT_TABLE_QUOTA_UNITS
+_KINDS: Final = {"": "units", "_total": "total", "_rate": "rate"}
+_MEMBERS: Final = frozenset(
+    {
+        "at",
+        "hold",
+        "id",
+        "index",
+        "is_all_or_nothing",
+        "minutes",
+        "reason",
+        "table",
+        *(f"{dimension}{kind}" for dimension in Dimension for kind in _KINDS),
+    }
+)
+
+
+class Hold(StrEnum):
+    """Until when a boost holds capacity."""
+
+    LEASE = "lease"  # until it ends or is released
+    START = "start"  # until the job's traffic has arrived, whose consumption then holds the capacity itself
+
+
+class SizeKind(StrEnum):
+    """What the units of a request mean."""
+
+    UNITS = "units"  # capacity, on top of what is there
+    TOTAL = "total"  # capacity, together with what is there
+    RATE = "rate"  # consumption, on top of the present traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is asked for in one dimension: *units* per second, 1 or more, and what they mean."""
+
+    units: int
+    kind: SizeKind = SizeKind.UNITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoostRequest:
+    """A request for a boost.
+
+    Attributes:
+        id: Chosen by the job: a request that arrives twice with one id is one boost.
+        table: The table's label, as `highwater status` shows it.
+        index: Name of the index, `None` for the table.
+        sizes: How much is asked for, by dimension; at least one.
+        duration: For how long, up to a day.
+        at: The aware instant at which the job starts, `None` for now.
+        hold: Until when the boost holds capacity.
+        reason: Why, in the job's own words.
+        is_all_or_nothing: Whether a part of it is of no use to the job.
+    """
+
+    id: str
+    table: str
+    index: str | None = None
+    sizes: Mapping[Dimension, Size]
+    duration: timedelta
+    at: datetime | None = None
+    hold: Hold = Hold.LEASE
+    reason: str = ""
+    is_all_or_nothing: bool = False
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> BoostRequest:
+        """Read a request; raises `LeaseError` with what is wrong, what was got and what is allowed."""
+        unknown = sorted(set(document) - _MEMBERS)
+        if unknown:
+            raise LeaseError(f"boost: unknown member {unknown[0][:40]!r}; allowed: {', '.join(sorted(_MEMBERS))}")
+        hold = document.get("hold", Hold.LEASE)
+        if hold not in set(Hold):
+            raise LeaseError(f"boost: hold is {_shown(hold)}; allowed: {' or '.join(Hold)}")
+        whole = document.get("is_all_or_nothing", False)
+        if not isinstance(whole, bool):
+            raise LeaseError(f"boost: is_all_or_nothing is {_shown(whole)}; allowed: true or false")
+        reason = document.get("reason", "")
+        if not isinstance(reason, str) or len(reason) > _LONGEST_REASON:
+            raise LeaseError(
+                f"boost: reason is {_shown(reason)}; allowed: a text of up to {_LONGEST_REASON} characters"
+            )
+        index = document.get("index")
+        return cls(
+            id=read_id(document),
+            table=_name(document, "table"),
+            index=None if index is None else _name(document, "index"),
+            sizes=_sizes(document),
+            duration=read_minutes(document),
+            at=_instant(document.get("at")),
+            hold=Hold(hold),
+            reason=reason,
+            is_all_or_nothing=whole,
+        )
+
+    def leases(
+        self, plan: Plan, owner: str, now: datetime, shares_percent: Mapping[TargetKey, int] | None = None
+    ) -> tuple[Lease, ...]:
+        """Return the leases that the request asks for at the aware instant *now*, the table's own first.
+
+        Args:
+            plan: The table's plan. Its indexes are boosted with the table's writes, as a write goes to them too.
+            owner: Who asks, as AWS authenticated it.
+            now: The present.
+            shares_percent: What each index consumed of the table's writes, in percent. By default 100 of all.
+
+        Raises:
+            LeaseError: The table has no such index, or the capacity asked for is fixed.
+        """
+        targets = {target.key: target for target in plan.targets()}
+        start, end = self._span(now)
+        leases = []
+        for dimension, size in self.sizes.items():
+            target = targets.get((self.index, dimension))
+            if target is None:
+                raise LeaseError(f"{self.table}: has no {target_label(self.index, dimension)}; allowed: {_known(plan)}")
+            units = _capacity_units(size, target)
+            leases.append(self._lease(target, units, size, owner, start, end))
+            if self.index is None and dimension is Dimension.WRITE:
+                for other in targets.values():
+                    share = 100 if shares_percent is None else shares_percent.get(other.key, 100)
+                    follows = other.index is not None and other.dimension is Dimension.WRITE and share > 0
+                    if follows and other.capacity.is_autoscaled:
+                        leases.append(self._lease(other, -(-units * share // 100), size, owner, start, end))
+        return tuple(leases)
+
+    def _span(self, now: datetime) -> tuple[datetime, datetime]:
+        at = now if self.at is None else max(self.at, now)
+        end = at + min(self.duration, START_HOLD if self.hold is Hold.START else LONGEST - LEAD)
+        return max(now, at - LEAD), end
+
+    def _lease(self, target: Target, units: int, size: Size, owner: str, start: datetime, end: datetime) -> Lease:
+        if not target.capacity.is_autoscaled:
+            raise LeaseError(f"{self.table}: the capacity of {target.label} is fixed; give it Capacity.autoscaled")
+        return Lease(
+            id=self.id,
+            table=self.table,
+            index=target.index,
+            dimension=target.dimension,
+            units=units,
+            is_total=size.kind is SizeKind.TOTAL,
+            start=start,
+            end=end,
+            owner=owner,
+            reason=self.reason,
+        )
+
+
+def read_id(document: Mapping[str, Any]) -> str:
+    """Read a boost's id; raises `LeaseError` for one that is none."""
+    found = document.get("id")
+    if not isinstance(found, str) or not _ID.fullmatch(found):
+        raise LeaseError(f"boost: id is {_shown(found)}; allowed: 8 to 100 letters, digits, dots, colons and dashes")
+    return found
+
+
+def read_minutes(document: Mapping[str, Any]) -> timedelta:
+    """Read for how long a boost is asked for; raises `LeaseError` for a time that no boost may have."""
+    minutes, most = document.get("minutes"), LONGEST // timedelta(minutes=1)
+    if not isinstance(minutes, int) or isinstance(minutes, bool) or not 1 <= minutes <= most:
+        raise LeaseError(
+            f"boost: minutes is {_shown(minutes)}; allowed: 1 to {most:,}; declare a window for what lasts longer"
+        )
+    return timedelta(minutes=minutes)
+
+
+def _sizes(document: Mapping[str, Any]) -> dict[Dimension, Size]:
+    found: dict[Dimension, Size] = {}
+    for dimension in Dimension:
+        for suffix, kind in _KINDS.items():
+            units = document.get(f"{dimension}{suffix}")
+            if units is None:
+                continue
+            if not isinstance(units, int) or isinstance(units, bool) or not 1 <= units <= _MOST_UNITS:
+                raise LeaseError(
+                    f"boost: {dimension}{suffix} is {_shown(units)}; allowed: 1 to {_MOST_UNITS:,} units/s"
+                )
+            if dimension in found:
+                raise LeaseError(f"boost: {dimension} is asked for twice; give one of {_names_of(dimension)}")
+            found[dimension] = Size(units, SizeKind(kind))
+    if not found:
+        raise LeaseError(f"boost: asks for no units; give one of {', '.join(map(_names_of, Dimension))}")
+    return found
+
+
+def _names_of(dimension: Dimension) -> str:
+    return ", ".join(f"{dimension}{kind}" for kind in _KINDS)
+
+
+def _capacity_units(size: Size, target: Target) -> int:
+    if size.kind is not SizeKind.RATE:
+        return size.units
+    return units_for_rate(size.units, int(target.capacity.target_utilization_percent or 100))
+
+
+def _instant(text: object) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise LeaseError(f"boost: at is {_shown(text)}; allowed: an instant with its zone, such as 2027-03-04T05:06Z")
+    return at.astimezone(UTC)
+
+
+def _name(document: Mapping[str, Any], member: str) -> str:
+    found = document.get(member)
+    if not isinstance(found, str) or not 1 <= len(found) <= 300:
+        raise LeaseError(f"boost: {member} is {_shown(found)}; allowed: a name")
+    return found
+
+
+def _known(plan: Plan) -> str:
+    return ", ".join(target.label for target in plan.targets())
+
+
+def _shown(value: object) -> str:
+    return "missing" if value is None else repr(value)[:60]

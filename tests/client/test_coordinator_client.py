@@ -1,0 +1,276 @@
+"""The client against a server on loopback: signed requests, answers lost or refused, how a coordinator is found."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+import highwater
+from highwater.client import BoostAnswer, BoostNotReadyError, BoostRefusedError, CoordinatorUnavailableError
+from highwater.client.boost import Boost
+from highwater.client.coordinator import URL_VARIABLE, CoordinatorClient
+
+STATE = {
+    "is_ready": True,
+    "targets": [{"target": "table write", "wanted": 112, "floor": 112, "provisioned": 112, "is_ready": True}],
+    "notes": [],
+}
+BEGUN = {
+    "id": "nightly-1",
+    "table": "orders",
+    "outcome": "part",
+    "start": "2027-03-04T02:00:00+00:00",
+    "end": "2027-03-04T02:30:00+00:00",
+    "targets": [
+        {
+            "target": "table write",
+            "asked": 8_000,
+            "units": 6_000,
+            "limits": [{"code": "ceiling", "sentence": "the plan's ceiling leaves 6,000 units/s"}],
+            "usd_per_hour": 3.9,
+        }
+    ],
+    "notes": ["scaling rests"],
+}
+
+
+@dataclass
+class Server:
+    """A coordinator that answers what it is told to.
+
+    Attributes:
+        answers: Status and body of the next answers; the last one is given again and again. A status of 0 drops the
+            connection.
+        asked: The requests, with their headers.
+    """
+
+    answers: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    asked: list[tuple[dict[str, Any], dict[str, str]]] = field(default_factory=list)
+    url: str = ""
+
+    def next(self) -> tuple[int, dict[str, Any]]:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    told = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            told.asked.append((json.loads(body), {name.lower(): value for name, value in self.headers.items()}))
+            status, document = told.next()
+            if status == 0:
+                self.close_connection = True
+                return
+            answer = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        told.url = f"http://127.0.0.1:{listening.server_port}/"
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        yield told
+        listening.shutdown()
+        thread.join()
+
+
+def _session(key: str | None = "AKIDEXAMPLE") -> boto3.Session:
+    return boto3.Session(aws_access_key_id=key, aws_secret_access_key=key, region_name="eu-central-1")
+
+
+def _client(server: Server) -> CoordinatorClient:
+    return CoordinatorClient(coordinator=server.url, session=_session(), pause=lambda _: None)
+
+
+def _boost(server: Server, **more: Any) -> Boost:
+    made = highwater.boost("orders", write=8_000, minutes=30, coordinator=server.url, session=_session(), **more)
+    made.client.pause = lambda _: None
+    return made
+
+
+def test_request_is_signed_for_lambda_in_the_callers_region(server: Server) -> None:
+    server.answers = [(200, {"fine": 1})]
+    assert _client(server).send("begin", id="x", index=None, write=7) == {"fine": 1}
+    ((body, headers),) = server.asked
+    assert body == {"do": "begin", "id": "x", "write": 7}
+    assert "/eu-central-1/lambda/aws4_request, SignedHeaders=" in headers["authorization"]
+
+
+@pytest.mark.parametrize("lost", [(0, {}), (503, {"error": "x"}), (429, {}), (502, {})])
+def test_request_is_sent_again_with_the_same_id_where_its_answer_is_lost(
+    server: Server, lost: tuple[int, dict[str, Any]]
+) -> None:
+    server.answers = [lost, lost, (200, BEGUN)]
+    assert _boost(server).begin().outcome == "part"
+    assert len({body["id"] for body, _ in server.asked}) == 1
+    assert len(server.asked) == 3
+
+
+def test_coordinator_that_never_answers_is_said_to(server: Server) -> None:
+    server.answers = [(503, {"error": "the lease table does not answer"})]
+    with pytest.raises(CoordinatorUnavailableError) as unavailable:
+        _client(server).send("list", table="orders")
+    assert str(unavailable.value) == (
+        f"the coordinator at {server.url} does not answer: the lease table does not answer"
+    )
+    assert len(server.asked) == 4
+
+
+def test_refusal_is_not_sent_again(server: Server) -> None:
+    server.answers = [(403, {"error": "role/x may not boost orders"})]
+    with pytest.raises(BoostRefusedError, match=r"^role/x may not boost orders$") as refused:
+        _boost(server).begin()
+    assert refused.value.status == 403
+    assert len(server.asked) == 1
+
+
+def test_boost_that_gets_nothing_is_refused_with_what_limits_it(server: Server) -> None:
+    target = BEGUN["targets"][0] | {"units": 0, "usd_per_hour": 0.0}  # type: ignore[operator]
+    server.answers = [(200, BEGUN | {"outcome": "refused", "targets": [target], "notes": []})]
+    with pytest.raises(BoostRefusedError) as refused:
+        _boost(server).begin()
+    assert str(refused.value) == (
+        "orders, table write: nothing of 8,000 until 2027-03-04 02:30:00 UTC; the plan's ceiling leaves 6,000 units/s"
+    )
+
+
+def test_answer_in_sentences(server: Server) -> None:
+    server.answers = [(200, BEGUN)]
+    assert _boost(server).begin().lines() == [
+        "orders, table write: 6,000 units/s of 8,000 until 2027-03-04 02:30:00 UTC",
+        "  the plan's ceiling leaves 6,000 units/s",
+        "about 3.90 USD an hour; an hour is billed at its highest capacity",
+        "scaling rests",
+    ]
+
+
+def test_block_begins_waits_and_releases(server: Server) -> None:
+    server.answers = [(200, BEGUN), (200, STATE), (200, {"released": True})]
+    with _boost(server, reason="load") as boost:
+        assert isinstance(boost.answer, BoostAnswer)
+        assert [body["do"] for body, _ in server.asked] == ["begin", "status"]
+    assert [body["do"] for body, _ in server.asked] == ["begin", "status", "release"]
+    begun = server.asked[0][0]
+    assert {name: begun[name] for name in ("table", "minutes", "write", "hold", "reason", "is_all_or_nothing")} == {
+        "table": "orders",
+        "minutes": 30,
+        "write": 8_000,
+        "hold": "lease",
+        "reason": "load",
+        "is_all_or_nothing": False,
+    }
+
+
+def test_capacity_that_does_not_come_is_given_back_and_told(server: Server) -> None:
+    late = {**STATE, "is_ready": False, "notes": ["table write: scaling is suspended"]}
+    server.answers = [(200, BEGUN), (200, late), (200, {"released": True})]
+    boost = _boost(server, timeout=timedelta(seconds=1))
+    with pytest.raises(BoostNotReadyError) as missed:
+        boost.__enter__()
+    assert str(missed.value) == (
+        "orders: the capacity has not come in 0:00:01: table write 112 of 112; table write: scaling is suspended"
+    )
+    assert [body["do"] for body, _ in server.asked] == ["begin", "status", "release"]
+
+
+def test_blocks_own_error_counts_where_the_release_fails(server: Server) -> None:
+    server.answers = [(200, BEGUN), (200, STATE), (410, {"error": "over"})]
+
+    def job() -> None:
+        with _boost(server):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        job()
+
+
+class _Ssm:
+    """Parameters of Systems Manager by their names; *refuses* all calls if it is told to."""
+
+    class exceptions:
+        class ParameterNotFound(Exception):
+            """As boto3 has it."""
+
+    def __init__(self, parameters: dict[str, str], *, refuses: bool = False) -> None:
+        self.parameters = parameters
+        self.refuses = refuses
+
+    def client(self, service: str) -> _Ssm:
+        assert service == "ssm"
+        return self
+
+    def get_parameter(self, **request: str) -> Any:
+        if request["Name"] not in self.parameters:
+            raise self.exceptions.ParameterNotFound
+        return {"Parameter": {"Value": self.parameters[request["Name"]]}}
+
+    def get_paginator(self, _: str) -> _Ssm:
+        return self
+
+    def paginate(self, **request: str) -> Any:
+        if self.refuses:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetParametersByPath")
+        assert request == {"Path": "/highwater/coordinators/"}
+        return [{"Parameters": [{"Name": name, "Value": value} for name, value in self.parameters.items()]}]
+
+
+ONE, TWO = {"/highwater/coordinators/Shop-1": "https://one/"}, {"/highwater/coordinators/Shop-2": "https://two/"}
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "parameters", "found"),
+    [(None, ONE, "https://one/"), ("Shop-2", ONE | TWO, "https://two/"), ("https://x/", {}, "https://x/")],
+)
+def test_coordinator_is_found_by_its_parameter(
+    coordinator: str | None, parameters: dict[str, str], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    assert CoordinatorClient(coordinator=coordinator, session=_Ssm(parameters)).url == found
+    monkeypatch.setenv(URL_VARIABLE, "https://mine/")
+    expected = "https://mine/" if coordinator is None else found
+    assert CoordinatorClient(coordinator=coordinator, session=_Ssm(parameters)).url == expected
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "session", "message"),
+    [
+        (
+            None,
+            _Ssm({}),
+            "there is no coordinator in this account and region; deploy a BoostCoordinator, or give its region",
+        ),
+        (None, _Ssm(ONE | TWO), "there are several coordinators; give one of their names: Shop-1, Shop-2"),
+        ("Shop-3", _Ssm(ONE), "there is no coordinator 'Shop-3' in this account and region"),
+        (
+            None,
+            _Ssm({}, refuses=True),
+            "the parameters below /highwater/coordinators/ cannot be read: An error occurred "
+            "(AccessDeniedException) when calling the GetParametersByPath operation: no",
+        ),
+    ],
+)
+def test_coordinator_that_is_not_found_is_said_to(
+    coordinator: str | None, session: _Ssm, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    with pytest.raises(CoordinatorUnavailableError) as missing:
+        _ = CoordinatorClient(coordinator=coordinator, session=session).url
+    assert str(missing.value) == message

@@ -1,0 +1,238 @@
+"""`BoostCoordinator`: its resources, what each grant adds, and what synth refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import assertions
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+
+from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
+from highwater.aws.leases import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+from highwater.client.coordinator import URL_VARIABLE
+from highwater.handlers.boosts.call import DETAIL_TYPE
+
+MAXIMA = "allowed: 0 or more, and one above 0"
+ENVIRONMENT = cdk.Environment(account="123456789012", region="eu-central-1")
+
+
+def _stack(app: cdk.App | None = None, name: str = "Shop") -> cdk.Stack:
+    return cdk.Stack(app or cdk.App(), name, env=ENVIRONMENT)
+
+
+def _table(stack: cdk.Stack, name: str = "Orders", **more: Any) -> HighWaterTable:
+    return HighWaterTable(
+        stack,
+        name,
+        table_name=name.lower(),
+        partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+        read=Capacity.autoscaled(min_capacity=5, max_capacity=50),
+        write=Capacity.autoscaled(min_capacity=12, max_capacity=300),
+        **more,
+    )
+
+
+def _resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
+    found = assertions.Template.from_stack(stack).find_resources(kind)
+    return [each["Properties"] for each in found.values()]
+
+
+def _statements(stack: cdk.Stack) -> list[dict[str, Any]]:
+    return [
+        statement
+        for policy in _resources(stack, "AWS::IAM::Policy")
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+
+def test_lease_table_costs_nothing_while_it_is_idle_and_has_what_the_adapter_expects() -> None:
+    stack = _stack()
+    BoostCoordinator(stack, "Boosts")
+    (table,) = _resources(stack, "AWS::DynamoDB::Table")
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert [key["AttributeName"] for key in table["KeySchema"]] == [PARTITION_KEY, SORT_KEY]
+    assert table["TimeToLiveSpecification"] == {"AttributeName": TTL_ATTRIBUTE, "Enabled": True}
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert _resources(stack, "AWS::Scheduler::Schedule") == [], "no tick of its own"
+    alarms = {alarm["MetricName"] for alarm in _resources(stack, "AWS::CloudWatch::Alarm")}
+    assert alarms == {
+        "Errors",
+        "ApproximateNumberOfMessagesVisible",
+        "TablesFailed",
+        "UnreadablePlans",
+        "LeasesMissing",
+    }
+
+
+def test_url_authenticates_and_its_address_is_where_clients_look() -> None:
+    stack = _stack()
+    coordinator = BoostCoordinator(stack, "Boosts")
+    (url,) = _resources(stack, "AWS::Lambda::Url")
+    assert url["AuthType"] == "AWS_IAM"
+    (parameter,) = _resources(stack, "AWS::SSM::Parameter")
+    assert parameter["Name"] == f"/highwater/coordinators/{coordinator.coordinator_name}"
+    (function,) = _resources(stack, "AWS::Lambda::Function")
+    assert function["Handler"] == "highwater.handlers.boosts.handler.handler"
+    assert function["Environment"]["Variables"]["HIGHWATER_COORDINATOR"] == coordinator.coordinator_name
+
+
+def test_coordinator_shares_the_function_of_a_scaler() -> None:
+    stack = _stack()
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler.add_table(_table(stack))
+    coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
+    assert coordinator.function.node.path == scaler.function.node.path
+    handlers = [function["Handler"] for function in _resources(stack, "AWS::Lambda::Function")]
+    assert sorted(handlers) == ["highwater.handlers.boosts.handler.handler", "highwater.handlers.deployment.handler"]
+    metrics = [alarm.get("MetricName") for alarm in _resources(stack, "AWS::CloudWatch::Alarm")]
+    assert metrics.count("LeasesMissing") == 1
+    with pytest.raises(ValueError, match=r"^Shop/Scaler: has a coordinator already, Shop/Boosts; use that one$"):
+        BoostCoordinator(stack, "Second", scaler=scaler)
+
+
+def test_permissions_are_for_its_own_table_schedules_and_grants() -> None:
+    stack = _stack()
+    name = BoostCoordinator(stack, "Boosts").coordinator_name
+    by_action = {
+        action: statement
+        for statement in _statements(stack)
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
+    schedules = by_action["scheduler:CreateSchedule"]
+    assert schedules["Action"] == ["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"]
+    (group,) = _resources(stack, "AWS::Scheduler::ScheduleGroup")
+    assert json.dumps(schedules["Resource"]).endswith(
+        f':scheduler:eu-central-1:123456789012:schedule/{group["Name"]}/*"]]}}'
+    )
+    passing = by_action["iam:PassRole"]
+    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
+    leases = by_action["dynamodb:UpdateItem"]
+    assert leases["Action"] == ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+    grants = [statement for statement in _statements(stack) if "/boosts/" in json.dumps(statement)]
+    assert [statement["Action"] for statement in grants] == ["ssm:GetParametersByPath"]
+    assert f":parameter/highwater/boosts/{name}/*" in json.dumps(grants)
+
+
+def test_grant_is_a_parameter_in_the_callers_stack_and_the_right_to_call() -> None:
+    app = cdk.App()
+    stack, jobs = _stack(app), _stack(app, "Jobs")
+    table = _table(stack)
+    coordinator = BoostCoordinator(stack, "Boosts")
+    coordinator.add_table(table)
+    role = iam.Role(jobs, "Loader", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    coordinator.grant_boost(role, max_write=700, tables=[table, "imported"])
+    coordinator.grant_boost(role, max_read=30)
+    first, second = _resources(jobs, "AWS::SSM::Parameter")
+    assert first["Name"].startswith(f"/highwater/boosts/{coordinator.coordinator_name}/")
+    assert second["Name"] == f"{first['Name']}-2"
+    (_, [_, _, rest]) = first["Value"]["Fn::Join"]
+    assert rest == '","max_write":700,"max_read":0,"tables":["orders","imported"]}'
+    granted = [statement for statement in _statements(jobs) if "lambda:" in json.dumps(statement["Action"])]
+    assert [(each["Action"], each["Condition"]) for each in granted] == [
+        ("lambda:InvokeFunctionUrl", {"StringEquals": {"lambda:FunctionUrlAuthType": "AWS_IAM"}}),
+        ("lambda:InvokeFunction", {"Bool": {"lambda:InvokedViaFunctionUrl": True}}),
+    ]
+
+
+def test_function_among_the_callers_finds_the_coordinator_in_its_environment() -> None:
+    stack = _stack()
+    coordinator = BoostCoordinator(stack, "Boosts")
+    job = lambda_.Function(
+        stack,
+        "Job",
+        runtime=lambda_.Runtime.PYTHON_3_13,
+        handler="index.handler",
+        code=lambda_.Code.from_inline("handler = print"),
+    )
+    coordinator.grant_boost(job, max_write=5)
+    (variables,) = [
+        function["Environment"]["Variables"]
+        for function in _resources(stack, "AWS::Lambda::Function")
+        if function["Handler"] == "index.handler"
+    ]
+    assert list(variables) == [URL_VARIABLE]
+
+
+def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew() -> None:
+    stack = _stack()
+    coordinator = BoostCoordinator(stack, "Boosts")
+    role = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+    coordinator.grant_boost_events("acme.loader", max_write=40, grantee=role)
+    (rule,) = _resources(stack, "AWS::Events::Rule")
+    assert rule["EventPattern"] == {"source": ["acme.loader"], "detail-type": [DETAIL_TYPE]}
+    (parameter,) = [each for each in _resources(stack, "AWS::SSM::Parameter") if "/boosts/" in each["Name"]]
+    assert parameter["Value"] == '{"caller":"events/acme.loader","max_write":40,"max_read":0}'
+    (putting,) = [statement for statement in _statements(stack) if statement["Action"] == "events:PutEvents"]
+    assert putting["Condition"] == {
+        "StringEquals": {"events:source": "acme.loader", "events:detail-type": "Highwater Boost"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda c, r, _: c.grant_boost(r), ValueError, f"max_write is 0 and max_read is 0; {MAXIMA}"),
+        (
+            lambda c, r, _: c.grant_boost(r, max_write=-1, max_read=5),
+            ValueError,
+            f"max_write is -1 and max_read is 5; {MAXIMA}",
+        ),
+        (
+            lambda c, *_: c.grant_boost(iam.ServicePrincipal("x.amazonaws.com"), max_write=1),
+            TypeError,
+            "grantee must be a role or a user, or have a role, got ServicePrincipal",
+        ),
+        (
+            lambda c, r, _: c.grant_boost(r, max_write=1, tables=[7]),
+            TypeError,
+            "table must be a dynamodb.Table, TableV2, CfnTable or an imported table, got int",
+        ),
+        (
+            lambda c, *_: c.grant_boost_events("aws.s3", max_write=1),
+            ValueError,
+            "source is 'aws.s3'; allowed: 3 to 100 letters, digits, dots and dashes, such as acme.loader, that do not "
+            "begin with aws.",
+        ),
+        (
+            lambda c, _, t: (c.add_table(t), c.add_table(t)),
+            ValueError,
+            "Shop/Orders/Capacity: the table was added to the coordinator already; call add_table once per table",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(make: Any, error: type[Exception], message: str) -> None:
+    stack = _stack()
+    coordinator = BoostCoordinator(stack, "Boosts")
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+    with pytest.raises(error) as refused:
+        make(coordinator, role, _table(stack))
+    assert str(refused.value) == message
+
+
+def test_tables_of_a_scaler_are_added_to_the_scaler() -> None:
+    stack = _stack()
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    table = _table(stack)
+    coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
+    with pytest.raises(ValueError, match=r"boosts the tables of its scaler; call add_table of the scaler$"):
+        coordinator.add_table(table)
+    with pytest.raises(ValueError, match=r"^topic is for a coordinator with a function of its own; give "):
+        BoostCoordinator(stack, "Second", scaler=scaler, topic=sns.Topic(stack, "Topic"))
+
+
+def test_table_with_a_scaler_and_a_coordinator_of_its_own_is_an_error() -> None:
+    stack = _stack()
+    table = _table(stack)
+    ThrottleAwareScaler(stack, "Scaler").add_table(table)
+    BoostCoordinator(stack, "Boosts").add_table(table)
+    found = assertions.Annotations.from_stack(stack).find_error("*", assertions.Match.any_value())
+    assert [each.entry.data for each in found] == [
+        "Shop/Orders/Capacity: the table: Shop/Scaler sets the table's floors already; two would set each other's; "
+        "give that scaler to the coordinator: BoostCoordinator(..., scaler=) [highwater:secondScaler]"
+    ]

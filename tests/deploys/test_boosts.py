@@ -1,0 +1,431 @@
+"""Boosts end to end: real `cdk deploy`, the real asset behind its URL, signed requests, by the local cloud's clock."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+import highwater
+from highwater.client import Boost, BoostRefusedError, CoordinatorClient
+from highwater_lab.local import LocalCloud
+from tests.cdk_cli import CdkCli
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-boosted")]
+APP = """
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from cdk_highwater import BoostCoordinator, Capacity, GlobalSecondaryIndex, HighWaterTable, ThrottleAwareScaler, Window
+
+app = cdk.App()
+stack = cdk.Stack(app, "Boosted")
+key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+opens = app.node.get_context("opens")
+orders = HighWaterTable(
+    stack,
+    "Orders",
+    table_name="boosted-orders",
+    partition_key=key,
+    read=Capacity.autoscaled(min_capacity=5, max_capacity=50),
+    write=Capacity.autoscaled(min_capacity=int(app.node.get_context("min")), max_capacity=900),
+    windows=[Window.daily("load", start=opens, end=app.node.get_context("closes"), timezone="UTC", write_min=300)],
+    deletion_protection=False,
+    removal_policy=cdk.RemovalPolicy.DESTROY,
+)
+coordinator = BoostCoordinator(stack, "Boosts")
+coordinator.add_table(orders)
+hot = HighWaterTable(
+    stack,
+    "Hot",
+    table_name="boosted-hot",
+    partition_key=key,
+    read=Capacity.autoscaled(min_capacity=5, max_capacity=50, target_utilization_percent=90),
+    write=Capacity.autoscaled(min_capacity=17, max_capacity=700, target_utilization_percent=90),
+    indexes=[
+        GlobalSecondaryIndex(
+            index_name="by_status", partition_key=dynamodb.Attribute(name="status", type=dynamodb.AttributeType.STRING)
+        )
+    ],
+    deletion_protection=False,
+    removal_policy=cdk.RemovalPolicy.DESTROY,
+)
+scaler = ThrottleAwareScaler(stack, "Scaler")
+scaler.add_table(hot)
+shared = BoostCoordinator(stack, "Shared", scaler=scaler)
+for name, most in (("loader", 600), ("small", 30), ("other", 500)):
+    role = iam.Role(stack, name, role_name=f"boosted-{name}", assumed_by=iam.AccountRootPrincipal())
+    coordinator.grant_boost(role, max_write=most, tables=[orders])
+    shared.grant_boost(role, max_write=most)
+iam.Role(stack, "nobody", role_name="boosted-nobody", assumed_by=iam.AccountRootPrincipal())
+coordinator.grant_boost_events("acme.loader", max_write=200)
+for name, each in (("Alone", coordinator), ("SharedName", shared)):
+    cdk.CfnOutput(stack, name, value=each.coordinator_name)
+app.synth()
+"""
+MINUTE = timedelta(minutes=1)
+_SPEED = 20
+WRITE = "dynamodb:table:WriteCapacityUnits"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The deployed app."""
+
+    cli: CdkCli
+    app: Path
+    coordinators: dict[str, str]
+
+    @property
+    def cloud(self) -> LocalCloud:
+        return self.cli.cloud
+
+    def deploy(self, minimum: int) -> None:
+        noon = self.cloud.status().now.replace(hour=12, minute=0)
+        opens, closes = noon.strftime("%H:%M"), (noon + 60 * MINUTE).strftime("%H:%M")
+        self.cli.deploy(self.app, {"min": str(minimum), "opens": opens, "closes": closes})
+
+    def session(self, role: str) -> boto3.Session:
+        """The credentials of a role, in a session that calls itself root."""
+        sts = self.cloud.client("sts")
+        arn = f"arn:aws:iam::000000000000:role/boosted-{role}"
+        given = sts.assume_role(RoleArn=arn, RoleSessionName="root")["Credentials"]
+        sts.close()
+        return boto3.Session(
+            aws_access_key_id=given["AccessKeyId"],
+            aws_secret_access_key=given["SecretAccessKey"],
+            aws_session_token=given["SessionToken"],
+            region_name="us-east-1",
+        )
+
+    def boost(self, role: str = "loader", table: str = "boosted-orders", **asked: Any) -> Boost:
+        name = self.coordinators["Alone" if table == "boosted-orders" else "SharedName"]
+        return highwater.boost(table, session=self.session(role), coordinator=name, **{"minutes": 10, **asked})
+
+    def environment(self, role: str) -> dict[str, str]:
+        found: Any = self.session(role).get_credentials()
+        given = found.get_frozen_credentials()
+        return (
+            dict(os.environ)
+            | self.cloud.environment()
+            | {
+                "AWS_ACCESS_KEY_ID": given.access_key,
+                "AWS_SECRET_ACCESS_KEY": given.secret_key,
+                "AWS_SESSION_TOKEN": given.token,
+            }
+        )
+
+    def highwater(self, role: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(Path(sys.executable).parent / "highwater"), *arguments]
+        environment = self.environment(role)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+    def floor(self, table: str = "boosted-orders", index: str = "") -> int:
+        autoscaling = self.cloud.client("application-autoscaling")
+        found = autoscaling.describe_scalable_targets(
+            ServiceNamespace="dynamodb",
+            ResourceIds=[f"table/{table}" + (f"/index/{index}" if index else "")],
+            ScalableDimension=WRITE.replace("table", "index") if index else WRITE,
+        )["ScalableTargets"]
+        autoscaling.close()
+        return int(found[0]["MinCapacity"])
+
+    def until_floor(self, units: int, minutes: int, table: str = "boosted-orders") -> bool:
+        """Wait until the floor is so high, at most so many minutes of the cloud."""
+        end = self.cloud.status().now + minutes * MINUTE
+        while self.cloud.status().now < end:
+            if self.floor(table) == units:
+                return True
+            time.sleep(0.1)
+        return False
+
+    def schedules(self) -> list[str]:
+        scheduler = self.cloud.client("scheduler")
+        found = [str(each["Name"]) for each in scheduler.list_schedules()["Schedules"] if "Wakes" in each["GroupName"]]
+        scheduler.close()
+        return found
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("boosted")
+    app = folder / "app.py"
+    app.write_text(APP)
+    before = os.environ.get("AWS_ENDPOINT_URL")
+    with LocalCloud(log=folder / "server.log", speed=_SPEED, is_strict=True) as cloud:
+        cli = CdkCli(cloud, folder)
+        cli.run("bootstrap", "aws://000000000000/us-east-1")
+        made = Stage(cli, app, {})
+        now = cloud.status().now
+        # nowhere near the window
+        cloud.advance((now + 24 * 60 * MINUTE).replace(hour=6, minute=2) - now)
+        made.deploy(12)
+        cloudformation = cloud.client("cloudformation")
+        outputs = cloudformation.describe_stacks(StackName="Boosted")["Stacks"][0]["Outputs"]
+        cloudformation.close()
+        made.coordinators.update({output["OutputKey"]: output["OutputValue"] for output in outputs})
+        os.environ["AWS_ENDPOINT_URL"] = cloud.environment()["AWS_ENDPOINT_URL"]
+        try:
+            yield made
+        finally:
+            os.environ.pop("AWS_ENDPOINT_URL")
+            if before is not None:
+                os.environ["AWS_ENDPOINT_URL"] = before
+
+
+def test_block_has_the_capacity_and_gives_it_back_also_after_an_exception(stage: Stage) -> None:
+    told: list[Any] = []
+
+    def fail() -> None:
+        with stage.boost(write=100, reason="a load", on_progress=told.append) as boost:
+            assert boost.answer is not None
+            (granted,) = boost.answer.targets
+            assert (granted.target, granted.asked, granted.units, granted.limits) == ("table write", 100, 100, ())
+            assert granted.usd_per_hour == pytest.approx(0.065)
+            assert [(t.wanted, t.floor, t.provisioned) for t in boost.state().targets] == [(112, 112, 112)]
+            assert told[-1].is_ready
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert stage.floor() == 12
+    assert stage.schedules() == [], "nothing runs once no lease is live"
+
+
+def test_coroutine_boosts_without_holding_up_its_loop(stage: Stage) -> None:
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0.05)
+
+    async def job() -> int:
+        other = asyncio.create_task(beat())
+        async with stage.boost(write=50):
+            floor = stage.floor()
+        other.cancel()
+        return floor
+
+    assert asyncio.run(job()) == 62
+    assert beats > 5
+    assert stage.floor() == 12
+
+
+def test_command_runs_inside_the_lease_and_its_exit_status_and_signals_pass(stage: Stage) -> None:
+    name = ("--coordinator", stage.coordinators["Alone"])
+    look = "import boto3; print(boto3.client('dynamodb').describe_table(TableName='boosted-orders')['Table']"
+    look += "['ProvisionedThroughput']['WriteCapacityUnits']); raise SystemExit(7)"
+    done = stage.highwater(
+        "loader", "boost", "boosted-orders", "--write", "70", "--for", "30m", *name, "--", sys.executable, "-c", look
+    )
+    assert (done.returncode, done.stdout) == (7, "82\n"), done.stderr
+    assert "boosted-orders, table write: 70 units/s until " in done.stderr
+    assert stage.floor() == 12
+
+    sleeping = ["boost", "boosted-orders", "--write", "71", "--for", "30m", *name, "--", sys.executable, "-c"]
+    sleeping.append(
+        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print(1, flush=True)\n"
+        "while True: time.sleep(1)"
+    )
+    command = [str(Path(sys.executable).parent / "highwater"), *sleeping]
+    with subprocess.Popen(command, env=stage.environment("loader"), stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "1\n"
+        assert stage.floor() == 83
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 9
+    assert stage.floor() == 12
+
+
+def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
+    name = ("--coordinator", stage.coordinators["Alone"])
+    begun = stage.highwater(
+        "loader", "boost", "boosted-orders", "--write", "40", "--for", "20m", "--reason", "by hand", "--json", *name
+    )
+    assert begun.returncode == 0, begun.stderr
+    answer = json.loads(begun.stdout)
+    assert (answer["outcome"], answer["targets"][0]["units"]) == ("whole", 40)
+    listed = stage.highwater("other", "boosts", "boosted-orders", *name)
+    assert listed.stdout.startswith(f"{answer['id']}  40 units/s of table write from "), listed.stderr
+    assert listed.stdout.endswith(" UTC, 000000000000:role/boosted-loader: by hand\n")
+    foreign = stage.highwater("other", "unboost", "boosted-orders", answer["id"], *name)
+    assert foreign.returncode == 1
+    assert foreign.stderr == (
+        f"highwater unboost: boosted-orders: boost {answer['id']} is of 000000000000:role/boosted-loader, not of "
+        "000000000000:role/boosted-other\n"
+    )
+    ended = stage.highwater("loader", "unboost", "boosted-orders", answer["id"], *name)
+    assert (ended.returncode, ended.stdout) == (0, f"boosted-orders: boost {answer['id']} is given back\n")
+    assert stage.floor() == 12
+    logged = stage.highwater("other", "boosts", "boosted-orders", "--log", *name).stdout.splitlines()
+    assert logged[0].endswith(f" release {answer['id']} by 000000000000:role/boosted-loader (root)")
+    assert f" begin {answer['id']} by 000000000000:role/boosted-loader (root): table write 40 of 40 until " in logged[1]
+    assert logged[1].endswith(": by hand")
+
+
+def test_job_that_is_killed_holds_its_capacity_until_its_lease_ends(stage: Stage) -> None:
+    script = (
+        "import highwater, sys, time\n"
+        f"with highwater.boost('boosted-orders', write=33, minutes=4, coordinator={stage.coordinators['Alone']!r}):\n"
+        "    print(1, flush=True)\n    time.sleep(600)\n"
+    )
+    environment = stage.environment("loader")
+    with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "1\n"
+        assert stage.floor() == 45
+        job.kill()
+    assert stage.until_floor(12, 7), "the lease has ended, and nobody lowered the floor"
+    assert stage.floor() == 12
+
+
+def test_event_boosts_once_however_often_it_is_delivered(stage: Stage) -> None:
+    events = stage.cloud.client("events")
+    detail = {"table": "boosted-orders", "write": 21, "minutes": 3, "id": "acme-load-1"}
+    entry = {"Source": "acme.loader", "DetailType": "Highwater Boost", "Detail": json.dumps(detail)}
+    events.put_events(Entries=[entry, entry])
+    assert stage.until_floor(33, 4)
+    release = entry | {"Detail": json.dumps({"do": "release", "table": "boosted-orders", "id": "acme-load-1"})}
+    events.put_events(Entries=[release])
+    assert stage.until_floor(12, 2)
+    # another source passes no rule
+    events.put_events(Entries=[entry | {"Source": "acme.other"}])
+    assert not stage.until_floor(33, 2)
+    events.close()
+
+
+def test_two_jobs_a_window_and_a_deploy_add_up(stage: Stage) -> None:
+    one, two = stage.boost(write=100, minutes=90), stage.boost("other", write=44, minutes=90)
+    one.begin()
+    two.begin()
+    assert stage.floor() == 156
+    # CloudFormation registers the target with its base floor in the middle of the lease
+    stage.deploy(13)
+    assert stage.until_floor(157, 4)
+    noon = stage.cloud.status().now.replace(hour=11, minute=52, second=0)
+    third = stage.boost(write=100, minutes=60)
+    one.release()
+    two.release()
+    stage.cloud.advance(noon - stage.cloud.status().now)
+    third.begin()
+    assert stage.floor() == 113
+    assert stage.until_floor(400, 8), "the window's 300 and the boost's 100"
+    third.release()
+    assert stage.until_floor(300, 4)
+    stage.cloud.advance(80 * MINUTE)
+    assert stage.until_floor(13, 8)
+    stage.deploy(12)
+
+
+@pytest.mark.parametrize(
+    ("role", "asked", "granted", "limits"),
+    [
+        ("small", {"write": 31}, 30, ["the caller's cap of 30 units/s at {at} UTC leaves 30 units/s"]),
+        ("loader", {"write": 599}, 599, []),
+        ("loader", {"write_total": 605}, 600, ["the caller's cap of 600 units/s at {at} UTC leaves 600 units/s"]),
+    ],
+)
+def test_part_is_granted_with_what_limited_it(
+    stage: Stage, role: str, asked: dict[str, int], granted: int, limits: list[str]
+) -> None:
+    boost = stage.boost(role, "boosted-orders", **asked)
+    answer = boost.begin()
+    boost.release()
+    at = f"{answer.start:%Y-%m-%d %H:%M}"
+    assert [(t.units, list(t.limits)) for t in answer.targets] == [(granted, [line.format(at=at) for line in limits])]
+
+
+def test_boost_beyond_the_ceiling_is_granted_up_to_it(stage: Stage) -> None:
+    first, second = stage.boost("other", write=500), stage.boost("loader", write=600)
+    first.begin()
+    answer = second.begin()
+    at = f"{answer.start:%Y-%m-%d %H:%M}"
+    assert [(t.units, t.limits) for t in answer.targets] == [
+        (388, (f"the plan's ceiling of 900 units/s at {at} UTC leaves 388 units/s",))
+    ]
+    assert stage.floor() == 900
+    whole = stage.boost("small", write=1, is_all_or_nothing=True)
+    with pytest.raises(BoostRefusedError) as full:
+        whole.begin()
+    assert str(full.value).endswith(f"the plan's ceiling of 900 units/s at {at} UTC leaves 0 units/s")
+    for boost in (first, second):
+        boost.release()
+    assert stage.floor() == 12
+
+
+def test_callers_boost_what_they_were_granted_whatever_they_say(stage: Stage) -> None:
+    url = CoordinatorClient(coordinator=stage.coordinators["Alone"], session=stage.session("loader")).url
+    forbidden = highwater.boost("boosted-orders", write=1, minutes=1, coordinator=url, session=stage.session("nobody"))
+    with pytest.raises(BoostRefusedError) as nobody:
+        forbidden.begin()
+    assert nobody.value.status == 403
+    assert (
+        str(nobody.value)
+        == f"the caller may not send requests to {url}; give it grant_boost in the CDK app, and deploy"
+    )
+
+    small = stage.boost("small", write=1).client
+    with pytest.raises(BoostRefusedError) as lied:
+        small.send("begin", id="liars-boost", table="boosted-orders", write=500, minutes=5, owner="boosted-loader")
+    assert lied.value.status == 400
+    assert str(lied.value).startswith("boost: unknown member 'owner'; allowed: at, hold, id, index, ")
+    with pytest.raises(BoostRefusedError) as elsewhere:
+        small.send("begin", id="other-table", table="boosted-hot", write=5, minutes=5)
+    assert str(elsewhere.value) == (
+        "000000000000:role/boosted-small may not boost boosted-hot; give it grant_boost in the CDK app, and deploy"
+    )
+    with pytest.raises(BoostRefusedError) as reads:
+        stage.boost("small", read=5).begin()
+    assert str(reads.value).startswith("boosted-orders, table read: nothing of 5 until ")
+
+
+def test_renewed_lease_goes_on_and_one_that_is_over_does_not_come_back(stage: Stage) -> None:
+    boost = stage.boost(write=64, minutes=3)
+    boost.begin()
+    stage.cloud.advance(2 * MINUTE)
+    boost.renew()
+    stage.cloud.advance(2 * MINUTE)
+    assert stage.floor() == 76
+    assert stage.until_floor(12, 5)
+    with pytest.raises(BoostRefusedError) as over:
+        boost.renew()
+    assert str(over.value) == (
+        f"boosted-orders: boost {boost.id} is over, or never was; begin one with an id of its own"
+    )
+
+
+def test_booked_boost_counts_from_five_minutes_before_its_start(stage: Stage) -> None:
+    at: datetime = stage.cloud.status().now + 20 * MINUTE
+    boost = stage.boost(write=55, minutes=4, at=at)
+    answer = boost.begin()
+    assert (answer.start, answer.end) == (at - 5 * MINUTE, at + 4 * MINUTE)
+    assert stage.floor() == 12
+    stage.cloud.advance(14 * MINUTE)
+    assert stage.until_floor(67, 4)
+    stage.cloud.advance(8 * MINUTE)
+    assert stage.until_floor(12, 6)
+
+
+def test_scaler_and_coordinator_share_a_function_and_a_write_boosts_the_indexes(stage: Stage) -> None:
+    with stage.boost(table="boosted-hot", write=90) as boost:
+        assert boost.answer is not None
+        assert [(t.target, t.units) for t in boost.answer.targets] == [
+            ("table write", 90),
+            ("index 'by_status' write", 90),
+        ]
+        assert (stage.floor("boosted-hot"), stage.floor("boosted-hot", "by_status")) == (107, 107)
+    assert (stage.floor("boosted-hot"), stage.floor("boosted-hot", "by_status")) == (17, 17)

@@ -1,0 +1,114 @@
+"""DynamoDB and EventBridge Scheduler in memory, as far as the coordinator's adapters use them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+
+class ConflictException(Exception):
+    """As Scheduler's client has it."""
+
+
+class ResourceNotFoundException(Exception):
+    """As Scheduler's client has it."""
+
+
+def refused(code: str, operation: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "it rests"}}, operation)
+
+
+@dataclass
+class MemoryDynamo:
+    """One table with the keys `table` and `item`.
+
+    Attributes:
+        items: The items by their keys.
+        before: Called with the name of each operation before it is carried out; may raise.
+    """
+
+    items: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    before: Callable[[str], None] = lambda _: None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        self.before("get_item")
+        assert request["ConsistentRead"], "a stale answer would be a false one"
+        with self._lock:
+            item = self.items.get(_key(request["Key"]))
+            return {} if item is None else {"Item": dict(item)}
+
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        self.before("put_item")
+        with self._lock:
+            self.items[_key(request["Item"])] = dict(request["Item"])
+        return {}
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        self.before("update_item")
+        values = request["ExpressionAttributeValues"]
+        with self._lock:
+            item = self.items.get(_key(request["Key"]), {})
+            if not _holds(request["ConditionExpression"], item, values):
+                raise refused("ConditionalCheckFailedException", "UpdateItem")
+            new = dict(item) | request["Key"]
+            for assignment in request["UpdateExpression"].removeprefix("SET ").split(", "):
+                name, value = assignment.split(" = ")
+                new[name.removeprefix("#")] = values[value]
+            self.items[_key(request["Key"])] = new
+        return {}
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        self.before("query")
+        table, begin = (request["ExpressionAttributeValues"][name]["S"] for name in (":table", ":log"))
+        found = sorted((key for key in self.items if key[0] == table and key[1].startswith(begin)), reverse=True)
+        return {"Items": [self.items[key] for key in found[: request["Limit"]]]}
+
+
+def _key(item: Any) -> tuple[str, str]:
+    return item["table"]["S"], item["item"]["S"]
+
+
+def _holds(condition: str, item: dict[str, Any], values: dict[str, Any]) -> bool:
+    """Whether one of the three conditions holds that the adapter has."""
+    match condition:
+        case "attribute_not_exists(version)":
+            return "version" not in item
+        case "version = :old":
+            return bool(item.get("version") == values[":old"])
+        case "attribute_not_exists(boosted_at) OR boosted_at <= :at":
+            return "boosted_at" not in item or item["boosted_at"]["S"] <= values[":at"]["S"]
+    raise AssertionError(condition)
+
+
+@dataclass
+class MemoryScheduler:
+    """Schedules by their names."""
+
+    schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
+    before: Callable[[str], None] = lambda _: None
+    exceptions: Any = field(
+        default_factory=lambda: SimpleNamespace(
+            ConflictException=ConflictException, ResourceNotFoundException=ResourceNotFoundException
+        )
+    )
+
+    def create_schedule(self, **request: Any) -> None:
+        self.before("create_schedule")
+        if request["Name"] in self.schedules:
+            raise ConflictException
+        self.schedules[request["Name"]] = request
+
+    def update_schedule(self, **request: Any) -> None:
+        self.before("update_schedule")
+        self.schedules[request["Name"]] = request
+
+    def delete_schedule(self, **request: Any) -> None:
+        self.before("delete_schedule")
+        if self.schedules.pop(request["Name"], None) is None:
+            raise ResourceNotFoundException

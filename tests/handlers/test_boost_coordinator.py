@@ -1,0 +1,441 @@
+"""The coordinator against a region, a lease table and a scheduler in memory: what it grants, and that it is true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from highwater.aws.leases import LeaseTable
+from highwater.aws.wakes import Wakes
+from highwater.core import Bounds, Capacity, Dimension, IndexCapacity, Plan, Units, Window
+from highwater.core.boosts import BoostCap, Caller
+from highwater.core.names import TargetName
+from highwater.core.scaler import Mode
+from highwater.handlers.boosts.call import Call, read_boost_event, read_request
+from highwater.handlers.boosts.coordinator import Coordinator
+from highwater.handlers.boosts.refusal import RefusedError
+from highwater.handlers.scaler.handler import Scaler
+from highwater.handlers.scaler.run import Options
+from tests.handlers.fake_region import FakeRegion, as_region
+from tests.handlers.lease_memory import MemoryDynamo, MemoryScheduler, refused
+
+NOW = datetime(2027, 3, 4, 10, 20, 40, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=4_000),
+)
+ORDERS = TargetName("orders", None, Dimension.WRITE)
+FIX = "give it grant_boost in the CDK app, and deploy"
+WINDOW = "declare a window for what lasts longer"
+LOADER, SMALL = Caller("123456789012:role/Loader", "job"), Caller("123456789012:role/Small")
+CAPS = (
+    BoostCap(caller=LOADER.name, max_read=0, max_write=9_000),
+    BoostCap(caller=SMALL.name, max_read=20, max_write=30, tables=("orders",)),
+)
+
+
+@dataclass
+class World:
+    """What one coordinator works with."""
+
+    mode: Mode = Mode.BOOSTS
+    plan: Plan = PLAN
+    region: FakeRegion = field(default_factory=lambda: FakeRegion(NOW))
+    dynamodb: MemoryDynamo = field(default_factory=MemoryDynamo)
+    scheduler: MemoryScheduler = field(default_factory=MemoryScheduler)
+    seconds: float = 100.0
+
+    def __post_init__(self) -> None:
+        self.region.add_table("orders", self.plan, Units(7, 12), Mode.FLOOR)
+        self.region.plans[0] = replace(self.region.plans[0], mode=self.mode)
+        self.region.tables["orders"] = {index: Units(7, 12) for index, *_ in self.plan.resources()}
+
+    def scaler(self) -> Scaler:
+        return Scaler(
+            Options(name="boosts"),
+            region_of=lambda _: as_region(self.region),
+            hand_on=lambda _: None,
+            report=lambda *_: None,
+            leases=self.leases,
+        )
+
+    @property
+    def leases(self) -> LeaseTable:
+        client: Any = self.dynamodb
+        return LeaseTable("leases", client)
+
+    def coordinator(self) -> Coordinator:
+        """A new one, as each invocation makes it."""
+        return Coordinator(
+            scaler="boosts",
+            region_name="eu-central-1",
+            region_of=lambda _: as_region(self.region),
+            leases=self.leases,
+            read_caps=lambda: CAPS,
+            wakes=Wakes("group", "arn:role", "arn:function", self.scheduler),
+            turn=lambda label: self.scaler().serve({"highwater": "boost", "tables": [label]}, lambda: self.seconds),
+            pause=lambda _: None,
+            remaining_seconds=lambda: self.seconds,
+        )
+
+    def ask(self, action: str = "begin", caller: Caller = LOADER, **members: Any) -> dict[str, Any]:
+        """Ask and return the answer, with what a boost of 100 writes for ten minutes has in it."""
+        given: dict[str, Any] = {"id": "nightly-1", "table": "orders"}
+        given |= {"write": 100, "minutes": 10} if action == "begin" and not _sizes(members) else {}
+        given |= {"minutes": 10} if action in ("begin", "renew") else {}
+        document = {name: value for name, value in (given | members).items() if value is not None}
+        return self.coordinator().serve(Call(caller, action, document))
+
+    def tick(self, minutes: int = 0) -> int:
+        """Let time pass, let the boosts' schedules run, and return the floor."""
+        self.region.now += minutes * MINUTE
+        self.scaler().serve({"highwater": "tables", "tables": ["orders"]}, lambda: self.seconds)
+        return self.floor
+
+    @property
+    def floor(self) -> int:
+        return self.region.bounds[ORDERS].min
+
+
+def _sizes(members: dict[str, Any]) -> bool:
+    return any(name.startswith(("write", "read")) for name in members)
+
+
+def test_boost_raises_the_floor_at_once_and_its_end_lowers_it() -> None:
+    world = World()
+    answer = world.ask(reason="the nightly load")
+    assert world.floor == 112
+    assert (answer["outcome"], answer["start"], answer["end"]) == (
+        "whole",
+        "2027-03-04T10:20:40+00:00",
+        "2027-03-04T10:30:40+00:00",
+    )
+    (target,) = answer["targets"]
+    assert (target["target"], target["asked"], target["units"], target["limits"]) == ("table write", 100, 100, [])
+    assert target["usd_per_hour"] == pytest.approx(100 * 0.000793)
+    (schedule,) = world.scheduler.schedules.values()
+    assert (schedule["ScheduleExpression"], schedule["ActionAfterCompletion"]) == ("rate(1 minute)", "DELETE")
+    assert schedule["EndDate"] == NOW + 13 * MINUTE
+    assert json.loads(schedule["Target"]["Input"]) == {
+        "highwater": "tables",
+        "tables": ["orders"],
+        "time": "<aws.scheduler.scheduled-time>",
+    }
+    assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
+
+
+def test_request_that_arrives_again_is_the_same_boost() -> None:
+    world = World()
+    first, again = world.ask(), world.ask()
+    assert [target["units"] for target in (*first["targets"], *again["targets"])] == [100, 100]
+    assert world.floor == 112
+    assert len(world.ask("list")["boosts"]) == 1
+
+
+def test_boosts_add_up_and_a_total_does_not() -> None:
+    world = World()
+    world.ask()
+    world.ask(id="nightly-2", write=50)
+    world.ask(id="nightly-3", write_total=140)
+    assert world.floor == 162
+    world.ask("release")
+    assert world.floor == 140
+    world.ask("release", id="nightly-3")
+    assert world.floor == 62
+
+
+def test_release_gives_back_at_once_and_ends_the_schedule() -> None:
+    world = World()
+    world.ask()
+    assert world.ask("release") == {"id": "nightly-1", "table": "orders", "released": True, "notes": []}
+    assert (world.floor, world.scheduler.schedules) == (12, {})
+    assert world.ask("release")["released"], "again is no error"
+    assert world.ask("release", id="never-was-1")["released"] is False
+
+
+def test_renewal_moves_the_end_and_nothing_renews_what_is_over() -> None:
+    world = World()
+    world.ask()
+    world.region.now += 6 * MINUTE
+    assert world.ask("renew")["end"] == "2027-03-04T10:36:40+00:00"
+    (schedule,) = world.scheduler.schedules.values()
+    assert schedule["EndDate"] == NOW + 19 * MINUTE
+    assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
+    with pytest.raises(RefusedError) as over:
+        world.ask("renew")
+    assert (over.value.status, str(over.value)) == (
+        410,
+        "orders: boost nightly-1 is over, or never was; begin one with an id of its own",
+    )
+    with pytest.raises(RefusedError, match="is over, or never was"):
+        world.ask()
+
+
+@pytest.mark.parametrize("action", ["begin", "renew", "release", "status"])
+def test_boost_is_its_owners_alone(action: str) -> None:
+    world = World()
+    world.ask()
+    with pytest.raises(RefusedError) as foreign:
+        world.ask(action, SMALL, write=1 if action == "begin" else None)
+    assert (foreign.value.status, str(foreign.value)) == (
+        409,
+        f"orders: boost nightly-1 is of {LOADER.name}, not of {SMALL.name}",
+    )
+    assert world.floor == 112
+
+
+def test_status_says_how_far_each_target_is() -> None:
+    world = World()
+    world.ask()
+    state = world.ask("status")
+    assert (state["is_ready"], state["targets"]) == (
+        False,
+        [{"target": "table write", "wanted": 112, "floor": 112, "provisioned": 12, "is_ready": False}],
+    )
+    world.region.tables["orders"][None] = Units(7, 112)
+    assert world.ask("status")["is_ready"]
+    world.region.busy.add("orders")
+    assert not world.ask("status")["is_ready"]
+
+
+def test_what_limits_a_boost_is_in_the_answer() -> None:
+    world = World()
+    (target,) = world.ask(write=5_000)["targets"]
+    assert (target["units"], target["limits"]) == (
+        3_988,
+        [
+            {
+                "code": "ceiling",
+                "sentence": "the plan's ceiling of 4,000 units/s at 2027-03-04 10:20 UTC leaves 3,988 units/s",
+            }
+        ],
+    )
+    (small,) = world.ask(caller=SMALL, id="small-one", write=31)["targets"]
+    assert (small["units"], [limit["code"] for limit in small["limits"]]) == (0, ["ceiling", "cap"])
+
+
+def test_part_is_refused_where_only_all_is_of_use() -> None:
+    world = World()
+    answer = world.ask(write=5_000, is_all_or_nothing=True)
+    assert (answer["outcome"], answer["targets"][0]["units"], world.floor) == ("refused", 0, 12)
+    assert world.scheduler.schedules == {}
+
+
+def test_scaler_that_follows_demand_adds_boosts_to_it_and_grants_what_is_left() -> None:
+    world = World(Mode.FLOOR)
+    world.region.units[ORDERS] = 190
+    assert world.tick() == 190
+    assert world.ask()["targets"][0]["units"] == 100
+    assert world.floor == 290
+    (rest,) = world.ask(id="nightly-2", write=4_000)["targets"]
+    assert rest["units"] == 4_000 - 290
+    world.ask("release", id="nightly-2")
+    assert world.floor == 290
+    world.ask("release")
+    assert world.floor == 190
+
+
+def test_idle_table_loses_its_boosts_floor_without_a_datapoint() -> None:
+    world = World(Mode.FLOOR)
+    world.region.units[ORDERS] = 0
+    world.ask(minutes=3)
+    assert [world.tick(minutes) for minutes in (2, 1)] == [112, 12]
+
+
+def test_writes_of_a_table_boost_its_indexes_in_proportion() -> None:
+    plan = Plan(
+        read=PLAN.read,
+        write=PLAN.write,
+        indexes=(IndexCapacity(index_name="by_status"), IndexCapacity(index_name="by_day")),
+    )
+    world = World(plan=plan)
+    for index, units in ((None, 200), ("by_status", 50), ("by_day", 700)):
+        world.region.units[TargetName("orders", index, Dimension.WRITE)] = units
+    answer = world.ask()
+    assert [(target["target"], target["units"]) for target in answer["targets"]] == [
+        ("table write", 100),
+        ("index 'by_status' write", 25),
+        ("index 'by_day' write", 200),
+    ]
+    assert [
+        world.region.bounds[TargetName("orders", index, Dimension.WRITE)].min for index in ("by_status", "by_day")
+    ] == [
+        37,
+        212,
+    ]
+
+
+def test_booked_boost_is_granted_beside_the_window_that_will_be_open_then() -> None:
+    window = Window.daily("load", start="11:00", end="12:00", timezone="UTC", write_min=3_000)
+    world = World(plan=Plan(read=PLAN.read, write=PLAN.write, windows=(window,)))
+    answer = world.ask(write=2_000, at="2027-03-04T11:10:00Z", minutes=20)
+    assert (answer["start"], answer["end"]) == ("2027-03-04T11:05:00+00:00", "2027-03-04T11:30:00+00:00")
+    assert answer["targets"][0]["units"] == 1_000
+    assert world.floor == 12
+    (schedule,) = world.scheduler.schedules.values()
+    assert schedule["StartDate"] == datetime(2027, 3, 4, 11, 5, tzinfo=UTC)
+
+
+def test_note_tells_of_growth_and_of_scaling_that_rests() -> None:
+    world = World()
+    described = world.region.describe_table
+
+    def with_mark(table: str) -> Any:
+        return replace(described(table), marks={None: Units(3_000, 2_000)})
+
+    world.region.describe_table = with_mark  # type: ignore[method-assign]
+    assert world.ask(write=1_900)["notes"] == []
+    assert world.ask(id="nightly-2", write=600)["notes"] == [
+        "table write: 2,512 units/s is above the high-water mark of 2,000; DynamoDB adds partitions first, which takes "
+        "minutes; a high-water mark in the plan has them added before"
+    ]
+
+
+def test_two_hundred_requests_at_once_share_what_there_is_and_every_answer_is_true() -> None:
+    world = World()
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(lambda number: world.ask(id=f"request-{number:03}", write=31), range(200)))
+    granted = {answer["id"]: answer["targets"][0]["units"] for answer in answers}
+    assert sum(granted.values()) == 3_988
+    kept = {lease.id: lease.units for lease in world.leases.read("orders").leases}
+    assert kept == {id: units for id, units in granted.items() if units}
+    assert world.tick() == 4_000
+
+
+def test_request_that_is_always_too_late_is_told_so() -> None:
+    world = World()
+    world.ask()
+    world.seconds = 5.0
+
+    def overtaken(operation: str) -> None:
+        if operation == "update_item":
+            raise refused("ConditionalCheckFailedException", "UpdateItem")
+
+    world.dynamodb.before = overtaken
+    with pytest.raises(RefusedError) as late:
+        world.ask(id="nightly-2")
+    assert (late.value.status, str(late.value)) == (
+        503,
+        "too many boosts of the table were asked for at once; ask again",
+    )
+
+
+def test_without_the_lease_table_floors_stay_and_requests_are_refused() -> None:
+    world = World()
+    world.ask()
+
+    def rest(operation: str) -> None:
+        raise refused("InternalServerError", operation)
+
+    world.dynamodb.before = rest
+    with pytest.raises(RefusedError) as unavailable:
+        world.ask(id="nightly-2")
+    assert (unavailable.value.status, str(unavailable.value)) == (
+        503,
+        "the lease table does not answer, nothing was granted: An error occurred (InternalServerError) when calling "
+        "the get_item operation: it rests",
+    )
+    assert [world.tick(minutes) for minutes in (5, 20)] == [112, 112]
+    world.dynamodb.before = lambda _: None
+    assert world.tick() == 12
+
+
+def test_nothing_is_granted_that_no_schedule_would_end() -> None:
+    world = World()
+
+    def rest(operation: str) -> None:
+        raise refused("ThrottlingException", operation)
+
+    world.scheduler.before = rest
+    with pytest.raises(RefusedError, match="no schedule can be made, nothing was granted: "):
+        world.ask()
+    assert (world.floor, world.leases.read("orders").leases) == (12, ())
+
+
+def test_floor_that_somebody_changed_by_hand_is_healed_within_the_lease() -> None:
+    world = World()
+    world.ask()
+    world.region.bounds[ORDERS] = Bounds(3, 4_000)
+    assert world.tick(1) == 112
+
+
+@pytest.mark.parametrize(
+    ("action", "caller", "members", "status", "message"),
+    [
+        ("begin", Caller("1:role/X"), {}, 403, f"1:role/X may not boost orders; {FIX}"),
+        ("begin", SMALL, {"table": "jobs"}, 403, f"{SMALL.name} may not boost jobs; {FIX}"),
+        ("begin", LOADER, {"table": "jobs"}, 404, "jobs: no plan of this coordinator; add the table to it and deploy"),
+        ("grab", LOADER, {}, 400, "boost: do is 'grab'; allowed: begin, renew, release, status, list, log"),
+        ("begin", LOADER, {"owner": "x"}, 400, None),
+        (
+            "begin",
+            LOADER,
+            {"index": "by_x"},
+            400,
+            "orders: has no index 'by_x' write; allowed: table read, table write",
+        ),
+        ("renew", LOADER, {"minutes": 0}, 400, f"boost: minutes is 0; allowed: 1 to 1,440; {WINDOW}"),
+        ("list", LOADER, {"table": 7}, 400, "boost: table is '7'; allowed: a table's name"),
+    ],
+)
+def test_call_that_cannot_be_carried_out_is_refused_in_a_line(
+    action: str, caller: Caller, members: dict[str, Any], status: int, message: str | None
+) -> None:
+    with pytest.raises(RefusedError) as refusal:
+        World().ask(action, caller, **members)
+    assert refusal.value.status == status
+    if message is not None:
+        assert str(refusal.value) == message
+
+
+ROOT = "arn:aws:iam::123456789012:root"
+ONLY = "only roles and users may boost, and the caller is"
+ARN = "arn:aws:sts::123456789012:assumed-role/Loader/root"
+
+
+def _request(body: object, arn: str | None = ARN, method: str = "POST") -> dict[str, Any]:
+    authorizer = {} if arn is None else {"authorizer": {"iam": {"userArn": arn}}}
+    return {"requestContext": {"http": {"method": method}, **authorizer}, "body": body}
+
+
+def test_caller_is_whom_aws_authenticated() -> None:
+    call = read_request(_request('{"do": "renew", "id": "x"}'))
+    assert (call.caller, call.action, call.document) == (
+        Caller("123456789012:role/Loader", "root"),
+        "renew",
+        {"id": "x"},
+    )
+    event = {"source": "acme.loader", "id": "0-1-2", "detail": {"table": "orders"}}
+    told = read_boost_event(event)
+    assert (told.caller, told.action, told.document) == (
+        Caller("events/acme.loader"),
+        "begin",
+        {"id": "0-1-2", "table": "orders"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "status", "message"),
+    [
+        (lambda: read_request(_request("{}", None)), 403, f"{ONLY} not authenticated"),
+        (lambda: read_request(_request("{}", ROOT)), 403, f"{ONLY} {ROOT}"),
+        (lambda: read_request(_request("{}", method="GET")), 405, "the method is GET; allowed: POST"),
+        (lambda: read_request(_request("[1]")), 400, "the body is no JSON object"),
+        (lambda: read_request(_request("{")), 400, "the body is no JSON"),
+        (lambda: read_request(_request("[" * 9_999)), 400, "the body is no JSON"),
+        (lambda: read_request(_request("x" * 10_001)), 413, "the body has 10,001 characters; allowed: 10,000"),
+        (lambda: read_request(_request("_", ARN) | {"isBase64Encoded": True}), 400, "the body is no JSON"),
+        (lambda: read_boost_event({"source": "a", "detail": "x"}), 400, "boost: detail is no JSON object"),
+    ],
+)
+def test_request_that_makes_no_sense_is_refused(read: Callable[[], Call], status: int, message: str) -> None:
+    with pytest.raises(RefusedError) as refusal:
+        read()
+    assert (refusal.value.status, str(refusal.value)) == (status, message)
