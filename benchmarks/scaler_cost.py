@@ -1,7 +1,7 @@
 """Prints the cost of the scaler with its defaults, in USD a month at us-east-1 prices: `make scaler-cost`.
 
-CloudWatch's prices are from prices.json in `highwater.core`. The prices of Lambda and EventBridge Scheduler are from their price
-pages, read 2026-11, without free tiers.
+CloudWatch's and DynamoDB's prices are from prices.json in `highwater.core`. The prices of Lambda and EventBridge
+Scheduler are from their price pages, read 2026-11, without free tiers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ _OWN_ALARMS: Final = 10
 _CUSTOM_METRIC: Final = 0.30
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
+_COORDINATOR_ALARMS: Final = 5
+# A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a run in each of its
+# minutes and in three more. A run or a request takes half a second (docs/boosts.md), reads the leases once or twice,
+# and writes when something changes: the lease, its log and the note of the floor, at the start and at the end.
+_CALLS, _WAKES, _SECONDS_PER_CALL = 12, 33, 0.5
+_LEASE_WRITES, _LEASE_READS = 6, 60
 
 
 def per_target() -> list[tuple[str, float]]:
@@ -57,17 +63,42 @@ def besides() -> list[tuple[str, float]]:
     ]
 
 
+def per_boost() -> list[tuple[str, float]]:
+    """Return the items of the cost of a boost of half an hour, apart from its capacity: description and USD."""
+    prices = load_prices().throughput()
+    read, write = prices.on_demand_read_million / 1_000_000, prices.on_demand_write_million / 1_000_000
+    function = _MEMORY_GB * _SECONDS_PER_CALL * _LAMBDA_GB_SECOND + _LAMBDA_REQUEST
+    return [
+        (f"{_CALLS} requests to the function", _CALLS * function),
+        (f"{_WAKES} runs of a schedule, one a minute", _WAKES * (_SCHEDULE_RUN + function)),
+        (
+            f"{_LEASE_WRITES} writes and {_LEASE_READS} reads of the lease table",
+            _LEASE_WRITES * write + _LEASE_READS * read,
+        ),
+    ]
+
+
+def per_coordinator() -> list[tuple[str, float]]:
+    """Return what a coordinator with a function of its own costs while nobody asks it: description and USD a month."""
+    return [(f"{_COORDINATOR_ALARMS} alarms on itself", _COORDINATOR_ALARMS * load_prices().alarm_month)]
+
+
 def main() -> int:
-    """Print both costs; return 1 if a target costs more than the limit, else 0."""
+    """Print all costs; return 1 if a target costs more than the limit, else 0."""
     for title, items in (("each target", per_target()), ("each scaler", per_scaler())):
         print(title)
         for item, usd in items:
             print(f"  {item:<55}{usd:>9.4f}")
         total = sum(usd for _, usd in items)
         print(f"  {'USD a month':<55}{total:>9.4f}")
-    print("besides")
-    for item, usd in besides():
-        print(f"  {item:<55}{usd:>9.4f}")
+    for title, items in (("besides", besides()), ("each coordinator of its own, idle", per_coordinator())):
+        print(title)
+        for item, usd in items:
+            print(f"  {item:<55}{usd:>9.4f}")
+    print("each boost of half an hour, beside its capacity")
+    for item, usd in per_boost():
+        print(f"  {item:<55}{usd:>9.6f}")
+    print(f"  {'USD':<55}{sum(usd for _, usd in per_boost()):>9.6f}")
     return 0 if sum(usd for _, usd in per_target()) <= LIMIT else 1
 
 

@@ -1,6 +1,7 @@
 """AWS CDK constructs for DynamoDB tables with provisioned capacity: windows, high-water marks and limits."""
 
 from cdk_highwater.boost_coordinator import BoostCoordinator
+from cdk_highwater.boost_task import BoostTask
 from cdk_highwater.capacity_alarms import CapacityAlarms
 from cdk_highwater.capacity_dashboard import CapacityDashboard
 from cdk_highwater.capacity_managed import CapacityManaged
@@ -16,6 +17,7 @@ from highwater.core import Capacity, HighWaterMark, IndexCapacity, Window
 
 __all__ = [
     "BoostCoordinator",
+    "BoostTask",
     "Capacity",
     "CapacityAlarms",
     "CapacityDashboard",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -25,7 +26,7 @@ from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.throttle_aware_scaler import ThrottleAwareScaler
 from cdk_highwater.unique_names import id_within, unique_name
 from highwater.core.findings import conflict
-from highwater.core.names import coordinator_parameter
+from highwater.core.names import coordinator_parameter, leases_parameter
 from highwater.core.scaler import Mode
 
 # the name is part of the names of parameters
@@ -90,6 +91,14 @@ class BoostCoordinator(Construct):
             description="Highwater: where jobs ask for capacity",
             value=self._url.url,
         )
+        ssm.CfnParameter(
+            self,
+            "LeasesName",
+            name=leases_parameter(self._function.name),
+            type="String",
+            description="Highwater: where highwater explain finds the boosts of the scaler's tables",
+            value=self._leases.table.table_name,
+        )
         self._grants = BoostGrants(self, self._name, self._url)
 
     @property
@@ -106,6 +115,11 @@ class BoostCoordinator(Construct):
     def function(self) -> lambda_.IFunction:
         """The function that answers: the scaler's, or the coordinator's own."""
         return self._function.function
+
+    @property
+    def log_group(self) -> logs.ILogGroup:
+        """The function's log group, with a line for each answer."""
+        return self._function.log_group
 
     @property
     def lease_table_name(self) -> str:

@@ -100,7 +100,7 @@ class BoostGrants:
     def _store(
         self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: Iterable[object] | None
     ) -> None:
-        names = None if tables is None else [_name_of(table, stack) for table in tables]
+        names = None if tables is None else [name_of_table(table, stack) for table in tables]
         # a grant keeps its name whatever other grants there are; one caller may have several
         id = next(id for id in chain([of], (f"{of}-{number}" for number in count(2))) if id not in self._ids)
         self._ids.add(id)
@@ -138,7 +138,7 @@ def _arn_of(grantee: iam.IGrantable) -> str:
     return str(arns[0])
 
 
-def _name_of(table: object, stack: cdk.Stack) -> str:
+def name_of_table(table: object, stack: cdk.Stack) -> str:
     """The name under which jobs know a table, as *stack* may write it down."""
     if isinstance(table, str):
         return table

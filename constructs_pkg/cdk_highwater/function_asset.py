@@ -43,13 +43,17 @@ _LEFT_OUT = (
 
 def pack_runtime(folder: Path) -> None:
     """Copy the installed core, adapters and handlers into *folder*."""
+    _pack_own(folder, _PACKED)
+    # Lambda's own zone database is that of its operating system: the asset must know the zones that synth knew
+    _copy(_found("tzdata"), folder / "tzdata", ("__pycache__", "*.pyc"))
+
+
+def _pack_own(folder: Path, names: Iterable[str]) -> None:
     assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
     source, target = Path(highwater.__file__).parent, folder / "highwater"
     target.mkdir()
-    for name in _PACKED:
+    for name in names:
         _copy(source / name, target / name, ("__pycache__", "*.pyc"))
-    # Lambda's own zone database is that of its operating system: the asset must know the zones that synth knew
-    _copy(_found("tzdata"), folder / "tzdata", ("__pycache__", "*.pyc"))
 
 
 def pack_powertools(folder: Path) -> None:
@@ -75,8 +79,19 @@ def _found(name: str) -> Path:
     return origin.parent if origin.name == "__init__.py" else origin
 
 
+def pack_client(folder: Path) -> None:
+    """Copy the installed core and client into *folder*, for functions that are callers of a coordinator."""
+    _pack_own(folder, ("__init__.py", "core", "client"))
+
+
 def make_function(
-    scope: Construct, *, handler: str, packs: Iterable[Callable[[Path], None]], role: iam.Role, **more: Any
+    scope: Construct,
+    *,
+    handler: str,
+    packs: Iterable[Callable[[Path], None]],
+    role: iam.Role,
+    package: str = "highwater.handlers",
+    **more: Any,
 ) -> lambda_.Function:
     """Create a function below *scope*. *packs* fill the folder of its asset; *more* are other function properties."""
     function = lambda_.Function(
@@ -84,7 +99,7 @@ def make_function(
         "Function",
         runtime=lambda_.Runtime.PYTHON_3_14,
         architecture=lambda_.Architecture.ARM_64,
-        handler=f"highwater.handlers.{handler}.handler",
+        handler=f"{package}.{handler}.handler",
         code=lambda_.Code.from_asset(str(_packed(tuple(packs)))),
         role=role,
         **more,

@@ -44,6 +44,8 @@ _ROLE_RULES: Final = {
     ),
     "The policy belongs to this role and is deleted with it; it names each table, so no other role could use it.",
 )
+# for roles with a policy and nothing else to answer for
+INLINE_RULES: Final = {rule: reason for rule, reason in _ROLE_RULES.items() if rule.endswith("IAMNoInlinePolicy")}
 _TARGETS = "Ids of scalable targets are only known after registration; a condition limits the action to DynamoDB."
 _ALARMS = "Application Auto Scaling requires these permissions for all alarms of the caller that registers a target."
 _PLANS = "Stacks may add tables later, so the role covers all plans below the path of one scaler, and nothing else."
@@ -54,6 +56,10 @@ SCALER_FUNCTION_RULES: Final = dict.fromkeys(
     FUNCTION_RULES,
     "The function calls AWS APIs only; concurrent runs are harmless, and each decision has a log line instead of a "
     "trace.",
+)
+BOOST_TASK_RULES: Final = dict.fromkeys(
+    (*FUNCTION_RULES, *QUEUE_LESS_RULES),
+    "The function makes one signed request for a step of a state machine, which waits for it and tries again.",
 )
 _BACKED_UP = "Leases last a day at most, and point-in-time recovery is on; a backup of them would be of no use."
 LEASE_TABLE_RULES: Final = dict.fromkeys(

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from benchmarks.jumps import HALF, RATE, jump, last_throttle, meet
-from benchmarks.scaler_cost import LIMIT, METRICS_PER_MONTH, besides, per_scaler, per_target
+from benchmarks.scaler_cost import (
+    LIMIT,
+    METRICS_PER_MONTH,
+    besides,
+    per_boost,
+    per_coordinator,
+    per_scaler,
+    per_target,
+)
 from highwater_lab.services.prices import load_prices
 from tests.cdk_cli import ROOT
 
@@ -12,7 +20,10 @@ SCORED = ("native:70", "on-demand", "highwater-floor")
 
 def test_cost_page_says_what_the_command_prints() -> None:
     page = (ROOT / "docs" / "cost.md").read_text()
-    for lines in (per_target(), per_scaler(), besides()):
+    for what, usd in per_boost():
+        assert f"| {what} | {usd:.6f} |" in page
+    assert f"| together | {sum(usd for _, usd in per_boost()):.6f} |" in page
+    for lines in (per_target(), per_scaler(), besides(), per_coordinator()):
         for what, usd in lines:
             assert f"| {what} | {usd:.4f} |" in page
     for lines in (per_target(), per_scaler()):

@@ -28,7 +28,9 @@ APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from cdk_highwater import BoostCoordinator, Capacity, GlobalSecondaryIndex, HighWaterTable, ThrottleAwareScaler, Window
+from aws_cdk import aws_stepfunctions as sfn
+from cdk_highwater import BoostCoordinator, BoostTask, Capacity, GlobalSecondaryIndex, HighWaterTable
+from cdk_highwater import ThrottleAwareScaler, Window
 
 app = cdk.App()
 stack = cdk.Stack(app, "Boosted")
@@ -71,6 +73,13 @@ for name, most in (("loader", 600), ("small", 30), ("other", 500)):
     shared.grant_boost(role, max_write=most)
 iam.Role(stack, "nobody", role_name="boosted-nobody", assumed_by=iam.AccountRootPrincipal())
 coordinator.grant_boost_events("acme.loader", max_write=200)
+for name in ("Fine", "Bad"):
+    lease = cdk.Duration.minutes(20)
+    held = BoostTask(stack, f"Boost{name}", coordinator=coordinator, table=orders, write=37, lease=lease)
+    step = sfn.Wait(stack, f"Load{name}", time=sfn.WaitTime.duration(cdk.Duration.seconds(2)))
+    work = step if name == "Fine" else step.next(sfn.Fail(stack, "Breaks", error="LoadFailed", cause="a bad row"))
+    body = sfn.DefinitionBody.from_chainable(held.around(work))
+    sfn.StateMachine(stack, name, state_machine_name=f"boosted-{name}", definition_body=body)
 for name, each in (("Alone", coordinator), ("SharedName", shared)):
     cdk.CfnOutput(stack, name, value=each.coordinator_name)
 app.synth()
@@ -262,6 +271,16 @@ def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
     listed = stage.highwater("other", "boosts", "boosted-orders", *name)
     assert listed.stdout.startswith(f"{answer['id']}  40 units/s of table write from "), listed.stderr
     assert listed.stdout.endswith(" UTC, 000000000000:role/boosted-loader: by hand\n")
+    explained = subprocess.run(
+        [str(Path(sys.executable).parent / "highwater"), "explain", "boosted-orders"],
+        env=dict(os.environ) | stage.cloud.environment() | {"COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "the live floor is 52, 40 of it boosts; the live ceiling 900\n" in explained
+    assert f"boost {answer['id']}, live until " in explained
+    assert " UTC: 40 units/s, by 000000000000:role/boosted-loader: by hand\n" in explained
     foreign = stage.highwater("other", "unboost", "boosted-orders", answer["id"], *name)
     assert foreign.returncode == 1
     assert foreign.stderr == (
@@ -286,9 +305,11 @@ def test_job_that_is_killed_holds_its_capacity_until_its_lease_ends(stage: Stage
     environment = stage.environment("loader")
     with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True) as job:
         assert job.stdout is not None
-        assert job.stdout.readline() == "1\n"
-        assert stage.floor() == 45
-        job.kill()
+        try:
+            assert job.stdout.readline() == "1\n"
+            assert stage.floor() == 45
+        finally:
+            job.kill()
     assert stage.until_floor(12, 7), "the lease has ended, and nobody lowered the floor"
     assert stage.floor() == 12
 
@@ -306,6 +327,25 @@ def test_event_boosts_once_however_often_it_is_delivered(stage: Stage) -> None:
     events.put_events(Entries=[entry | {"Source": "acme.other"}])
     assert not stage.until_floor(33, 2)
     events.close()
+
+
+@pytest.mark.parametrize(("name", "status"), [("Fine", "SUCCEEDED"), ("Bad", "FAILED")])
+def test_state_machine_boosts_around_its_work_also_when_it_fails(stage: Stage, name: str, status: str) -> None:
+    states = stage.cloud.client("stepfunctions")
+    arn = f"arn:aws:states:us-east-1:000000000000:stateMachine:boosted-{name}"
+    run = states.start_execution(stateMachineArn=arn, input='{"given": 5}')["executionArn"]
+    assert stage.until_floor(49, 10)
+    end = time.monotonic() + 60
+    while (done := states.describe_execution(executionArn=run))["status"] == "RUNNING" and time.monotonic() < end:
+        time.sleep(0.2)
+    states.close()
+    assert (done["status"], done.get("error"), done.get("cause")) == (
+        status,
+        *((None, None) if status == "SUCCEEDED" else ("LoadFailed", "a bad row")),
+    )
+    if status == "SUCCEEDED":
+        assert json.loads(done["output"]) == {"given": 5}
+    assert stage.floor() == 12
 
 
 def test_two_jobs_a_window_and_a_deploy_add_up(stage: Stage) -> None:

@@ -18,10 +18,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.core.boosts import Lease
 from highwater.core.boosts.documents import lease_document, lease_of_document, target_of_text, target_text
+from highwater.core.names import leases_parameter
 from highwater.core.plan.plan import TargetKey
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ssm import SSMClient
 
 PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _LEASES: Final = "leases"
@@ -46,6 +48,14 @@ def client(region: str | None = None) -> DynamoDBClient:
     return boto3.client(
         "dynamodb", config=Config(retries=retries, connect_timeout=2, read_timeout=3), region_name=region
     )
+
+
+def find_lease_table(ssm: SSMClient, scaler: str) -> str | None:
+    """Return the name of the table with the boosts of a scaler's tables, `None` without a coordinator."""
+    try:
+        return ssm.get_parameter(Name=leases_parameter(scaler))["Parameter"]["Value"]
+    except ssm.exceptions.ParameterNotFound:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

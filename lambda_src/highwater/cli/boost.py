@@ -42,10 +42,21 @@ coordinator_option = click.option(
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--write", type=_units, metavar="UNITS", help="Units per second of writes, on top of what is there.")
 @click.option("--read", type=_units, metavar="UNITS", help="Units per second of reads, on top of what is there.")
-@click.option("--write-total", type=_units, metavar="UNITS", help="Units per second of writes in total, with what is there.")
-@click.option("--read-total", type=_units, metavar="UNITS", help="Units per second of reads in total, with what is there.")
-@click.option("--write-rate", type=_units, metavar="UNITS", help="Units per second that will be written, on top of present traffic.")
-@click.option("--read-rate", type=_units, metavar="UNITS", help="Units per second that will be read, on top of present traffic.")
+@click.option(
+    "--write-total", type=_units, metavar="UNITS", help="Units per second of writes in total, with what is there."
+)
+@click.option(
+    "--read-total", type=_units, metavar="UNITS", help="Units per second of reads in total, with what is there."
+)
+@click.option(
+    "--write-rate",
+    type=_units,
+    metavar="UNITS",
+    help="Units per second that will be written, on top of present traffic.",
+)
+@click.option(
+    "--read-rate", type=_units, metavar="UNITS", help="Units per second that will be read, on top of present traffic."
+)
 @click.option("--index", help="The index to boost. By default the table, and with its writes all its indexes.")
 @click.option(
     "--for", "length", type=Duration(), required=True, help="How long the lease lasts, such as 30m; up to 1d."

@@ -19,7 +19,7 @@ from highwater.aws import decisions
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
-from highwater.cli.situation import Situation, find_plans, read_situations
+from highwater.cli.situation import BoostReader, Situation, find_plans, read_situations
 from highwater.cli.terminal import open_console, say
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.zones import find_zone
@@ -95,8 +95,11 @@ def _situations(table: str | None, region: str | None, *, decides: bool) -> list
             "give --region"
         )
     logs = decisions.client(region) if decides else None
+    boosts = BoostReader(region_of(region))
     return [
-        situation for scaled in plans for situation in read_situations(scaled, region_of(scaled.region or region), logs)
+        situation
+        for scaled in plans
+        for situation in read_situations(scaled, region_of(scaled.region or region), logs, boosts.read(scaled))
     ]
 
 
@@ -171,7 +174,14 @@ def _lines(situation: Situation) -> list[str]:
             lines.append("no scalable target is registered: deploy again")
         else:
             relief = f", {situation.relief:,} of it relief" if situation.relief else ""
-            lines.append(f"the live floor is {registered.min:,}{relief}; the live ceiling {registered.max:,}")
+            boosted = f", {situation.boosted:,} of it boosts" if situation.boosted else ""
+            lines.append(f"the live floor is {registered.min:,}{relief}{boosted}; the live ceiling {registered.max:,}")
+    for lease in situation.boosts:
+        since = "live" if lease.is_live(situation.at) else f"from {lease.start:%Y-%m-%d %H:%M:%S}"
+        why = f": {lease.reason}" if lease.reason else ""
+        total = " in total" if lease.is_total else ""
+        until = f"until {lease.ends:%Y-%m-%d %H:%M:%S} UTC"
+        lines.append(f"boost {lease.id}, {since} {until}: {lease.units:,} units/s{total}, by {lease.owner}{why}")
     if situation.is_paused:
         lines.append("paused: scaling is suspended; resume it with: highwater resume " + situation.table)
     if situation.skip is not None and not situation.is_paused:

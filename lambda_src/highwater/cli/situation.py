@@ -11,10 +11,13 @@ from botocore.exceptions import ClientError
 
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.decisions import LoggedDecision, read_decisions
+from highwater.aws.leases import LeasesUnavailableError, LeaseTable, TableLeases, find_lease_table
 from highwater.aws.plans import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable, seen_resources
 from highwater.core import Bounds, Target, timeline
+from highwater.core.boosts import Lease
+from highwater.core.boosts.documents import described_lease
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import TargetKey
 from highwater.core.plan.windows import is_open
@@ -22,11 +25,11 @@ from highwater.core.scaler import (
     Clock,
     Decision,
     Mode,
+    Observation,
     ScaledPlan,
     SeenTable,
     SeenTarget,
     SkipReason,
-    TableReview,
     minutes_to_observe,
     review,
 )
@@ -57,6 +60,8 @@ class Situation:
         skip: Why the scaler would skip the target, `None` if it would not.
         last_decisions: The scaler's decisions of the last day from its log, the newest last.
         log_refused: The error code with which CloudWatch Logs refused to read the log, `None` if it did not.
+        boosts: The boosts of the target that are live or booked.
+        boosted: The units of the floor that boosts account for.
     """
 
     table: str
@@ -75,16 +80,18 @@ class Situation:
     skip: SkipReason | None = None
     last_decisions: tuple[LoggedDecision, ...] = ()
     log_refused: str | None = None
+    boosts: tuple[Lease, ...] = ()
+    boosted: int = 0
 
     @property
     def relief(self) -> int:
-        """Units per second by which the registered floor is above the planned floor.
+        """Units per second by which the registered floor is above the planned floor and boosts.
 
         While scaling is suspended there is none: a floor that was left behind is not held for demand.
         """
         if self.registered is None or self.is_paused:
             return 0
-        return max(0, self.registered.min - self.planned.min)
+        return max(0, self.registered.min - self.planned.min - self.boosted)
 
     def document(self) -> dict[str, Any]:
         """Return the situation as JSON-ready values."""
@@ -105,6 +112,7 @@ class Situation:
             if self.next_change is None
             else {"at": self.next_change[0].isoformat(), **(_bounds(self.next_change[1]) or {})},
             "decision": None if self.decision is None else decision_document(self.decision),
+            "boosts": [described_lease(lease) for lease in self.boosts],
             "skip": None if self.skip is None else str(self.skip),
             "last_decisions": [
                 {
@@ -138,11 +146,32 @@ def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], 
     return sorted(chosen, key=lambda plan: plan.label), scaled_plans.unreadable
 
 
-def read_situations(scaled: ScaledPlan, region: AwsRegion, logs: Any | None) -> Iterator[Situation]:
+class BoostReader:
+    """Reads the boosts of tables, of scalers in the region *home*."""
+
+    def __init__(self, home: AwsRegion) -> None:
+        self._home = home
+        self._names: dict[str, str | None] = {}
+
+    def read(self, scaled: ScaledPlan) -> TableLeases | None:
+        """Read the boosts of a table, none without a coordinator; `None` where they may not be read."""
+        try:
+            if scaled.scaler not in self._names:
+                self._names[scaled.scaler] = find_lease_table(self._home.ssm, scaled.scaler) if scaled.scaler else None
+            name = self._names[scaled.scaler]
+            return TableLeases() if name is None else LeaseTable(name, self._home.clients.dynamodb).read(scaled.label)
+        except (ClientError, LeasesUnavailableError):
+            return None
+
+
+def read_situations(
+    scaled: ScaledPlan, region: AwsRegion, logs: Any | None, boosts: TableLeases | None = None
+) -> Iterator[Situation]:
     """Yield the situation of every autoscaled target of a plan.
 
     *region* is the table's. *logs*, a client of CloudWatch Logs in the scaler's region, asks for the scaler's decisions
-    too: those that its log has, and the next ones, for which metrics are read.
+    too: those that its log has, and the next ones, for which metrics are read. *boosts* are those of the table, `None`
+    where they may not be read.
 
     Raises:
         TableNotFoundError: The table does not exist.
@@ -157,7 +186,9 @@ def read_situations(scaled: ScaledPlan, region: AwsRegion, logs: Any | None) -> 
     }
     registered = region.read_targets(names.values())
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
-    reviewed = _review(scaled, names, region, described, registered, clock) if logs is not None else None
+    seen = _see(scaled, names, region, described, registered, clock, boosts) if logs is not None else None
+    reviewed = None if seen is None else review(scaled, seen, clock)
+    known = boosts or TableLeases()
     decided = {} if reviewed is None else {each.decision.key: each.decision for each in reviewed.targets}
     skipped = {} if reviewed is None else {skip.target.key: skip.reason for skip in reviewed.skips}
     logged, log_refused = logged_decisions(logs, scaled.label, clock.now) if logs is not None else ({}, None)
@@ -183,27 +214,34 @@ def read_situations(scaled: ScaledPlan, region: AwsRegion, logs: Any | None) -> 
             skip=skipped.get(target.key),
             last_decisions=logged.get(target.label, ()),
             log_refused=log_refused,
+            boosts=tuple(lease for lease in known.leases if lease.key == target.key and lease.ends > clock.now),
+            boosted=known.boosted.get(target.key, 0),
         )
 
 
-def _review(
+def _see(
     scaled: ScaledPlan,
     names: Mapping[TargetKey, TargetName],
     region: AwsRegion,
     described: DescribedTable,
     registered: RegisteredTargets,
     clock: Clock,
-) -> TableReview:
-    """The scaler's review of the table now. Unlike the scaler, this reads the throttles of every target."""
-    consumed = region.read_consumption(names.values(), minutes_to_observe(scaled, clock), clock.now)
-    observed = region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
+    boosts: TableLeases | None,
+) -> SeenTable:
+    """The table as the scaler would see it now. Unlike the scaler, this reads the throttles of every target."""
+    if scaled.mode.follows_demand:
+        consumed = region.read_consumption(names.values(), minutes_to_observe(scaled, clock), clock.now)
+        observed = region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
+    else:
+        observed = dict.fromkeys(names.values(), Observation.nothing())
     targets = {
         key: SeenTarget(
             registered=registered.of(name), is_suspended=registered.is_suspended(name), observation=observed[name]
         )
         for key, name in names.items()
     }
-    return review(scaled, SeenTable(seen_resources(described), targets), clock)
+    known = boosts or TableLeases()
+    return SeenTable(seen_resources(described), targets, known.leases, known.boosted, lacks_leases=boosts is None)
 
 
 def logged_decisions(logs: Any, label: str, now: datetime) -> tuple[dict[str, tuple[LoggedDecision, ...]], str | None]:

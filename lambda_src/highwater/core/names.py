@@ -16,9 +16,10 @@ _LONGEST_ALARM_NAME: Final = 255
 _DIGEST_CHARACTERS: Final = 16
 # SSM parameters below this path hold the plans: a folder for each scaler, and in it a parameter for each table.
 PLANS_PATH: Final = "/highwater/plans/"
-# SSM parameters below these paths hold who may boost what, and where the coordinators are.
+# SSM parameters below these paths hold who may boost what, where the coordinators are, and their tables of leases.
 BOOST_CAPS_PATH: Final = "/highwater/boosts/"
 COORDINATORS_PATH: Final = "/highwater/coordinators/"
+LEASES_PATH: Final = "/highwater/leases/"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
 # A table that only a template names may be called by a reference, so any text but a slash will do.
@@ -116,3 +117,8 @@ def boost_caps_path(coordinator: str) -> str:
 def coordinator_parameter(coordinator: str) -> str:
     """The name of the SSM parameter in which jobs find the URL of a coordinator."""
     return f"{COORDINATORS_PATH}{coordinator}"
+
+
+def leases_parameter(scaler: str) -> str:
+    """The name of the SSM parameter with the name of the table that holds the boosts of a scaler's tables."""
+    return f"{LEASES_PATH}{scaler}"

@@ -1,0 +1,55 @@
+"""The function of a `BoostTask`: a step of a state machine that asks for a boost, or gives one back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from highwater.client.boost import Boost, BoostNotReadyError
+from highwater.client.coordinator import BoostRefusedError, CoordinatorClient
+
+_OVER = 410
+
+
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Serve `{"do": "begin", ...}` or `{"do": "release", "table": ..., "id": ...}`.
+
+    A boost that is asked for again with its id is the same boost, so the state machine tries again until the capacity
+    is there.
+
+    Returns:
+        What was granted, or that it was given back.
+
+    Raises:
+        BoostNotReadyError: The capacity is not there yet.
+        BoostRefusedError: Nothing is granted.
+        CoordinatorUnavailableError: The coordinator does not answer.
+    """
+    members = {name: value for name, value in event.items() if name not in ("do", "id", "table", "minutes")}
+    client = CoordinatorClient()
+    if event["do"] == "release":
+        try:
+            client.send("release", table=event["table"], id=event["id"])
+        except BoostRefusedError as refused:
+            if refused.status != _OVER:
+                raise
+        return {"id": event["id"], "table": event["table"]}
+    boost = Boost(
+        table=event["table"],
+        members=members,
+        minutes=event["minutes"],
+        client=client,
+        timeout=timedelta(0),
+        id=event["id"],
+    )
+    answer = boost.begin()
+    state = boost.state()
+    if not state.is_ready:
+        raise BoostNotReadyError(f"{event['table']}: {state.line()}")
+    return {
+        "id": answer.id,
+        "table": answer.table,
+        "outcome": answer.outcome,
+        "end": answer.end.isoformat(),
+        "units": {each.target: each.units for each in answer.targets},
+    }

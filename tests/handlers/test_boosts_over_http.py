@@ -1,0 +1,107 @@
+"""Two hundred signed requests at once: real HTTP in front of the handler's own code, real conditional writes behind."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from highwater.aws.leases import LeaseTable
+from highwater.client import CoordinatorClient
+from highwater.handlers.boosts.call import read_request
+from highwater_lab.local import LocalCloud
+from tests.handlers.test_boost_coordinator import ARN, World
+
+pytestmark = pytest.mark.xdist_group("cloud-scaler")
+_REQUESTS = 200
+
+
+def _pause(attempt: int) -> None:
+    time.sleep(random.uniform(0, min(0.5, 0.02 * 2**attempt)))  # noqa: S311 - not for security
+
+
+class RealLeases(World):
+    """The world of the tests in memory, with a lease table in a cloud."""
+
+    dynamo: Any
+
+    @property
+    def leases(self) -> LeaseTable:
+        return LeaseTable("leases-of-many", self.dynamo)
+
+
+@pytest.fixture
+def world(scaled_cloud: LocalCloud) -> Iterator[RealLeases]:
+    made = RealLeases()
+    retries: Any = {"mode": "standard", "total_max_attempts": 3}
+    config = Config(max_pool_connections=_REQUESTS, retries=retries)
+    made.dynamo = scaled_cloud.client("dynamodb", config)
+    made.dynamo.create_table(
+        TableName="leases-of-many",
+        KeySchema=[{"AttributeName": "table", "KeyType": "HASH"}, {"AttributeName": "item", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("table", "item")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    yield made
+    made.dynamo.delete_table(TableName="leases-of-many")
+    made.dynamo.close()
+
+
+@pytest.fixture
+def url(world: RealLeases) -> Iterator[str]:
+    """A server on loopback that does what a function's URL does: it hands the body and the caller to the function."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"])).decode()
+            context = {"http": {"method": "POST"}, "authorizer": {"iam": {"userArn": ARN}}}
+            coordinator = replace(world.coordinator(), pause=_pause)
+            answer = json.dumps(coordinator.serve(read_request({"requestContext": context, "body": body}))).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    class Server(ThreadingHTTPServer):
+        request_queue_size = _REQUESTS
+
+    with Server(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.server_port}/"
+        listening.shutdown()
+        thread.join()
+
+
+def test_none_is_lost_none_granted_twice_and_each_answer_is_true(world: RealLeases, url: str) -> None:
+    session = boto3.Session(aws_access_key_id="A", aws_secret_access_key="B", region_name="eu-central-1")
+    client = CoordinatorClient(coordinator=url, session=session)
+
+    def ask(number: int) -> tuple[str, int]:
+        # every tenth is sent twice, as a client does whose answer is lost
+        id = f"request-{number - number % 10 if number % 10 == 1 else number:03}"
+        answer = client.send("begin", id=id, table="orders", write=31, minutes=10)
+        return id, answer["targets"][0]["units"]
+
+    with ThreadPoolExecutor(_REQUESTS) as pool:
+        answers = list(pool.map(ask, range(_REQUESTS)))
+    granted = dict(answers)
+    assert len(granted) == 180
+    assert all(granted[id] == units for id, units in answers), "who asks twice is told the same"
+    assert sum(granted.values()) == 3_988, "all that the ceiling of 4,000 leaves above the floor of 12"
+    kept = {lease.id: lease.units for lease in world.leases.read("orders").leases}
+    assert kept == {id: units for id, units in granted.items() if units}
+    assert world.tick() == 4_000
