@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from highwater_lab.figures import FIGURES, SURGE
+from highwater_lab.figures import BOOSTED, FIGURES, SURGE
 from highwater_lab.rehearse import Rehearsal, rehearse
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_run
@@ -55,14 +55,15 @@ def main() -> int:
     """Write the page and the pictures; return 0."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     lines = [HEAD]
-    for figure in FIGURES.values():
+    for figure in (*FIGURES.values(), BOOSTED):
         run = figure.run()
-        name = f"figure-{figure.number}.png"
-        write_run(run, f"figure {figure.number}: {figure.title}", PICTURES / name)
+        number = f"{figure.number}{' with a boost' if figure is BOOSTED else ''}"
+        name = f"figure-{number.replace(' ', '-')}.png"
+        write_run(run, f"figure {number}: {figure.title}", PICTURES / name)
         lines += [
-            f"## Figure {figure.number}: {figure.title}",
+            f"## Figure {number}: {figure.title}",
             "",
-            f"![figure {figure.number}](pictures/{name})",
+            f"![figure {number}](pictures/{name})",
             "",
             f"The article: {figure.reported}.",
             "",
@@ -72,7 +73,7 @@ def main() -> int:
             "",
         ]
     PAGE.write_text("\n".join([*lines, TAIL]), encoding="utf-8")
-    print(f"written: {PAGE.relative_to(ROOT)} and {len(FIGURES)} pictures")
+    print(f"written: {PAGE.relative_to(ROOT)} and {len(FIGURES) + 1} pictures")
     rehearsal = _rehearsal()
     _print_terminal(rehearsal)
     return _screenshot(rehearsal)

@@ -7,11 +7,13 @@ numbers, so it is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
+from highwater.core import Dimension
+from highwater.core.boosts import Lease
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.on_demand import OnDemandMode
 from highwater_lab.services.schedules import At
@@ -40,6 +42,8 @@ class Figure:
         scheduled_min: The floor that a scheduled action sets two minutes before the surge; `None` for no action.
         reported: The article's result in short.
         fits: The comparison of the simulation with the article.
+        boost_total: The write units in total that a job asks for two minutes before the surge, until it is over; `None`
+            for no boost.
     """
 
     number: int
@@ -49,6 +53,7 @@ class Figure:
     scheduled_min: int | None
     reported: str
     fits: str
+    boost_total: int | None = None
 
     @property
     def scenario(self) -> str:
@@ -77,7 +82,25 @@ class Figure:
         tracking = TargetTracking(target_percent=self.target_percent) if self.target_percent else None
         write = TargetSetup(units=self.units, min=100, max=_MARK, tracking=tracking, actions=actions)
         table = ResourceSetup(index=None, read=TargetSetup.fixed(5), write=write, warm_write_units=_MARK)
-        return TableSetup(name=f"figure {self.number}", resources=(table,), starts_settled=False)
+        return TableSetup(name=f"figure {self.number}", resources=(table,), starts_settled=False, leases=self._leases())
+
+    def _leases(self) -> tuple[Lease, ...]:
+        if self.boost_total is None:
+            return ()
+        start = DEFAULT_START + SURGE - timedelta(minutes=2)
+        return (
+            Lease(
+                id="ahead of the surge",
+                table=f"figure {self.number}",
+                index=None,
+                dimension=Dimension.WRITE,
+                units=self.boost_total,
+                is_total=True,
+                start=start,
+                end=start + timedelta(minutes=45),
+                owner="job",
+            ),
+        )
 
 
 _ALL: Final = (
@@ -135,3 +158,12 @@ _ALL: Final = (
 )
 
 FIGURES: Final[Mapping[int, Figure]] = MappingProxyType({figure.number: figure for figure in _ALL})
+# Figure 7 with a job that asks for what the article schedules
+BOOSTED: Final = replace(
+    FIGURES[7],
+    title="the jump two minutes after a boost to 18,000 in total, at 70 %",
+    scheduled_min=None,
+    boost_total=18_000,
+    reported="the figure above; its schedule sets what the job asks for here",
+    fits="A boost does what the schedule does, at the time that the job knows, and ends with it.",
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.core import Dimension
-from highwater_lab.figures import FIGURES, SURGE
+from highwater_lab.figures import BOOSTED, FIGURES, SURGE
 from highwater_lab.physics import Cause
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run
@@ -94,3 +94,16 @@ def test_figure_7_is_ready_by_schedule(seed: int) -> None:
     assert (by_schedule, first) == (18_000, -75)
     assert 255 <= second <= 375
     assert 25_000 <= by_tracking <= 26_400, "the article's 33,000 would take a minute of 23,100"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_figure_7_with_a_boost_in_place_of_the_schedule_throttles_nothing(seed: int) -> None:
+    run = BOOSTED.run(seed=seed)
+    assert run.throttled_units == 0
+    boosted, scheduled = (
+        list(each.target(Dimension.WRITE).capacity_by_minute()) for each in (run, FIGURES[7].run(seed=seed))
+    )
+    surge = int(SURGE.total_seconds()) // 60
+    assert boosted[surge] == 18_000
+    assert boosted[surge + 10] > 25_000, "auto scaling goes on above it"
+    assert boosted[-1] < scheduled[-1], "once the lease has ended, nothing holds what the schedule holds on"
