@@ -27,7 +27,7 @@ tools:
 setup: tools $(PYTHON_READY) $(NODE_READY) ## Virtual environment, packages, CDK CLI
 
 .PHONY: demo
-demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with and without the scaler (offline, free)
+demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with native scaling, the scaler and a boost (offline, free)
 	@$(BIN)/python examples/demo/demo.py
 
 .PHONY: test

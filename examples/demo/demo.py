@@ -1,8 +1,9 @@
 """Deploys two examples to a local cloud with the real CDK CLI, shows a Monday with windows, and sends a surge.
 
 The demo prints the deployed resources, draws the next seven days, moves the cloud's clock through Monday's windows, and
-compares everything with the plan. Then it sends a surge without a window to two tables: one with native scaling alone,
-one with the scaler in addition. Exits with status 1 if anything differs from the plan. Run it with `make demo`.
+compares everything with the plan. Then it sends a surge without a window to three tables: one with native scaling
+alone, one with the scaler in addition, and one that a job boosts before. Exits with status 1 if anything differs from
+the plan. Run it with `make demo`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final
 
 from monday import Deployed, Monday
 from rich.console import Console
-from side_by_side import Surge, Twins
+from side_by_side import Job, Surge, Tables
 
 from highwater.core import Plan
 from highwater_lab.local import LocalCloud
@@ -73,9 +74,11 @@ class Demo:
     def _send_surge(self, folder: Path) -> None:
         out = self._deploy("side_by_side", "SideBySide", folder)
         templates = load_templates(out)
-        setups = [find_table(templates, name=name) for name in ("Native", "Scaled")]
-        names = [self._physical("SideBySide", name) for name in ("Native", "Scaled")]
-        Surge(self._cloud, self._console, Twins(*names), Twins(*setups)).run(SURGE_PICTURE, REPORT)
+        tables = Tables("Native", "Scaled", "Boosted")
+        setups = tables.each(lambda name: find_table(templates, name=name))
+        names = tables.each(lambda name: self._physical("SideBySide", name))
+        job = Job(self._output("SideBySide", "LoaderRole"), self._output("SideBySide", "Coordinator"))
+        Surge(self._cloud, self._console, names, setups, job).run(SURGE_PICTURE, REPORT)
         self._console.print(f"\npicture: {SURGE_PICTURE.relative_to(ROOT)}\nreport: {REPORT.relative_to(ROOT)}\n")
 
     def _deploy(self, example: str, stack: str, folder: Path, *, bootstraps: bool = False) -> Path:
@@ -117,6 +120,11 @@ class Demo:
             for resource in resources
             if resource["ResourceType"] == "AWS::DynamoDB::Table" and resource["LogicalResourceId"].startswith(logical)
         )
+
+    def _output(self, stack: str, name: str) -> str:
+        """Return an output of a stack."""
+        (found,) = self._cloud.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        return next(str(output["OutputValue"]) for output in found["Outputs"] if output["OutputKey"] == name)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:

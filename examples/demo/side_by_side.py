@@ -1,12 +1,14 @@
-"""The demo's surge: sends ten times the usual load to two equal tables at once, one of them with the scaler.
+"""The demo's surge: sends ten times the usual load to three equal tables at once.
 
-For every minute of the cloud's clock the demo prints the throttled, provisioned and consumed units of both tables. Then
-it draws them beside the simulator's result for the same load, and writes a report like that of `highwater rehearse`.
+One has target tracking alone, one the scaler in addition, and of one a job asks for capacity before it begins. For
+every minute of the cloud's clock the demo prints the throttled, provisioned and consumed units of the tables. Then it
+draws them beside the simulator's result for the same load, and writes a report like that of `highwater rehearse`.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,14 +16,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+import boto3
 from rich.console import Console
 
+import highwater
+from highwater.client import BoostAnswer
 from highwater.core import Dimension
+from highwater.core.boosts import units_for_rate
+from highwater.core.names import coordinator_parameter
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load
 from highwater_lab.local.load_report import LoadReport
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.rehearse import Rehearsal
+from highwater_lab.rehearse import PlannedBoost, Rehearsal
+from highwater_lab.rehearse.boosts import leases_of
 from highwater_lab.report.page import write_page
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import Run, TableSetup
@@ -34,28 +42,34 @@ MINUTES: Final = (4, 14)
 # minutes of the base load before the start in the simulator, because auto scaling's alarms need a history of metrics
 _LEAD = 20
 SPEED: Final = 20
-# a laptop with two cores can send and serve both loads together at this speed
-_REQUESTS_PER_SECOND = 100
+# a laptop with two cores can send and serve the three loads together at this speed
+_REQUESTS_PER_SECOND = 66
 # the width of a bar in characters
-_BAR = 13
+_BAR = 7
+TITLES: Final = ("target tracking alone", "with the scaler", "with a boost")
+_HEADS: Final = ("tracking at 70 %", "90 %, the scaler", "70 %, and a boost")
+# the job asks in the minute before the last calm one: raising capacity takes most of a minute
+_ASKS_AFTER: Final = timedelta(minutes=2)
+_LEASE_MINUTES: Final = 18
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True)
-class Twins(Generic[T]):
-    """A pair of values: one for the table with native scaling, one for the table with the scaler."""
+class Tables(Generic[T]):
+    """A value for each table: with native scaling, with the scaler, and boosted by a job."""
 
     native: T
     scaled: T
+    boosted: T
 
     def __iter__(self) -> Iterator[T]:
-        return iter((self.native, self.scaled))
+        return iter((self.native, self.scaled, self.boosted))
 
-    def each(self, make: Callable[[T], U]) -> Twins[U]:
-        """Return the pair of *make*'s results for both values."""
-        return Twins(make(self.native), make(self.scaled))
+    def each(self, make: Callable[[T], U]) -> Tables[U]:
+        """Return *make*'s results for all values."""
+        return Tables(*(make(value) for value in self))
 
 
 @dataclass(slots=True)
@@ -67,10 +81,38 @@ class _Watched:
     report: LoadReport | None = None
 
 
-class Surge:
-    """One surge on both tables; *names* are the tables' names, *setups* the tables as read from the template."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Who boosts: the ARN of its role, and the name of the coordinator that it asks."""
 
-    def __init__(self, cloud: LocalCloud, console: Console, names: Twins[str], setups: Twins[TableSetup]) -> None:
+    role_arn: str
+    coordinator: str
+
+    def ask(self, cloud: LocalCloud, table: str) -> BoostAnswer:
+        """Ask for what the surge needs on top of the present traffic."""
+        given = cloud.client("sts").assume_role(RoleArn=self.role_arn, RoleSessionName="nightly-load")["Credentials"]
+        session = boto3.Session(
+            given["AccessKeyId"],
+            given["SecretAccessKey"],
+            given["SessionToken"],
+            cloud.client_arguments()["region_name"],
+        )
+        url = cloud.client("ssm").get_parameter(Name=coordinator_parameter(self.coordinator))["Parameter"]["Value"]
+        return highwater.boost(
+            table, write_rate=SURGE - BASE, minutes=_LEASE_MINUTES, reason="the surge", coordinator=url, session=session
+        ).begin()
+
+
+class Surge:
+    """One surge on all tables.
+
+    *names* are the tables' names, *setups* the tables as read from the template, *job* is who boosts the last of them.
+    """
+
+    def __init__(
+        self, cloud: LocalCloud, console: Console, names: Tables[str], setups: Tables[TableSetup], job: Job
+    ) -> None:
+        self._job = job
         self._cloud = cloud
         self._console = console
         self._setups = setups
@@ -78,7 +120,7 @@ class Surge:
         self._watched = names.each(lambda name: _Watched(name, []))
         self._lock = threading.Lock()
 
-    def run(self, picture: Path, report: Path) -> Twins[LoadReport]:
+    def run(self, picture: Path, report: Path) -> Tables[LoadReport]:
         """Send the surge, write *picture* and *report*, and return the reports of the clients."""
         now = self._cloud.status().now
         # alarms evaluate whole minutes of the clock, so the load begins on a whole minute
@@ -86,23 +128,34 @@ class Surge:
         start = self._cloud.status().now.replace(second=0, microsecond=0)
         traffic = _traffic(start, 0)
         self._console.print(
-            f"[bold]A surge from {BASE} to {SURGE} writes/s on both tables[/], with the clock {SPEED} times faster"
+            f"[bold]A surge from {BASE} to {SURGE} writes/s on all tables[/], with the clock {SPEED} times faster"
         )
         self._console.print(
-            f"[dim]{'':13}{'target tracking at 70 %':>30}{'the same at 90 % with the scaler':>34}\n"
-            f"{'minute':>6}{'demand':>7}" + f"{'throttled':>10}{'units':>6}{'':{_BAR + 1}}" * 2 + "[/]",
+            f"[dim]{'':13}"
+            + "".join(f"{head:>{_BAR + 15}}" for head in _HEADS)
+            + f"\n{'minute':>6}{'demand':>7}"
+            + f"{'refused':>8}{'units':>6}{'':{_BAR + 1}}" * len(_HEADS)
+            + "[/]",
             highlight=False,
         )
         self._cloud.run_at(SPEED)
         try:
-            with ThreadPoolExecutor(2) as pool:
+            with ThreadPoolExecutor(4) as pool:
                 futures = self._watched.each(lambda watched: pool.submit(self._load(watched, traffic).run))
+                asking = pool.submit(self._ask, start + _ASKS_AFTER)
                 reports = futures.each(lambda future: future.result())
+                answer = asking.result()
         finally:
             self._cloud.run_at(1)
         traffic_with_lead = _traffic(start, _LEAD)
-        runs = self._simulate(traffic_with_lead)
-        for title, sent, run in zip(("target tracking alone", "with the scaler"), reports, runs, strict=True):
+        runs = self._simulate(traffic_with_lead, start)
+        (granted,) = answer.targets
+        self._console.print(
+            f"the job asked two minutes before the surge, and got {granted.units:,} units/s "
+            f"for {_LEASE_MINUTES} minutes",
+            highlight=False,
+        )
+        for title, sent, run in zip(TITLES, reports, runs, strict=True):
             self._console.print(
                 f"{title}: throttled {sent.total(WRITE, 'throttled'):,.0f} of {sent.total(WRITE, 'asked'):,.0f} units; "
                 f"in the simulator {run.throttled_units:,.0f}",
@@ -111,6 +164,12 @@ class Surge:
         self._draw(reports, runs, picture)
         write_page(Rehearsal(self._setups.native, traffic_with_lead, tuple(runs), load_prices()), report)
         return reports
+
+    def _ask(self, at: datetime) -> BoostAnswer:
+        """Boost the last table at that time of the cloud's clock."""
+        while (left := (at - self._cloud.status().now).total_seconds()) > 0:
+            time.sleep(min(left / SPEED, 1))
+        return self._job.ask(self._cloud, self._watched.boosted.name)
 
     def _load(self, watched: _Watched, traffic: Traffic) -> Load:
         return Load(
@@ -122,20 +181,29 @@ class Surge:
             tell=lambda report, minute: self._record(watched, report, minute),
         )
 
-    def _simulate(self, traffic: Traffic) -> Twins[Run]:
+    def _simulate(self, traffic: Traffic, start: datetime) -> Tables[Run]:
         """Simulate the same load on tables with the same capacity at the start."""
-        setups = Twins(
+        setups = Tables(
             *(
                 replace(setup, starts_settled=False, resources=(_with_write_units(setup, watched.provisioned[0]),))
                 for setup, watched in zip(self._setups, self._watched, strict=True)
             )
         )
-        return Twins(
-            run_policy("native:70", setups.native, traffic), run_policy("highwater-floor", setups.scaled, traffic)
+        boost = PlannedBoost(
+            dimension=WRITE,
+            units=units_for_rate(SURGE - BASE, 70),
+            at=start + _ASKS_AFTER,
+            length=timedelta(minutes=_LEASE_MINUTES),
+        )
+        boosted = replace(setups.boosted, leases=leases_of([boost], setups.boosted.name, traffic))
+        return Tables(
+            run_policy("native:70", setups.native, traffic),
+            run_policy("highwater-floor", setups.scaled, traffic),
+            run_policy("declared", boosted, traffic),
         )
 
     def _record(self, watched: _Watched, report: LoadReport, minute: int) -> None:
-        """Record a table's minute that has just ended, and print the minute once both tables have recorded it."""
+        """Record a table's minute that has just ended, and print the minute once all tables have recorded it."""
         table = self._dynamodb.describe_table(TableName=watched.name)["Table"]
         with self._lock:
             watched.report = report
@@ -147,27 +215,31 @@ class Surge:
         columns = ""
         demand = 0.0
         for watched in self._watched:
-            assert watched.report is not None  # noqa: S101 - both tables have recorded this minute
+            assert watched.report is not None  # noqa: S101 - all tables have recorded this minute
             units = watched.report.minutes[WRITE][minute - 1]
             demand = units.asked / 60
             granted, throttled = (round(_BAR * part / 60 / SURGE) for part in (units.granted, units.throttled))
             bar = f"[blue]{'█' * granted}[/][red]{'█' * throttled}[/]" + " " * (_BAR - granted - throttled)
-            columns += f"{units.throttled / 60:>10,.0f}{watched.provisioned[minute]:>6,} {bar}"
+            columns += f"{units.throttled / 60:>8,.0f}{watched.provisioned[minute]:>6,} {bar}"
         self._console.print(f"{minute - 1:>6}{demand:>7,.0f}{columns}", highlight=False)
 
-    def _draw(self, reports: Twins[LoadReport], runs: Twins[Run], picture: Path) -> None:
+    def _draw(self, reports: Tables[LoadReport], runs: Tables[Run], picture: Path) -> None:
         import matplotlib as mpl
 
         mpl.use("agg")
         from matplotlib import pyplot as plt
 
-        figure, panels = plt.subplots(2, 1, figsize=(10, 8), sharex=True, sharey=True, layout="constrained")
-        titles = ("target tracking at 70 % alone", "target tracking at 90 % with the scaler")
+        figure, panels = plt.subplots(3, 1, figsize=(10, 11), sharex=True, sharey=True, layout="constrained")
+        titles = (
+            "target tracking at 70 % alone",
+            "target tracking at 90 % with the scaler",
+            "target tracking at 70 %, boosted two minutes before the surge",
+        )
         for axes, title, report, run, watched in zip(panels, titles, reports, runs, self._watched, strict=True):
             axes.set_title(title, loc="left", fontsize=10)
             _draw_one(axes, report, run, watched.provisioned)
-        panels[1].set_xlabel("minutes")
-        panels[1].set_ylim(bottom=0)
+        panels[-1].set_xlabel("minutes")
+        panels[-1].set_ylim(bottom=0)
         panels[0].legend(loc="upper left", fontsize=8, frameon=False)
         picture.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(picture, dpi=110)

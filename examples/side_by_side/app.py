@@ -1,18 +1,20 @@
 """Scenario: a table has little traffic until a crawler finds it and multiplies the traffic by ten, without notice.
-Shows: the same table twice, once with target tracking alone and once with the throttle-aware scaler in addition.
+Shows: the same table three times: with target tracking alone, with the throttle-aware scaler in addition, and with a
+job that knows what is coming and boosts it.
 """
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 
-from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler
+from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
 
 app = cdk.App()
 stack = cdk.Stack(app, "SideBySide")
 
 
 def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
-    """Create a table of pages; both tables have the same floor and the same ceiling."""
+    """Create a table of pages; all tables have the same floor and the same ceiling."""
     return HighWaterTable(
         stack,
         id,
@@ -31,4 +33,12 @@ def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
 pages("Native", 70)
 # with the scaler, target tracking can run at 90 %, because the scaler adds headroom when it is needed
 ThrottleAwareScaler(stack, "Scaler").add_table(pages("Scaled", 90))
+
+boosted = pages("Boosted", 70)
+coordinator = BoostCoordinator(stack, "Boosts")
+coordinator.add_table(boosted)
+loader = iam.Role(stack, "Loader", assumed_by=iam.AccountRootPrincipal())
+coordinator.grant_boost(loader, max_write=600, tables=[boosted])
+cdk.CfnOutput(stack, "LoaderRole", value=loader.role_arn)
+cdk.CfnOutput(stack, "Coordinator", value=coordinator.coordinator_name)
 app.synth()

@@ -114,11 +114,14 @@ class Parts:
         return marks
 
     def scaler(self, scope: Scope, table: str) -> ScaledPlan | None:
-        """Return the plan that Highwater's scaler keeps for a table, one for its own region first."""
+        """Return the plan that Highwater's scaler keeps for a table, one for its own region first.
+
+        A coordinator of boosts without a scaler keeps a plan too, and leaves demand to target tracking.
+        """
         found: ScaledPlan | None = None
         for part in _of(self._plans, scope, table):
             scaled = _parse_plan(part)
-            if scaled.region is None or found is None:
+            if scaled.mode.follows_demand and (scaled.region is None or found is None):
                 found = scaled
         return found
 
