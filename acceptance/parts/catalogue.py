@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from acceptance.parts.boosts import BOOSTS
 from acceptance.parts.decreases import DECREASES
 from acceptance.parts.examples import EXAMPLES
 from acceptance.parts.index_build import INDEX_BUILD
@@ -14,7 +15,7 @@ from acceptance.parts.surge import SURGE
 from acceptance.parts.windows import WINDOWS
 from highwater.core import HighwaterError
 
-PARTS: Final = (*EXAMPLES, WINDOWS, RAISES, SURGE, SCALE_IN, DECREASES, INDEX_BUILD)
+PARTS: Final = (*EXAMPLES, WINDOWS, RAISES, SURGE, BOOSTS, SCALE_IN, DECREASES, INDEX_BUILD)
 
 
 class PartError(HighwaterError, ValueError):

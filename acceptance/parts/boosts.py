@@ -1,0 +1,141 @@
+"""Boosts: from the call to capacity, what limits a job, and a lease that ends by itself."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import boto3
+
+from acceptance.cdk import App
+from acceptance.deployed import read_state
+from acceptance.parts.part import Part
+from acceptance.stage import Stage
+from highwater.client import Boost, BoostRefusedError
+from highwater.client import boost as make_boost
+from highwater.core import Dimension
+from highwater.core.names import TargetName, coordinator_parameter
+
+_APP: Final = App("examples/side_by_side/app.py", "SideBySide")
+_MINUTE: Final = timedelta(minutes=1)
+# the app's floor, what it grants its job, and what the job asks for
+_FLOOR, _CAP, _ASKED = 40, 600, 200
+_LEASE_MINUTES: Final = 3
+
+
+def _run(stage: Stage) -> None:
+    table = next(each for each in stage.deploy(_APP) if "-Boosted" in each.table)
+    name = TargetName(table.table, None, Dimension.WRITE)
+    outputs = _outputs(stage)
+    _wait_for_permission(stage, name, outputs)
+    _boost_and_release(stage, name, outputs)
+    _ask_for_more_than_granted(stage, name, outputs)
+    _let_lease_end(stage, name, outputs)
+
+
+def _wait_for_permission(stage: Stage, name: TargetName, outputs: dict[str, str]) -> None:
+    """IAM needs a while until a role that was just made may call."""
+
+    def is_permitted() -> bool:
+        try:
+            _job(stage, name, outputs, 1).client.send("list", table=name.table)
+        except BoostRefusedError as refused:
+            if refused.status == 403:
+                return False
+            raise
+        return True
+
+    took = stage.seconds_until(is_permitted, 3 * _MINUTE, "the job's role may call")
+    stage.check("the job's role may call the coordinator", "within 3 minutes", took, holds=took is not None)
+
+
+def _boost_and_release(stage: Stage, name: TargetName, outputs: dict[str, str]) -> None:
+    job = _job(stage, name, outputs, _ASKED)
+    began, call = stage.now(), time.monotonic()
+    answer = job.begin()
+    took = round(time.monotonic() - call, 2)
+    stage.check("units granted to a job that asks for 200", [_ASKED], [each.units for each in answer.targets])
+    stage.measure(
+        "boost_answer_seconds", took, "s", question="real seconds from the call to the answer:", assumed="under 2 s"
+    )
+    ready = stage.passed_until(lambda: job.state().is_ready, 10 * _MINUTE, "capacity for the boost")
+    seconds = None if ready is None else round((ready - began).total_seconds(), 1)
+    stage.measure(
+        "boost_ready_seconds",
+        seconds,
+        "s",
+        question="seconds from the call to capacity that can be used:",
+        assumed="35 s",
+    )
+    state = read_state(stage.place, name)
+    stage.check("floor and capacity in the lease", (_FLOOR + _ASKED, _FLOOR + _ASKED), (state.floor, state.units))
+    job.release()
+    stage.check("floor once the boost is given back", _FLOOR, read_state(stage.place, name).floor)
+
+
+def _ask_for_more_than_granted(stage: Stage, name: TargetName, outputs: dict[str, str]) -> None:
+    job = _job(stage, name, outputs, _CAP + 1)
+    answer = job.begin()
+    job.release()
+    stage.check("units granted to a job that asks for 601", [_CAP], [each.units for each in answer.targets])
+
+
+def _let_lease_end(stage: Stage, name: TargetName, outputs: dict[str, str]) -> None:
+    """A job that dies: nobody gives the boost back."""
+    answer = _job(stage, name, outputs, _ASKED).begin()
+    stage.check("floor while the lease is live", _FLOOR + _ASKED, read_state(stage.place, name).floor)
+    over = stage.passed_until(
+        lambda: read_state(stage.place, name).floor == _FLOOR,
+        (_LEASE_MINUTES + 5) * _MINUTE,
+        "the lease ends by itself",
+    )
+    seconds = None if over is None else round((over - answer.end).total_seconds())
+    stage.measure(
+        "boost_over_seconds", seconds, "s", question="seconds from a lease's end to the plan's floor:", assumed="60 s"
+    )
+    stage.check("a lease that nobody gives back ends by itself", "within 2 minutes", seconds, holds=_is_soon(seconds))
+    gone = stage.passed_until(lambda: not _schedules(stage), 5 * _MINUTE, "its schedule deletes itself")
+    stage.check("schedules once no lease is live", "none", gone or _schedules(stage), holds=isinstance(gone, datetime))
+
+
+def _is_soon(seconds: int | None) -> bool:
+    return seconds is not None and seconds <= 120
+
+
+def _job(stage: Stage, name: TargetName, outputs: dict[str, str], units: int) -> Boost:
+    given = stage.place.client("sts").assume_role(RoleArn=outputs["LoaderRole"], RoleSessionName="highwater-acceptance")
+    credentials: Any = given["Credentials"]
+    session = boto3.Session(
+        credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials["SessionToken"], stage.place.region
+    )
+    parameter = coordinator_parameter(outputs["Coordinator"])
+    url = stage.place.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
+    return make_boost(
+        name.table, write=units, minutes=_LEASE_MINUTES, reason="acceptance", coordinator=url, session=session
+    )
+
+
+def _outputs(stage: Stage) -> dict[str, str]:
+    described = stage.place.client("cloudformation").describe_stacks(StackName=stage.cdk.stack_name(_APP))
+    return {output["OutputKey"]: output["OutputValue"] for output in described["Stacks"][0]["Outputs"]}
+
+
+def _schedules(stage: Stage) -> list[str]:
+    pages = stage.place.client("scheduler").get_paginator("list_schedules").paginate()
+    prefix = stage.cdk.stack_name(_APP)
+    return [
+        str(each["Name"])
+        for page in pages
+        for each in page["Schedules"]
+        if each["GroupName"].startswith(prefix) and "Wakes" in each["GroupName"]
+    ]
+
+
+BOOSTS: Final = Part(
+    name="boosts",
+    title="boosts: seconds from the call to capacity, caps, and a lease that ends by itself",
+    minutes=20,
+    app=_APP,
+    run=_run,
+)
