@@ -227,6 +227,12 @@ FINDINGS = [
         id="max of an index below its min",
     ),
     pytest.param(
+        plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=219)),
+        "table write max_with_boosts: got 219, allowed: 220 (max_capacity) or more; raise max_with_boosts, or leave it "
+        "out: boosts then stay below max_capacity [highwater:boostCeilingBelowMax]",
+        id="ceiling of boosts below the max",
+    ),
+    pytest.param(
         with_windows(window(write_min=51, write_max=50)),
         "window 'load' write_max of table write: got 50, allowed: 51 (write_min) or more; raise write_max or lower "
         "write_min [highwater:maxBelowMin]",

@@ -221,6 +221,22 @@ def test_what_limits_a_boost_is_in_the_answer() -> None:
     assert (small["units"], [limit["code"] for limit in small["limits"]]) == (0, ["ceiling", "cap"])
 
 
+@pytest.mark.parametrize("mode", [Mode.BOOSTS, Mode.FLOOR])
+def test_ceiling_rises_for_boosts_where_the_plan_allows_it_and_falls_with_them(mode: Mode) -> None:
+    write = Capacity.autoscaled(min_capacity=12, max_capacity=400, max_with_boosts=1_000)
+    world = World(mode, plan=Plan(read=PLAN.read, write=write))
+    if mode is Mode.FLOOR:
+        world.region.units[ORDERS] = 900
+    assert world.tick() == (12 if mode is Mode.BOOSTS else 400), "demand stays below the ceiling without boosts"
+    answer = world.ask(write=3_000)
+    units = answer["targets"][0]["units"]
+    assert units == (988 if mode is Mode.BOOSTS else 600)
+    assert answer["targets"][0]["limits"][0]["sentence"].startswith("the plan's ceiling of 1,000 units/s at ")
+    assert world.region.bounds[ORDERS] == Bounds(1_000, 1_000)
+    world.ask("release")
+    assert world.region.bounds[ORDERS] == Bounds(12 if mode is Mode.BOOSTS else 400, 400)
+
+
 def test_part_is_refused_where_only_all_is_of_use() -> None:
     world = World()
     answer = world.ask(write=5_000, is_all_or_nothing=True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from highwater.core.boosts.lease import Lease
-from highwater.core.boosts.live import boosts_at
+from highwater.core.boosts.live import boosts_at, ceiling_with_boosts
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.plan import Target
 from highwater.core.schedule.bounds import timeline
@@ -73,7 +73,8 @@ def grant(
     for at in _changes(asked, target, others):
         bounds = timeline(target, at, asked.end)[0][1]
         there = 0 if asked.is_total else max(bounds.min, demand_units) + boosts_at(others, asked.key, at).added
-        rooms.append((bounds.max - there, GrantLimit.CEILING, _sentence("the plan's ceiling", bounds.max, at)))
+        ceiling = ceiling_with_boosts(bounds, target.capacity.max_with_boosts)
+        rooms.append((ceiling - there, GrantLimit.CEILING, _sentence("the plan's ceiling", ceiling, at)))
         rooms.append((quota_units - there, GrantLimit.QUOTA, _sentence("the account's quota", quota_units, at)))
         if cap_units is not None:
             used = boosts_at(own, asked.key, at)

@@ -24,9 +24,15 @@ class Boosts:
     total: int = 0
 
 
-def boosted_floor(bounds: Bounds, boosts: Boosts, quota_units: int) -> int:
+def ceiling_with_boosts(bounds: Bounds, max_with_boosts: int | None) -> int:
+    """Return the ceiling while a boost is live: the plan's now, or that for boosts where it is higher."""
+    return max(bounds.max, max_with_boosts or 0)
+
+
+def boosted_floor(bounds: Bounds, boosts: Boosts, quota_units: int, max_with_boosts: int | None = None) -> int:
     """Return the floor that plan and boosts ask for, without a scaler that knows of demand: never above the ceiling."""
-    return max(1, min(max(bounds.min + boosts.added, boosts.total), bounds.max, quota_units))
+    ceiling = ceiling_with_boosts(bounds, max_with_boosts)
+    return max(1, min(max(min(bounds.min, bounds.max) + boosts.added, boosts.total), ceiling, quota_units))
 
 
 def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boosts:

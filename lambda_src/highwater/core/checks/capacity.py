@@ -32,6 +32,21 @@ def _capacities(plan: Plan) -> Iterator[tuple[str, object]]:
             yield f"{resource_label(index.index_name)} write", index.write
 
 
+def _boost_findings(label: str, capacity: Capacity) -> Iterator[Finding]:
+    """Find a ceiling for boosts that is no number, or below the ceiling that is there without them."""
+    units = capacity.max_with_boosts
+    if units is None or not is_whole(capacity.max_capacity):
+        return
+    if not is_whole(units) or units < capacity.max_capacity:
+        yield error(
+            "boostCeilingBelowMax",
+            f"{label} max_with_boosts",
+            f"{units!r}",
+            f"{capacity.max_capacity} (max_capacity) or more",
+            "raise max_with_boosts, or leave it out: boosts then stay below max_capacity",
+        )
+
+
 def capacity_findings(plan: Plan) -> Iterator[Finding]:
     """Find bounds that are not positive whole numbers, ceilings below floors, and settings out of their range."""
     if not is_whole(plan.table_quota_units) or plan.table_quota_units < 1:
@@ -65,6 +80,7 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
                 f"{capacity.min_capacity} (min_capacity) or more",
                 "raise max_capacity or lower min_capacity",
             )
+        yield from _boost_findings(label, capacity)
         target = capacity.target_utilization_percent
         if is_deploy_time(target):
             yield deploy_time_units(f"{label} target_utilization_percent")

@@ -33,6 +33,8 @@ class Capacity:
         scale_in_cooldown: Time after a scale-in before the next one. By default 0, which is DynamoDB's default.
         scale_out_cooldown: Time after a scale-out before an equal or smaller one. By default 0.
         disable_scale_in: Whether the policy never lowers capacity. By default the policy lowers capacity.
+        max_with_boosts: The ceiling while a boost is live, in units per second, at least *max_capacity*; only boosts
+            reach it. By default, `None`, boosts stay below the ceiling too.
     """
 
     min_capacity: int | float
@@ -42,6 +44,7 @@ class Capacity:
     scale_in_cooldown: timedelta = timedelta(0)
     scale_out_cooldown: timedelta = timedelta(0)
     disable_scale_in: bool = False
+    max_with_boosts: int | None = None
 
     @classmethod
     def autoscaled(
@@ -53,6 +56,7 @@ class Capacity:
         scale_in_cooldown: timedelta | Duration = timedelta(0),
         scale_out_cooldown: timedelta | Duration = timedelta(0),
         disable_scale_in: bool = False,
+        max_with_boosts: int | None = None,
     ) -> Capacity:
         """Follow consumption between the two capacities by AAS target tracking. The class documents the ranges."""
         return cls(
@@ -63,6 +67,7 @@ class Capacity:
             scale_in_cooldown=as_timedelta(scale_in_cooldown),
             scale_out_cooldown=as_timedelta(scale_out_cooldown),
             disable_scale_in=disable_scale_in,
+            max_with_boosts=max_with_boosts,
         )
 
     @classmethod

@@ -211,6 +211,8 @@ def _capacity_document(capacity: Capacity) -> dict[str, Any]:
             document[f"{name}_seconds"] = seconds
     if capacity.disable_scale_in:
         document["disable_scale_in"] = True
+    if capacity.max_with_boosts is not None:
+        document["max_with_boosts"] = capacity.max_with_boosts
     return document
 
 
@@ -223,6 +225,7 @@ def _capacity(document: dict[str, Any]) -> Capacity:
         scale_in_cooldown=timedelta(seconds=document.get("scale_in_cooldown_seconds", 0)),
         scale_out_cooldown=timedelta(seconds=document.get("scale_out_cooldown_seconds", 0)),
         disable_scale_in=document.get("disable_scale_in", False),
+        max_with_boosts=document.get("max_with_boosts"),
     )
 
 

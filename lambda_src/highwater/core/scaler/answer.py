@@ -33,8 +33,14 @@ class Answer:
             sentence = "the boosts could not be read: nothing is lowered"
             self.become(max(self.units, state.current), LimitCode.MISSING_DATA, sentence)
 
+    def clamp_demand(self, state: TargetState) -> None:
+        """Keep what demand asks for from the room that the plan leaves to boosts alone."""
+        if state.ceiling_with_boosts > state.ceiling:
+            self.become(min(self.units, state.ceiling), LimitCode.CEILING, "the plan's ceiling")
+
     def clamp(self, state: TargetState) -> None:
         """Stay within ceiling and quota, and at least at one unit."""
-        self.become(min(self.units, state.ceiling), LimitCode.CEILING, "the plan's ceiling")
+        ceiling = max(state.ceiling, state.ceiling_with_boosts)
+        self.become(min(self.units, ceiling), LimitCode.CEILING, "the plan's ceiling")
         self.become(min(self.units, state.quota_units), LimitCode.QUOTA, "the account's quota per table and index")
         self.become(max(self.units, 1), LimitCode.BASELINE, "capacity is at least 1")

@@ -11,6 +11,7 @@ def decide_by_plan(state: TargetState) -> Decision:
     """Return the floor that plan and boosts ask for now; demand is left to target tracking."""
     answer = Answer(state.baseline)
     without_boosts = state.clamped(state.baseline)
+    answer.clamp_demand(state)
     answer.add_boosts(state)
     answer.mind_missing_leases(state)
     answer.clamp(state)

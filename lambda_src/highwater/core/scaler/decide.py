@@ -84,6 +84,7 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
         _mind_missing_data(answer, settings, state, seen, now)
     answer.become(max(answer.units, state.baseline), LimitCode.BASELINE, "the plan's floor")
     without_boosts = state.clamped(answer.units)
+    answer.clamp_demand(state)
     answer.add_boosts(state)
     answer.mind_missing_leases(state)
     answer.clamp(state)

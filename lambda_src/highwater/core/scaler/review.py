@@ -142,7 +142,8 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
         reviewed += (
             TargetReview(
                 decision,
-                Bounds(decision.granted, planned.max),
+                # the ceiling rises for boosts where the plan allows it, and falls with them
+                Bounds(decision.granted, max(planned.max, decision.granted) if decision.boosted else planned.max),
                 _threshold(resource, decision),
                 is_below_floor=scaled.mode.moves_floors and _is_below_floor(resource, decision),
             )
@@ -183,6 +184,7 @@ def _decide(
         current=provisioned if looked.registered is None else looked.registered.min,
         baseline=min(planned.min, planned.max),
         ceiling=planned.max,
+        ceiling_with_boosts=target.capacity.max_with_boosts or 0,
         boosts=boosts.added,
         boosted_total=boosts.total,
         boosted=seen.boosted.get(target.key, 0),

@@ -22,6 +22,7 @@ class TargetState:
         boosts: Units that live boosts add.
         boosted_total: The least that live boosts ask for in total, 0 for none.
         boosted: Units of *current* that boosts account for, also those that have ended since; by default *boosts*.
+        ceiling_with_boosts: The ceiling that live boosts may reach, where it is above *ceiling*; by default it is not.
         quota_units: The account's quota per table and index.
         budget: The day's decreases that are used, for DIRECT mode.
         lacks_leases: Whether the leases could not be read, so that boosts may be live that nobody knows of.
@@ -35,6 +36,7 @@ class TargetState:
     boosts: int = 0
     boosted_total: int = 0
     boosted: int | None = None
+    ceiling_with_boosts: int = 0
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
     lacks_leases: bool = False

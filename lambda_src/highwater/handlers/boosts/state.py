@@ -85,7 +85,8 @@ class TableState:
     def wanted(self, key: TargetKey, leases: Iterable[Lease]) -> int:
         """Return the least that a target is to have now, by plan and boosts, in units per second."""
         bounds, boosts = bounds_at(self.target(key), self.now), boosts_at(leases, key, self.now)
-        return boosted_floor(bounds, boosts, self.scaled.plan.table_quota_units)
+        ceiling = self.target(key).capacity.max_with_boosts
+        return boosted_floor(bounds, boosts, self.scaled.plan.table_quota_units, ceiling)
 
     def is_ready(self, key: TargetKey, leases: Iterable[Lease]) -> bool:
         """Whether a target has what plan and boosts ask for, and its table is not being changed."""
