@@ -1,20 +1,25 @@
 """Compares the scaler with native auto scaling when demand jumps: `make benchmark-jumps`.
 
 Demand is steady for two hours, then two, four or ten times as high for two more. Prints the seconds from the jump to
-the last throttle, and the throttled share of the demand after the jump.
+the last throttle, and the throttled share of the demand after the jump; also for target tracking at 70 % with a job
+that boosts the table two minutes before, for half an hour.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from highwater.core import Dimension
+from highwater.core.boosts import Lease, units_for_rate
+from highwater_lab.figures import SURGE
 from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.policies.declared import Declared
+from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
+from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup, simulate
 from highwater_lab.traffic import Stream, Traffic, scenario
 
 WRITE: Final = Dimension.WRITE
@@ -23,6 +28,10 @@ FACTORS: Final = (2, 4, 10)
 RATE, HALF = 1_000, 120
 MEASURED_SECONDS: Final = 4
 _QUOTA = 40_000
+_TARGET_PERCENT: Final = 70
+_AHEAD, _LEASE = timedelta(minutes=2), timedelta(minutes=30)
+# from 4,500 to 18,000
+FIGURE_2_ADDED: Final = 13_500
 
 
 def jump(factor: int) -> Traffic:
@@ -38,6 +47,28 @@ def meet(traffic: Traffic, policy: str, timing: Timing | None = None) -> Run:
         index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=_QUOTA
     )
     return run_policy(policy, TableSetup(name="jump", resources=(table,)), traffic, timing=timing)
+
+
+def meet_boosted(traffic: Traffic, added_rate: int, begun_minute: int, timing: Timing | None = None) -> Run:
+    """Simulate target tracking at 70 % with a job that asks, two minutes before the jump, for what it will write."""
+    start = traffic.start + timedelta(minutes=begun_minute) - _AHEAD
+    lease = Lease(
+        id="the jump",
+        table="jump",
+        index=None,
+        dimension=WRITE,
+        units=units_for_rate(added_rate, _TARGET_PERCENT),
+        start=start,
+        end=start + _LEASE,
+        owner="job",
+    )
+    tracking = TargetTracking(target_percent=_TARGET_PERCENT)
+    write = TargetSetup(units=1, min=1, max=_QUOTA, tracking=tracking)
+    table = ResourceSetup(
+        index=None, read=TargetSetup.fixed(1), write=write, warm_read_units=1, warm_write_units=_QUOTA
+    )
+    setup = TableSetup(name="jump", resources=(table,), leases=(lease,))
+    return simulate(setup, traffic, Declared(), timing=timing)
 
 
 def last_throttle(run: Run, begun_minute: int) -> int:
@@ -59,6 +90,13 @@ def show(timing: Timing) -> None:
         run = meet(figure, policy, timing)
         cells.append(f"{run.throttled_units:>8,.0f} units {100 * run.throttled_units / run.demanded_units:>4.2f} %")
         print(f"{policy:20}" + "".join(f"{cell:>20}" for cell in cells))
+    boosted = [meet_boosted(jump(factor), RATE * (factor - 1), HALF, timing) for factor in FACTORS]
+    cells = [
+        f"{last_throttle(run, HALF):>6} s {100 * run.throttled_units / run.demanded_units:>5.2f} %" for run in boosted
+    ]
+    run = meet_boosted(figure, FIGURE_2_ADDED, int(SURGE.total_seconds()) // 60, timing)
+    cells.append(f"{run.throttled_units:>8,.0f} units {100 * run.throttled_units / run.demanded_units:>4.2f} %")
+    print(f"{'native:70, a boost':20}" + "".join(f"{cell:>20}" for cell in cells))
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.jumps import HALF, RATE, jump, last_throttle, meet
+from benchmarks.jumps import FACTORS, FIGURE_2_ADDED, HALF, RATE, jump, last_throttle, meet, meet_boosted
 from benchmarks.scaler_cost import (
     LIMIT,
     METRICS_PER_MONTH,
@@ -12,7 +12,9 @@ from benchmarks.scaler_cost import (
     per_scaler,
     per_target,
 )
+from highwater_lab.figures import SURGE
 from highwater_lab.services.prices import load_prices
+from highwater_lab.traffic import scenario
 from tests.cdk_cli import ROOT
 
 SCORED = ("native:70", "on-demand", "highwater-floor")
@@ -61,3 +63,17 @@ def test_tenfold_jump_is_over_as_soon_as_the_first_datapoint_allows() -> None:
     assert (last_throttle(native, HALF), last_throttle(floor, HALF), last_throttle(direct, HALF)) == (1_860, 300, 240)
     asked = RATE * 10 * 60 * HALF
     assert [round(1000 * run.throttled_units / asked) for run in (native, floor, direct)] == [142, 27, 23]
+
+
+def test_boost_meets_every_jump_and_figure_2_without_a_throttle() -> None:
+    for factor in FACTORS:
+        assert meet_boosted(jump(factor), RATE * (factor - 1), HALF).throttled_units == 0
+        assert meet(jump(factor), "native:70").throttled_units > 0 or factor == min(FACTORS)
+    minute = int(SURGE.total_seconds()) // 60
+    figure = scenario("figure-2")
+    assert meet_boosted(figure, FIGURE_2_ADDED, minute).throttled_units == 0
+    assert meet(figure, "native:70").throttled_units > 0
+    page = (ROOT / "docs" / "boosts.md").read_text()
+    for name, policy in (("target tracking at 70 %", "native:70"), ("the scaler", "highwater-floor")):
+        share = 100 * meet(jump(10), policy).throttled_units / (RATE * 10 * 60 * HALF)
+        assert f"| {name} | {share:.2f} % | {meet(figure, policy).throttled_units:,.0f} units |" in page
