@@ -29,7 +29,7 @@ LOG_RULES: Final = dict.fromkeys(
         "HIPAA.Security::HIPAA.Security-CloudWatchLogGroupEncrypted",
         "PCI.DSS.321::PCI.DSS.321-CloudWatchLogGroupEncrypted",
     ),
-    "CloudWatch Logs encrypts every log group; the log contains only names of tables and numbers of units.",
+    "CloudWatch Logs encrypts every log group; the log contains names of tables and callers, units, and jobs' reasons.",
 )
 _ROLE_RULES: Final = {
     "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (

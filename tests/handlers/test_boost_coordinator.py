@@ -258,6 +258,42 @@ def test_scaler_that_follows_demand_adds_boosts_to_it_and_grants_what_is_left() 
     assert world.floor == 190
 
 
+def test_table_in_direct_mode_is_boosted_by_its_capacity() -> None:
+    world = World(Mode.DIRECT)
+    world.region.bounds.clear()
+    world.region.units[ORDERS] = 0
+    world.region.now = NOW.replace(minute=52)
+    world.ask(minutes=3)
+    assert world.region.tables["orders"][None] == Units(7, 112)
+    assert world.ask("status")["is_ready"]
+    world.region.now += 3 * MINUTE
+    world.scaler().serve({"highwater": "tables", "tables": ["orders"]}, lambda: world.seconds)
+    assert world.region.tables["orders"][None] == Units(7, 12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda region: region.tables.update(orders={None: Units(0, 0)}),
+            "orders, table write: the table is on demand, so it has no capacity to boost",
+        ),
+        (
+            lambda region: region.bounds.clear(),
+            "orders, table write: no scalable target is registered; deploy the table's stack again",
+        ),
+        (lambda region: region.tables.clear(), "orders: the table does not exist"),
+    ],
+)
+def test_nothing_is_promised_that_nobody_can_set(change: Callable[[FakeRegion], None], message: str) -> None:
+    world = World()
+    change(world.region)
+    with pytest.raises(RefusedError) as impossible:
+        world.ask()
+    assert str(impossible.value) == message
+    assert world.scheduler.schedules == {}
+
+
 def test_idle_table_loses_its_boosts_floor_without_a_datapoint() -> None:
     world = World(Mode.FLOOR)
     world.region.units[ORDERS] = 0

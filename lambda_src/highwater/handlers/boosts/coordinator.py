@@ -87,6 +87,8 @@ class Coordinator:
         state, region = self._look(request.table)
         shares = state.index_shares(request, region)
         asked = request.leases(state.scaled.plan, caller.name, state.now, shares)
+        for lease in asked:
+            state.check_can_be_boosted(lease.key)
         grants, is_new = self._grant(request, asked, caller, cap, state)
         granted = [each.lease for each in grants if each.lease is not None]
         answer: Answer = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from highwater.aws import leases, plans, wakes
+from highwater.aws import plans, wakes
 from highwater.aws.boost_caps import read_boost_caps
 from highwater.aws.leases import LeaseTable
 from highwater.core.boosts import BoostCap
@@ -26,6 +26,7 @@ logger = Logger(log_uncaught_exceptions=False)
 # A grant that is taken back counts so long in functions that are warm. A storm of requests must not exceed the rate at
 # which parameters may be read.
 _CAPS_KEPT_SECONDS = 30
+_UNAVAILABLE = 500
 # how long a request waits that others came before
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
@@ -33,8 +34,11 @@ _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Serve a request to the function's URL, an event that asks for a boost, or what starts the scaler.
 
-    A request is answered with a status code and a JSON object; a refusal has the member `error`. Raises the scaler's
-    errors for the scaler's events.
+    A request is answered with a status code and a JSON object; a refusal has the member `error`.
+
+    Raises:
+        RefusedError: An event cannot be served now; Lambda tries it again.
+        Exception: An event failed, or one of the scaler's, which raises the scaler's errors.
     """
     if not is_request(event) and not is_boost_event(event):
         return scaler.handler(event, context)
@@ -45,9 +49,14 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return _answer(200, answer)
     except RefusedError as refused:
         logger.warning("boost refused", extra={"status": refused.status, "error": str(refused)})
+        if is_boost_event(event) and refused.status >= _UNAVAILABLE:
+            # Lambda tries the event again, and then keeps it in the dead-letter queue
+            raise
         return _answer(refused.status, {"error": str(refused)})
     except Exception as error:
         logger.exception("boost failed")
+        if is_boost_event(event):
+            raise
         return _answer(500, {"error": f"the coordinator failed, its log says why: {type(error).__name__}"})
 
 
@@ -65,7 +74,7 @@ def _coordinator(context: Any) -> Coordinator:
         scaler=own.options.name,
         region_name=os.environ["AWS_REGION"],
         region_of=cache(own.region_of),
-        leases=LeaseTable(os.environ["HIGHWATER_LEASES"], _lease_client()),
+        leases=own.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
         read_caps=_CAPS.read,
         wakes=wakes.Wakes(
             os.environ["HIGHWATER_WAKES_GROUP"],
@@ -102,5 +111,4 @@ class _Caps:
 
 _CAPS = _Caps()
 # made once for a warm function
-_lease_client = cache(leases.client)
 _scheduler_client = cache(wakes.client)

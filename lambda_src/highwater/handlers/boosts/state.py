@@ -72,6 +72,16 @@ class TableState:
         """Whether scaling of a target is suspended, so that no floor is set."""
         return self.registered.is_suspended(TargetName(self.scaled.table, *key))
 
+    def check_can_be_boosted(self, key: TargetKey) -> None:
+        """Raise `RefusedError` for a target whose floor or capacity nobody can set."""
+        label = f"{self.scaled.label}, {self.target(key).label}"
+        if key[0] not in self.described.capacities:
+            raise RefusedError(409, f"{label}: the table has no such index yet; boost it when it is built")
+        if self.provisioned(key) == 0:
+            raise RefusedError(409, f"{label}: the table is on demand, so it has no capacity to boost")
+        if self.scaled.mode.moves_floors and self.floor(key) is None:
+            raise RefusedError(409, f"{label}: no scalable target is registered; deploy the table's stack again")
+
     def demand(self, key: TargetKey, boosted: int) -> int:
         """Return what a target holds for demand alone, of which boosts account for *boosted*.
 

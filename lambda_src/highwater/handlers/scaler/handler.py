@@ -18,6 +18,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from highwater.aws.leases import LeaseTable
+from highwater.aws.leases import client as lease_client
 from highwater.aws.region import AwsRegion
 from highwater.handlers.scaler.event import ScalerEvent
 from highwater.handlers.scaler.outcome import Outcome
@@ -74,7 +75,7 @@ def scaler_of_environment() -> Scaler:
             regions=tuple(os.environ.get("HIGHWATER_REGIONS", "").split()),
         ),
         plan_cache=_PLANS,
-        leases=LeaseTable(leases) if leases else None,
+        leases=LeaseTable(leases, _lease_client()) if leases else None,
     )
 
 
@@ -154,3 +155,4 @@ class Scaler:
 
 # kept while the function is warm
 _PLANS = PlanCache()
+_lease_client = cache(lease_client)
