@@ -22,8 +22,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from highwater.cli.durations import Duration
 from highwater.cli.options import account_options, as_json_option
 from highwater.cli.terminal import open_console, say
-from highwater.client import Boost, BoostAnswer, BoostError, BoostRefusedError, BoostState, CoordinatorClient
+from highwater.client import (
+    Boost,
+    BoostAnswer,
+    BoostError,
+    BoostRefusedError,
+    BoostState,
+    CoordinatorClient,
+    read_units_for_scan,
+    write_units_for_load,
+)
 from highwater.client import boost as make_boost
+from highwater.core.boosts import LeaseError
 
 _FINDING = 1
 _MALFORMED = 400
@@ -57,6 +67,10 @@ coordinator_option = click.option(
 @click.option(
     "--read-rate", type=_units, metavar="UNITS", help="Units per second that will be read, on top of present traffic."
 )
+@click.option("--items", type=_units, metavar="NUMBER", help="Size the writes: how many items are loaded ...")
+@click.option("--item-bytes", type=_units, metavar="NUMBER", help="... of how many bytes each ...")
+@click.option("--scan", is_flag=True, help="Size the reads: the whole table is scanned, by the size DynamoDB knows ...")
+@click.option("--done-in", type=Duration(), help="... and how long the job may take from now on, such as 40m.")
 @click.option("--index", help="The index to boost. By default the table, and with its writes all its indexes.")
 @click.option(
     "--for", "length", type=Duration(), required=True, help="How long the lease lasts, such as 30m; up to 1d."
@@ -80,6 +94,10 @@ def boost(
     timeout: timedelta,
     no_wait: bool,
     all_or_nothing: bool,
+    items: int | None,
+    item_bytes: int | None,
+    scan: bool,
+    done_in: timedelta | None,
     region: str | None,
     as_json: bool,
     **asked: Any,
@@ -93,13 +111,16 @@ def boost(
     Exit status: 0 if the capacity is there, 1 if it is refused or does not come in time, 2 for misuse.
     """
     minutes, rest = divmod(length, timedelta(minutes=1))
+    session = boto3.Session(region_name=region)
+    with _told_in_a_line():
+        asked |= _sized(table, asked, items, item_bytes, done_in, session, scan=scan)
     made = make_boost(
         table,
         minutes=minutes + bool(rest),
         at=_instant(at),
         is_all_or_nothing=all_or_nothing,
         timeout=timeout,
-        session=boto3.Session(region_name=region),
+        session=session,
         **asked,
     )
     if command and at is not None:
@@ -149,6 +170,32 @@ def unboost(table: str, id: str, coordinator: str | None, region: str | None, as
         say(note)
 
 
+def _sized(
+    table: str,
+    asked: dict[str, Any],
+    items: int | None,
+    item_bytes: int | None,
+    done_in: timedelta | None,
+    session: boto3.Session,
+    *,
+    scan: bool,
+) -> dict[str, int]:
+    """The units that a deadline asks for."""
+    is_load = items is not None or item_bytes is not None
+    if not is_load and not scan:
+        if done_in is not None:
+            raise click.UsageError("--done-in sizes a job; give --items and --item-bytes, or --scan")
+        return {}
+    if done_in is None or (is_load and (items is None or item_bytes is None)):
+        raise click.UsageError("a job is sized by --items, --item-bytes and --done-in, or by --scan and --done-in")
+    found: dict[str, int] = {}
+    if is_load and items is not None and item_bytes is not None:
+        found["write"] = write_units_for_load(items, item_bytes, done_in)
+    if scan:
+        found["read"] = read_units_for_scan(table, done_in, index=asked["index"], session=session)
+    return found
+
+
 def _instant(text: str | None) -> datetime | None:
     if text is None:
         return None
@@ -157,7 +204,7 @@ def _instant(text: str | None) -> datetime | None:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        raise click.BadParameter(f"{text!r} is no instant with its zone; write it like 2027-03-04T02:00Z")
+        raise click.UsageError(f"{text!r} is no instant with its zone; write it like 2027-03-04T02:00Z")
     return at.astimezone(UTC)
 
 
@@ -165,9 +212,11 @@ def _instant(text: str | None) -> datetime | None:
 def _told_in_a_line() -> Iterator[None]:
     try:
         yield
+    except LeaseError as impossible:
+        raise click.UsageError(str(impossible)) from impossible
     except BoostRefusedError as refused:
         if refused.status == _MALFORMED:
-            raise click.ClickException(str(refused)) from refused
+            raise click.UsageError(str(refused)) from refused
         _end_with_finding(refused)
     except (BoostError, ClientError, BotoCoreError) as failed:
         _end_with_finding(failed)

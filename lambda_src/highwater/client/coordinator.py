@@ -21,6 +21,7 @@ import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as ConnectionFailedError
 from botocore.httpsession import URLLib3Session
 
 from highwater.core.errors import HighwaterError
@@ -78,7 +79,7 @@ class CoordinatorClient:
                 self.pause(2.0 ** (attempt - 1))
             try:
                 status, document = self._post(json.dumps(body).encode())
-            except HTTPClientError as failed:
+            except (HTTPClientError, ConnectionFailedError) as failed:
                 why = str(failed)
                 continue
             if status == 200:

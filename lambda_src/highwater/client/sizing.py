@@ -1,0 +1,75 @@
+"""How many units to ask for, from a deadline: a load's items, or the table's own size for a scan."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+import boto3
+
+from highwater.core.boosts import LeaseError, units_for_deadline
+from highwater.core.units import Dimension
+
+# What passes until a boost's capacity is there: auto scaling's change of a quiet table, and some more
+UNTIL_READY: Final = timedelta(minutes=2)
+
+
+def write_units_for_load(
+    items: int, bytes_per_item: int, within: timedelta, *, until_ready: timedelta = UNTIL_READY
+) -> int:
+    """Return the units per second with which a load is done in time.
+
+    Args:
+        items: How many items it writes, 1 or more.
+        bytes_per_item: The size of an item with the names of its attributes, 1 to 409,600 bytes.
+        within: How long the load may take from now on.
+        until_ready: How long of that passes before the capacity is there. By default two minutes.
+
+    Raises:
+        LeaseError: There is nothing to write, or no time to do it in.
+    """
+    return units_for_deadline(Dimension.WRITE, items, bytes_per_item, within, until_ready=until_ready)
+
+
+def read_units_for_scan(
+    table: str,
+    within: timedelta,
+    *,
+    index: str | None = None,
+    is_consistent: bool = False,
+    until_ready: timedelta = UNTIL_READY,
+    session: Any = None,
+) -> int:
+    """Return the units per second with which the whole table is scanned in time, by the size that DynamoDB gives.
+
+    DynamoDB updates that size about every six hours (Amazon DynamoDB API Reference, TableDescription, read 2026-11).
+
+    Args:
+        table: The table's name.
+        within: How long the scan may take from now on.
+        index: The index to scan. By default the table.
+        is_consistent: Whether the scan reads consistently, at twice the price. By default it does not.
+        until_ready: How long of the time passes before the capacity is there. By default two minutes.
+        session: The boto3 session to use. By default the default one.
+
+    Raises:
+        LeaseError: The table is empty as far as DynamoDB knows, has no such index, or there is no time.
+        botocore.exceptions.ClientError: The table cannot be described.
+    """
+    described = (session or boto3.Session()).client("dynamodb").describe_table(TableName=table)["Table"]
+    found: Any = described
+    size, count = "TableSizeBytes", "ItemCount"
+    if index is not None:
+        size = "IndexSizeBytes"
+        indexes = {each["IndexName"]: each for each in described.get("GlobalSecondaryIndexes", [])}
+        if index not in indexes:
+            raise LeaseError(f"{table}: has no index {index!r}; it has {', '.join(indexes) or 'none'}")
+        found = indexes[index]
+    items, total = int(found.get(count, 0)), int(found.get(size, 0))
+    if items < 1 or total < 1:
+        raise LeaseError(
+            f"{table}: is empty by DynamoDB's figures, which may be six hours old; give the units yourself"
+        )
+    return units_for_deadline(
+        Dimension.READ, items, -(-total // items), within, until_ready=until_ready, is_consistent=is_consistent
+    )
