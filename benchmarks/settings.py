@@ -49,6 +49,9 @@ NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
 _CHOSEN: Final = "chosen"
 _COLUMNS: Final = ("mode", "setting", "default", "neutral")
 
+# a coordinator of boosts sets what its plan says
+MODES: Final = tuple(mode for mode in Mode if mode.follows_demand)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -104,7 +107,7 @@ class Row:
 def changes() -> list[Change]:
     """Every setting of `ScalerSettings` but the mode, at each of its neutral values, in both modes."""
     settings = [field.name for field in fields(ScalerSettings) if field.name != "mode"]
-    return [Change(mode, name, value) for mode in Mode for name in settings for value in NEUTRAL[name]]
+    return [Change(mode, name, value) for mode in MODES for name in settings for value in NEUTRAL[name]]
 
 
 def run_settings(trace: Trace, name: str, settings: ScalerSettings) -> Score:
@@ -211,20 +214,20 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
-    variants = {str(mode): ScalerSettings.of(mode) for mode in Mode}
+    variants = {str(mode): ScalerSettings.of(mode) for mode in MODES}
     tried = changes()
     variants |= {change.policy: replace_in(change.mode, {change.setting: change.neutral}) for change in tried}
     scores = base | measure(_each(traces, variants), given.processes, said="settings")
     rows = [make_row(change, traces, scores) for change in tried]
     dropped = find_dropped(rows)
-    together = {f"{mode}, dropped": replace_in(mode, dropped) for mode in Mode}
+    together = {f"{mode}, dropped": replace_in(mode, dropped) for mode in MODES}
     scores |= measure(_each(traces, together), given.processes, said="together")
     for line in table(rows):
         print(line)
     print(f"\nover {', '.join(trace.name for trace in traces)}")
     print(f"marked -: buys less than {WORTH} in throttles and in cost; kept: left-out traces with the default")
     print(f"so in both modes: {', '.join(f'{name} ({_show(value)})' for name, value in dropped.items()) or 'none'}")
-    for mode in Mode:
+    for mode in MODES:
         before, after = (relative(policy, traces, scores) for policy in (str(mode), f"{mode}, dropped"))
         print(f"{mode}: default{_figures(before, '')}, all of these neutral{_figures(after, '')}")
     print(f"{len(scores)} runs in {time.monotonic() - began:.0f} s")

@@ -75,8 +75,9 @@ def test_url_authenticates_and_its_address_is_where_clients_look() -> None:
     coordinator = BoostCoordinator(stack, "Boosts")
     (url,) = _resources(stack, "AWS::Lambda::Url")
     assert url["AuthType"] == "AWS_IAM"
-    (parameter,) = _resources(stack, "AWS::SSM::Parameter")
-    assert parameter["Name"] == f"/highwater/coordinators/{coordinator.coordinator_name}"
+    names = {parameter["Name"] for parameter in _resources(stack, "AWS::SSM::Parameter")}
+    name = coordinator.coordinator_name
+    assert names == {f"/highwater/coordinators/{name}", f"/highwater/leases/{name}"}
     (function,) = _resources(stack, "AWS::Lambda::Function")
     assert function["Handler"] == "highwater.handlers.boosts.handler.handler"
     assert function["Environment"]["Variables"]["HIGHWATER_COORDINATOR"] == coordinator.coordinator_name

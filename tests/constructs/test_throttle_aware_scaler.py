@@ -245,7 +245,9 @@ def test_asset_runs_with_boto3_and_what_is_packed(tmp_path: Path) -> None:
         "import aws_lambda_powertools as p; "
         "assert s.__file__.startswith(sys.argv[1]) and p.__file__.startswith(sys.argv[1]); "
         "known = set(sys.stdlib_module_names) | {'highwater', 'aws_lambda_powertools', 'boto3', 'botocore', "
-        "'jmespath', 's3transfer', 'urllib3', 'dateutil', 'six', 'typing_extensions'}; "
+        "'jmespath', 's3transfer', 'urllib3', 'dateutil', 'six', 'typing_extensions', "
+        # some distributions of Python bring it
+        "'sitecustomize'}; "
         "outside = {m.split('.')[0] for m, v in sys.modules.items() if getattr(v, '__file__', None)} - known; "
         "outside = {m for m in outside if not m.startswith(('_', 'jsii', 'google', 'mpl'))}; "
         "assert not outside, outside; print(s.handler.__name__)"
