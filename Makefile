@@ -98,6 +98,10 @@ benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, call
 benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native scaling (offline, free)
 	@$(BIN)/python -m benchmarks.jumps
 
+.PHONY: benchmark-pulses
+benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
+	@$(BIN)/python -m benchmarks.pulses $(if $(TRACES),--traces $(TRACES))
+
 .PHONY: benchmark-settings
 benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
 	@$(BIN)/python -m benchmarks.settings $(if $(TRACES),--traces $(TRACES))

@@ -23,7 +23,14 @@ from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic, scenario
 
 WRITE: Final = Dimension.WRITE
-POLICIES: Final = ("native:70", "native:50", "highwater-floor", "highwater-direct")
+POLICIES: Final = (
+    "native:70",
+    "native:50",
+    "highwater-floor",
+    "highwater-direct",
+    "highwater-floor-pulse",
+    "highwater-direct-pulse",
+)
 FACTORS: Final = (2, 4, 10)
 RATE, HALF = 1_000, 120
 MEASURED_SECONDS: Final = 4
@@ -79,7 +86,7 @@ def last_throttle(run: Run, begun_minute: int) -> int:
 
 def show(timing: Timing) -> None:
     """Print a row for each policy, with a column for each jump and one for figure 2 of the article."""
-    print(f"{'policy':20}" + "".join(f"{f'x {factor}':>20}" for factor in FACTORS) + f"{'figure 2':>20}")
+    print(f"{'policy':24}" + "".join(f"{f'x {factor}':>20}" for factor in FACTORS) + f"{'figure 2':>20}")
     figure = scenario("figure-2")
     for policy in POLICIES:
         cells = []
@@ -89,14 +96,14 @@ def show(timing: Timing) -> None:
             cells.append(f"{last_throttle(run, HALF):>6} s {100 * run.throttled_units / requested_units:>5.2f} %")
         run = meet(figure, policy, timing)
         cells.append(f"{run.throttled_units:>8,.0f} units {100 * run.throttled_units / run.demanded_units:>4.2f} %")
-        print(f"{policy:20}" + "".join(f"{cell:>20}" for cell in cells))
+        print(f"{policy:24}" + "".join(f"{cell:>20}" for cell in cells))
     boosted = [meet_boosted(jump(factor), RATE * (factor - 1), HALF, timing) for factor in FACTORS]
     cells = [
         f"{last_throttle(run, HALF):>6} s {100 * run.throttled_units / run.demanded_units:>5.2f} %" for run in boosted
     ]
     run = meet_boosted(figure, FIGURE_2_ADDED, int(SURGE.total_seconds()) // 60, timing)
     cells.append(f"{run.throttled_units:>8,.0f} units {100 * run.throttled_units / run.demanded_units:>4.2f} %")
-    print(f"{'native:70, a boost':20}" + "".join(f"{cell:>20}" for cell in cells))
+    print(f"{'native:70, a boost':24}" + "".join(f"{cell:>20}" for cell in cells))
 
 
 def main() -> int:

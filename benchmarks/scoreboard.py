@@ -50,6 +50,8 @@ POLICIES = (
     "step-cron",
     "highwater-floor",
     "highwater-direct",
+    "highwater-floor-pulse",
+    "highwater-direct-pulse",
     "clairvoyant",
 )
 

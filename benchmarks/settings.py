@@ -105,8 +105,8 @@ class Row:
 
 
 def changes() -> list[Change]:
-    """Every setting of `ScalerSettings` but the mode, at each of its neutral values, in both modes."""
-    settings = [field.name for field in fields(ScalerSettings) if field.name != "mode"]
+    """Every setting for fleets that tell nothing, at each of its neutral values, in both modes."""
+    settings = [field.name for field in fields(ScalerSettings) if field.name in NEUTRAL]
     return [Change(mode, name, value) for mode in MODES for name in settings for value in NEUTRAL[name]]
 
 

@@ -69,7 +69,8 @@ CORE_ARROWS = {
     "boosts": {"plan", "schedule"},
     "schedule": {"plan"},
     "checks": {"plan", "schedule"},
-    "scaler": {"plan", "schedule", "checks", "boosts"},
+    "pulses": {"plan"},
+    "scaler": {"plan", "schedule", "checks", "boosts", "pulses"},
 }
 LAB = "highwater_lab"
 # folders of the lab, and what of the lab each may import beside itself

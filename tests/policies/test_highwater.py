@@ -7,12 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.policies.catalogue import find_policy, run_policy
+from highwater_lab.simulation import simulate
 from highwater_lab.simulation.events import EventKind
+from highwater_lab.simulation.fleet import Pulses
 from tests.simulation.tables import WRITE, table, tracked, writes
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
 QUIET, SURGE = [95] * 60, [380] * 20
+_TABLE, _JUMP = table(tracked(low=10, target=70)), writes(*QUIET, *([950] * 40))
 
 
 def test_floor_mode_sets_the_floor_when_the_first_datapoint_is_there() -> None:
@@ -58,3 +61,27 @@ def test_bill_has_the_scalers_own_alarms_and_metrics(policy: str) -> None:
     # of each target twelve looks in an hour, and the first
     assert run.bill.metrics > 0
     assert run.bill.alarms > 0
+
+
+@pytest.mark.parametrize(("name", "most_seconds"), [("highwater-floor-pulse", 60), ("highwater-direct-pulse", 0)])
+def test_fleet_that_tells_gets_help_while_the_bucket_lasts(name: str, most_seconds: int) -> None:
+    run = run_policy(name, _TABLE, _JUMP)
+    assert len(run.throttled_minutes()) * 60 <= most_seconds
+
+
+@pytest.mark.parametrize("quiet", ["highwater-floor", "highwater-direct"])
+def test_fleet_of_which_nobody_tells_gets_what_it_gets_without_pulses(quiet: str) -> None:
+    policy = find_policy(f"{quiet}-pulse")
+    policy.pulses = Pulses(coverage_percent=0)
+    told = simulate(_TABLE, _JUMP, policy)
+    without = run_policy(quiet, _TABLE, _JUMP)
+    assert [t.capacity for t in told.targets] == [t.capacity for t in without.targets]
+    assert told.throttled_units == without.throttled_units > 0
+
+
+def test_half_the_fleet_tells_for_the_whole_and_half_a_minute_is_soon_enough() -> None:
+    jump = writes(*QUIET, *([380] * 40))
+    for pulses in (Pulses(coverage_percent=50), Pulses(delay_seconds=25)):
+        policy = find_policy("highwater-direct-pulse")
+        policy.pulses = pulses
+        assert simulate(_TABLE, jump, policy).throttled_units == 0

@@ -15,7 +15,7 @@ BURST_SECONDS: Final = 300
 
 
 class Bucket:
-    """A token bucket that refills at the provisioned rate and keeps up to `BURST_SECONDS` of it.
+    """A token bucket that refills at the provisioned rate and keeps up to *seconds* of it, by default `BURST_SECONDS`.
 
     Each second first adds one second's capacity, then serves requests as far as the tokens last. A new bucket is full.
     Amounts are in quanta, rates in quanta per second.
@@ -26,17 +26,18 @@ class Bucket:
         tokens: The tokens left.
     """
 
-    __slots__ = ("cap", "fill", "tokens")
+    __slots__ = ("_seconds", "cap", "fill", "tokens")
 
-    def __init__(self, units: int) -> None:
+    def __init__(self, units: int, seconds: int = BURST_SECONDS) -> None:
+        self._seconds = seconds
         self.fill = units * QUANTA_PER_UNIT
-        self.cap = self.fill * BURST_SECONDS
+        self.cap = self.fill * seconds
         self.tokens = self.cap
 
     def resize(self, units: int) -> None:
         """Change the provisioned units per second; tokens above the new limit are lost, the others stay."""
         self.fill = units * QUANTA_PER_UNIT
-        self.cap = self.fill * BURST_SECONDS
+        self.cap = self.fill * self._seconds
         self.tokens = min(self.tokens, self.cap)
 
     def available(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from highwater.core import Dimension
-from highwater_lab.physics.bucket import Bucket
+from highwater_lab.physics.bucket import BURST_SECONDS, Bucket
 from highwater_lab.physics.causes import Cause
 from highwater_lab.physics.partitions import Partitions
 
@@ -22,10 +22,12 @@ class Provisioned:
 
     __slots__ = ("_partitions", "bucket", "dimension", "refused", "units")
 
-    def __init__(self, dimension: Dimension, units: int, partitions: Partitions) -> None:
+    def __init__(
+        self, dimension: Dimension, units: int, partitions: Partitions, burst_seconds: int = BURST_SECONDS
+    ) -> None:
         self.dimension = dimension
         self.units = units
-        self.bucket = Bucket(units)
+        self.bucket = Bucket(units, burst_seconds)
         self._partitions = partitions
         self.refused: dict[Cause, int] = {}
 

@@ -14,7 +14,12 @@ from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamic_dynamodb import DynamicDynamodb
 from highwater_lab.policies.dynamodb_lambda_autoscale import DynamodbLambdaAutoscale
 from highwater_lab.policies.fixed import Fixed
-from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
+from highwater_lab.policies.highwater import (
+    HighwaterDirect,
+    HighwaterDirectPulse,
+    HighwaterFloor,
+    HighwaterFloorPulse,
+)
 from highwater_lab.policies.native import Native
 from highwater_lab.policies.on_demand import OnDemandMode
 from highwater_lab.policies.sprkem import Sprkem
@@ -46,6 +51,8 @@ _WITHOUT_ARGUMENT: Final[dict[str, Callable[[], Policy]]] = {
         StepCron,
         HighwaterFloor,
         HighwaterDirect,
+        HighwaterFloorPulse,
+        HighwaterDirectPulse,
     )
     if policy is not Fixed
 } | {"fixed": Fixed, "native": Native}

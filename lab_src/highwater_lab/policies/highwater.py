@@ -12,6 +12,7 @@ from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexCapacit
 from highwater.core import Dimension as Dim
 from highwater.core.boosts import Lease
 from highwater.core.plan.plan import TargetKey
+from highwater.core.pulses import SLOTS_PER_MINUTE, Hint
 from highwater.core.scaler import (
     Clock,
     Mode,
@@ -28,8 +29,10 @@ from highwater.core.scaler import (
 )
 from highwater.core.scaler import SeenTarget as SeenTargetOfTurn
 from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
+from highwater.core.scaler.fresh import COVERAGE_MINUTES
 from highwater_lab.physics import Cause
 from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from highwater_lab.traffic.series import Traffic
 
 _TRACKING_PERCENT: Final = 90
+_SLOTS: Final = (COVERAGE_MINUTES + 5) * SLOTS_PER_MINUTE
 # Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.metrics).
 _THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
 
@@ -60,8 +64,13 @@ class HighwaterScaler(Policy, ABC):
     offset_seconds = 40
     alarms_per_target = 1
 
-    def __init__(self, scaled: ScaledPlan | None = None, settings: ScalerSettings | None = None) -> None:
+    def __init__(
+        self, scaled: ScaledPlan | None = None, settings: ScalerSettings | None = None, pulses: Pulses | None = None
+    ) -> None:
         self._scaled = scaled
+        self.pulses = pulses or self.pulses
+        self._hints: dict[TargetKey, Hint] = {}
+        self._is_woken = False
         self._settings = settings
         # threshold of each target's alarm in units consumed in a minute; empty until the first turn
         self._thresholds: dict[SeenTarget, int] = {}
@@ -96,10 +105,22 @@ class HighwaterScaler(Policy, ABC):
             for each in reviewed.targets:
                 self._thresholds[_target(seen, *each.decision.key)] = each.alarm_threshold
                 self._boosted[each.decision.key] = each.decision.boosted
+                if each.hint is not None:
+                    self._hints[each.decision.key] = each.hint
+        self._is_woken = False
         return self._metrics_requested - before
 
+    def needs_help(self, seen: Seen) -> bool:
+        """Whether what the fleet told since the last turn, of any target, asks for help."""
+        for (index, dimension), hint in self._hints.items():
+            slots = _target(seen, index, dimension).pulses(_SLOTS)
+            if slots is not None and hint.needs_help(slots):
+                self._is_woken = True
+                return True
+        return False
+
     def _due(self, scaled: ScaledPlan, seen: Seen, clock: Clock) -> tuple[Target, ...]:
-        if not self._thresholds:
+        if not self._thresholds or self._is_woken:
             return scaled_targets(scaled)
 
         def is_in_alarm(target: Target) -> bool:
@@ -130,7 +151,8 @@ class HighwaterScaler(Policy, ABC):
         simulated = _target(seen, *target.key)
         minutes = minutes_to_observe(scaled, clock)
         consumed = tuple(-(-quanta // 60) for quanta in simulated.consumed_quanta(minutes))
-        observation = Observation(seen.minute_of(simulated.newest), consumed, (0,) * len(consumed))
+        pulses = simulated.pulses(_SLOTS)
+        observation = Observation(seen.minute_of(simulated.newest), consumed, (0,) * len(consumed), pulses=pulses)
         self._metrics_requested += 1
         if needs_throttles(scaled, target, resource, observation, clock):
             self._metrics_requested += _THROTTLE_METRICS
@@ -170,6 +192,20 @@ class HighwaterDirect(HighwaterScaler):
             calls.update_table(index, wanted)
 
 
+class HighwaterFloorPulse(HighwaterFloor):
+    """FLOOR mode, with a fleet that tells what it asks for."""
+
+    name = "highwater-floor-pulse"
+    pulses = Pulses()
+
+
+class HighwaterDirectPulse(HighwaterDirect):
+    """DIRECT mode, with a fleet that tells what it asks for."""
+
+    name = "highwater-direct-pulse"
+    pulses = Pulses()
+
+
 def _target(seen: Seen, index: str | None, dimension: Dim) -> SeenTarget:
     resource = next(resource for resource in seen.resources if resource.index == index)
     return resource.read if dimension is Dim.READ else resource.write
@@ -180,6 +216,7 @@ def _resource(resource: SimulatedResource, now: int) -> SeenResource:
     return SeenResource(
         provisioned=Units(resource.read.units, resource.write.units),
         is_active=not resource.is_busy(now),
+        mark=resource.mark,
         last_increase=_instant(resource.last_increase),
         budget=DecreaseBudget(resource.decreases_today(now), last_decrease),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.seen import Calls, Seen
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.traffic.series import Traffic
@@ -19,6 +20,7 @@ class Policy:
         offset_seconds: How long after each whole period; by default at it.
         metrics_per_target: Metrics that one poll asks CloudWatch for, per target, unless it says how many it did.
         alarms_per_target: CloudWatch alarms of its own, beside those of target tracking.
+        pulses: How the table's fleet tells what it asks for, `None` for a fleet that tells nothing.
     """
 
     name = "declared"
@@ -27,6 +29,7 @@ class Policy:
     offset_seconds = 0
     metrics_per_target = 0
     alarms_per_target = 0
+    pulses: Pulses | None = None
 
     @property
     def actor(self) -> str:
@@ -36,6 +39,10 @@ class Policy:
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002 - some look ahead
         """The table as this policy has it before the start."""
         return setup
+
+    def needs_help(self, seen: Seen) -> bool:  # noqa: ARG002 - whoever hears pulses looks
+        """Whether the fleet's pulses, as they are known now, wake the policy."""
+        return False
 
     def poll(self, seen: Seen, calls: Calls) -> int | None:
         """Look at the table and change it; may answer how many metrics it asked for."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from highwater.core import Bounds, Dimension
+from highwater.core import Bounds, Dimension, Units
+from highwater.core.pulses import SLOT_SECONDS, Slots
 from highwater_lab.physics import Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
+from highwater_lab.simulation.fleet import ToldSlots
 from highwater_lab.simulation.targets import TargetState
 
 
@@ -31,6 +33,8 @@ class SeenTarget:
         self._state = state
         self.dimension = state.dimension
         self.newest = -1
+        self.told: ToldSlots | None = None
+        self.newest_slot, self.base_slot = -1, 0
 
     @property
     def units(self) -> int:
@@ -80,6 +84,10 @@ class SeenTarget:
         end = max(0, self.newest + 1)
         return list(self._state.consumed[max(0, end - minutes) : end])
 
+    def pulses(self, slots: int) -> Slots | None:
+        """What the fleet told of the last slots that are known; `None` for a fleet that tells nothing."""
+        return None if self.told is None else self.told.slots(slots, self.newest_slot, self.base_slot)
+
     def requested(self, minutes: int) -> list[float]:
         """Units per second that the application asked for: a metric of its own."""
         return [c + t / 60 for c, t in zip(self.consumed(minutes), self.throttled(minutes), strict=True)]
@@ -108,6 +116,11 @@ class SeenResource:
         return self._control.decreases_on_day(now)
 
     @property
+    def mark(self) -> Units:
+        """The high-water marks (WarmThroughput)."""
+        return Units(self._control.mark[Dimension.READ], self._control.mark[Dimension.WRITE])
+
+    @property
     def last_decrease(self) -> int | None:
         """LastDecreaseDateTime."""
         return self._control.last_decrease
@@ -126,11 +139,12 @@ class Seen:
         resources: The table first, then its indexes.
     """
 
-    def __init__(self, resources: tuple[SeenResource, ...], metric_delay: int, base: int) -> None:
+    def __init__(self, resources: tuple[SeenResource, ...], metric_delay: int, base: int, pulse_delay: int = 0) -> None:
         self.now = base
         self.resources = resources
         self._delay = metric_delay
         self._base = base
+        self._pulse_delay = pulse_delay
 
     def minutes_hidden(self, minutes_ago: int) -> int:
         """How many of the newest known minutes end later than so many minutes ago."""
@@ -148,3 +162,4 @@ class Seen:
         for resource in self.resources:
             for target in resource.targets:
                 target.newest = newest
+                target.newest_slot = (at - self._pulse_delay) // SLOT_SECONDS - 1

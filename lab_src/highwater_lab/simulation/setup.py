@@ -9,7 +9,7 @@ from highwater.core import Dimension
 from highwater.core.boosts import Lease
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler.scaled_plan import ScaledPlan
-from highwater_lab.physics import KeyDistribution
+from highwater_lab.physics import BURST_SECONDS, KeyDistribution
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.target_tracking import TargetTracking
 
@@ -118,6 +118,7 @@ class TableSetup:
         scaler: What Highwater's scaler keeps, where the template gives it the table.
         region: The region that it is in, whose prices count; `None` where the template does not say.
         replicas: The further replicas of a global table.
+        burst_seconds: How many seconds of unused capacity its burst buckets keep.
         leases: The boosts that jobs ask for, in the order of their starts.
         notes: What a reader of the template should know, a line each.
     """
@@ -136,6 +137,7 @@ class TableSetup:
     scaler: ScaledPlan | None = None
     region: str | None = None
     replicas: tuple[ReplicaSetup, ...] = ()
+    burst_seconds: int = BURST_SECONDS
     leases: tuple[Lease, ...] = ()
     notes: tuple[str, ...] = ()
 

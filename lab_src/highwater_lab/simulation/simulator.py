@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from highwater.core import Bounds, Dimension
+from highwater.core.pulses import SLOT_SECONDS
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.services.billing import Bill, BilledReplica, bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.autoscaling import AutoScaling
+from highwater_lab.simulation.fleet import Fleet
 from highwater_lab.simulation.opening import opening
 from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.run import Run, TargetRun
@@ -43,11 +45,14 @@ def simulate(
     table = SimulatedTable(opened, traffic, timing.heat_split_minutes)
     autoscaling = AutoScaling(table, timing)
     poller = _Poller(table, autoscaling, policy, timing) if policy.period_seconds else None
+    fleet = poller.fleet if poller else None
     minutes = traffic.minutes
     for minute in range(minutes):
         start, end = minute * 60, minute * 60 + 60
         if autoscaling.has_policies:
             autoscaling.plan_watch(minute)
+        if fleet is not None:
+            fleet.plan_minute(minute)
         while table.has_due(end):
             at, act = table.next_due()
             if at > start:
@@ -55,6 +60,8 @@ def simulate(
                 start = at
             act(at)
         table.serve(start, end)
+        if fleet is not None:
+            fleet.end_minute()
         table.end_minute(minute)
         if (table.base + end) % _HOUR == 0 or minute + 1 == minutes:
             table.end_hour()
@@ -95,18 +102,34 @@ class _Poller:
         self._period = policy.period_seconds or 0
         self._pace = timing.pace(by_autoscaling=False)
         self.metrics_requested = 0
+        self.fleet: Fleet | None = None
         targets = {(t.index, t.dimension): SeenTarget(t) for t in table.targets}
         resources = tuple(
             SeenResource(index, control, targets[index, Dimension.READ], targets[index, Dimension.WRITE])
             for index, control in table.controls.items()
         )
-        self._seen = Seen(resources, timing.metric_delay, table.base)
+        pulses = policy.pulses
+        delay = 0 if pulses is None else pulses.delay_seconds
+        self._seen = Seen(resources, timing.metric_delay, table.base, delay)
+        if pulses is not None:
+            self.fleet = Fleet(table, pulses, self._wake)
+            for told in self.fleet.told:
+                target = targets[told.state.index, told.state.dimension]
+                target.told, target.base_slot = told, table.base // SLOT_SECONDS
         # on the whole period of the clock, as schedules of cron and CloudWatch Events run
         table.at((policy.offset_seconds - table.base) % self._period, self._poll)
+
+    def _wake(self, at: int) -> None:
+        self._seen.move_to(at)
+        if self._policy.needs_help(self._seen):
+            self._turn(at)
 
     def _poll(self, at: int) -> None:
         self._table.at(at + self._period, self._poll)
         self._seen.move_to(at)
+        self._turn(at)
+
+    def _turn(self, at: int) -> None:
 
         def update(index: str | None, wanted: Mapping[Dimension, int]) -> Refused | None:
             return self._table.request(at, index, wanted, self._pace, self._policy.actor)

@@ -31,6 +31,7 @@ class SimulatedTable:
         targets: Every target, the table's first.
         controls: The control of each resource with provisioned capacity, by index; none on demand.
         events: What happened so far, in order.
+        bin_seconds: How fine the traffic is.
         refused_decreases: Decreases asked for and refused so far.
     """
 
@@ -41,7 +42,7 @@ class SimulatedTable:
         self.controls: dict[str | None, CapacityControl] = {}
         self.events: list[Event] = []
         self.refused_decreases = 0
-        self._bin_seconds = traffic.bin_seconds
+        self.bin_seconds = traffic.bin_seconds
         self._partitions: dict[str | None, Partitions] = {}
         self._agenda: list[tuple[int, int, Act]] = []
         self._order = count()
@@ -75,7 +76,7 @@ class SimulatedTable:
         """Let the traffic from second *start* to *end* of one minute through."""
         if start == end:
             return
-        if self._bin_seconds == 60:
+        if self.bin_seconds == 60:
             minute, seconds = start // 60, end - start
             for target, rates in self._alone:
                 target.served += target.throughput.serve(rates[minute], seconds)
@@ -83,7 +84,7 @@ class SimulatedTable:
             for target, rates in self._alone:
                 target.served += target.throughput.serve_each(rates[start:end])
         if self._are_writes_tied:
-            serve_writes(self._writes, self._bin_seconds, start, end)
+            serve_writes(self._writes, self.bin_seconds, start, end)
 
     def end_minute(self, minute: int) -> None:
         """Close the minute in every record; split partitions that were too hot for long."""
@@ -156,8 +157,8 @@ class SimulatedTable:
             return
         del self._heat[key]
         partitions = self._partitions[target.index]
-        first = minute * 60 // self._bin_seconds
-        rate = max(target.rates[first : first + 60 // self._bin_seconds])
+        first = minute * 60 // self.bin_seconds
+        rate = max(target.rates[first : first + 60 // self.bin_seconds])
         before = partitions.count
         if partitions.split_for_heat(rate, target.dimension):
             text = f"partitions {before} -> {partitions.count}: split for heat"
@@ -185,7 +186,7 @@ class SimulatedTable:
                 quota_units=self.setup.quota_units,
             )
             partitions = control.partitions
-            throughput = {d: Provisioned(d, control.units[d], partitions) for d in Dimension}
+            throughput = {d: Provisioned(d, control.units[d], partitions, self.setup.burst_seconds) for d in Dimension}
         self._partitions[index] = partitions
         for dimension in Dimension:
             setup = resource.target(dimension)

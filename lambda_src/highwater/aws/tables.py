@@ -110,11 +110,17 @@ def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
         index: SeenResource(
             provisioned=capacity,
             is_active=described.is_active and index not in described.building,
+            mark=_known(described.marks.get(index)),
             last_increase=described.increased.get(index),
             budget=described.budgets.get(index, DecreaseBudget()),
         )
         for index, capacity in described.capacities.items()
     }
+
+
+def _known(mark: Units | None) -> Units | None:
+    """A mark that DynamoDB told; a table whose throughput is changing may lack it."""
+    return mark if mark is not None and mark.read and mark.write else None
 
 
 def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from highwater.core.scaler.answer import Answer
 from highwater.core.scaler.decisions import Decision, LimitCode
-from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, rise_of_climb, yesterday
+from highwater.core.scaler.demand import count_jumps, demand_by_minute, rise_of_climb, yesterday
+from highwater.core.scaler.fresh import fresh_of
 from highwater.core.scaler.observations import Observation
+from highwater.core.scaler.proposals import STEP_PERCENT, Proposal, capacity_for_peak, minutes_that_count, per_second
+from highwater.core.scaler.pulsed import heed_bucket, propose_with_pulses
 from highwater.core.scaler.settings import JUMP_HISTORY, Mode, ScalerSettings
 from highwater.core.scaler.state import TargetState
 
@@ -22,34 +25,10 @@ _CLIMB_MINUTES = {Mode.FLOOR: 8, Mode.DIRECT: 5}
 # Caution is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer.
 _MOST_JUMPS = 4
 _HOLD_OF_FREQUENT_JUMPS = timedelta(hours=1)
-# Throttles may be retries of few requests, so capacity is asked for at most a hundred times what was consumed.
-_STEP_PERCENT = 10_000
 # A value that would fall by less stays: each change is a call, and in DIRECT mode one of the day's decreases.
 _TOLERANCE_PERCENT = 3
 # Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
 MISSING_AFTER = timedelta(minutes=10)
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """The units that one rule asks for.
-
-    Attributes:
-        units: What it asks for, in units per second.
-        most: What the step limit allows it to ask for.
-        reason: Where the units come from, in a sentence.
-    """
-
-    units: int
-    most: int
-    reason: str
-
-    def or_higher(self, other: Proposal | None) -> Proposal:
-        """The proposal that asks for more, this one where both ask for the same; with the wider of the two limits."""
-        if other is None:
-            return self
-        higher = other if other.units > self.units else self
-        return replace(higher, most=max(self.most, other.most))
 
 
 def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, now: datetime) -> Decision:
@@ -60,25 +39,30 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     1. demand: the units asked for in each minute, throttled requests included;
     2. proposal: the highest of capacity for the peak that is held, for a climb that goes on, for the next jump of a
        table that jumps, and for yesterday's next minutes (forecast);
+       A fleet whose pulses cover enough of what CloudWatch counts needs the first alone, at a higher target;
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
-    4. tolerance: a value only a little lower than the current one leaves it;
-    5. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
-    6. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
-    7. ceiling and quota: never above either;
-    8. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
+    4. bucket: raised to what the fleet's pulses ask for where the burst bucket would not last until help is there;
+       where it would, nothing is raised, and nothing lowered that would change that;
+    5. tolerance: a value only a little lower than the current one leaves it;
+    6. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
+    7. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
+    8. ceiling and quota: never above either;
+    9. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
        DynamoDB allows a decrease. A decrease that it refuses is the one case of capacity above its ceiling.
 
     Deciding again on the answer changes nothing. More throttles never give a lower answer.
     """
     now = now.astimezone(UTC)
-    demand = demand_by_minute(seen)
-    proposal = _hold_peak(settings, demand, seen, now)
-    proposal = proposal.or_higher(_follow_climb(settings, demand, seen))
-    proposal = proposal.or_higher(_expect_jump(settings, demand, seen, state, now))
-    proposal = proposal.or_higher(_forecast(settings, demand, seen, now))
+    fresh = fresh_of(seen, seen.pulses, capacity_units=state.capacity_units, last_increase=state.last_increase)
+    if fresh is None or fresh.coverage_percent is None:
+        proposal = _propose(settings, state, seen, now)
+    else:
+        proposal = propose_with_pulses(settings, seen, fresh, now)
     answer = Answer(proposal.units)
     within_step = min(proposal.units, proposal.most)
-    answer.become(within_step, LimitCode.STEP, f"at most {_STEP_PERCENT // 100} times what was consumed")
+    answer.become(within_step, LimitCode.STEP, f"at most {STEP_PERCENT // 100} times what was consumed")
+    if fresh is not None:
+        heed_bucket(answer, settings, state, seen, fresh)
     _tolerate(answer, state)
     if state.current_without_boosts > state.baseline:
         _mind_missing_data(answer, settings, state, seen, now)
@@ -106,9 +90,18 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     )
 
 
+def _propose(settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime) -> Proposal:
+    """The highest of what the rules for a fleet that tells nothing ask for."""
+    demand = demand_by_minute(seen)
+    proposal = _hold_peak(settings, demand, seen, now)
+    proposal = proposal.or_higher(_follow_climb(settings, demand, seen))
+    proposal = proposal.or_higher(_expect_jump(settings, demand, seen, state, now))
+    return proposal.or_higher(_forecast(settings, demand, seen, now))
+
+
 def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime) -> Proposal:
     """Capacity for the highest demand of the last minutes."""
-    return _capacity_for_peak(demand, seen, _minutes_that_count(settings, settings.hold, now), settings.target_percent)
+    return capacity_for_peak(demand, seen, minutes_that_count(settings, settings.hold, now), settings.target_percent)
 
 
 def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation) -> Proposal | None:
@@ -120,7 +113,7 @@ def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: 
     if not rise:
         return None
     climbed = (demand[-1 - seen.pending_minutes] or 0) + rise
-    units = _per_second(climbed, settings.target_percent)
+    units = per_second(climbed, settings.target_percent)
     return Proposal(units, units, f"climbing to {-(-climbed // 60):,} units/s at {settings.target_percent} %")
 
 
@@ -132,8 +125,8 @@ def _expect_jump(
     if not jumps:
         return None
     if jumps > _MOST_JUMPS:
-        minutes = _minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
-        proposal = _capacity_for_peak(demand, seen, minutes, settings.target_percent)
+        minutes = minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
+        proposal = capacity_for_peak(demand, seen, minutes, settings.target_percent)
         return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
     return _be_cautious(settings, demand, seen, state, now, jumps)
 
@@ -147,8 +140,8 @@ def _be_cautious(
     jumps: int,
 ) -> Proposal:
     """Headroom over the demand of now, so that the burst bucket outlasts the next jump until help comes."""
-    minutes = _minutes_that_count(settings, _MINUTE, now)
-    proposal = _capacity_for_peak(demand, seen, minutes, settings.cautious_target_percent)
+    minutes = minutes_that_count(settings, _MINUTE, now)
+    proposal = capacity_for_peak(demand, seen, minutes, settings.cautious_target_percent)
     reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
     current = state.current_without_boosts
     if now.minute >= settings.lower_from_minute and proposal.units > current:
@@ -169,35 +162,8 @@ def _forecast(
     # a day before the newest minute that is known is some minutes earlier than a day before now
     minutes_since_newest = max(0, seen.age(now) // _MINUTE - seen.pending_minutes)
     highest = yesterday(demand, ahead + min(minutes_since_newest, _NEXT_HOUR_MINUTES))
-    units = _per_second(highest, percent)
+    units = per_second(highest, percent)
     return Proposal(units, units, f"yesterday's next minutes: {-(-highest // 60):,} units/s at {percent} %")
-
-
-def _minutes_that_count(settings: ScalerSettings, hold: timedelta, now: datetime) -> int:
-    """For how many minutes a peak counts: *hold*, and at least back to when the last hour's lowering began.
-
-    An hour is billed at its highest value, so lowering within it saves nothing until the next one comes near.
-    """
-    minutes = hold // _MINUTE
-    if now.minute >= settings.lower_from_minute:
-        return minutes
-    return max(minutes, now.minute + 60 - settings.lower_from_minute)
-
-
-def _capacity_for_peak(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int) -> Proposal:
-    """Capacity of which the highest demand of the last known *minutes* is *percent*."""
-    # throttles of a minute may be known before its consumption is
-    window = minutes + seen.pending_minutes
-    highest = peak(demand, window)
-    # capacity is at least one unit per second, so a step from nothing starts there
-    most = max(peak(seen.consumed_units, window), 60) * _STEP_PERCENT // 100
-    time = "minute" if minutes == 1 else f"{minutes} minutes"
-    reason = f"peak of {-(-highest // 60):,} units/s in the last {time} at {percent} %"
-    return Proposal(_per_second(highest, percent), _per_second(most, percent), reason)
-
-
-def _per_second(units_per_minute: int, percent: int) -> int:
-    return -(-units_per_minute * 100 // (60 * percent))
 
 
 def _tolerate(answer: Answer, state: TargetState) -> None:

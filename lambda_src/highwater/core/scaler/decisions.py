@@ -15,6 +15,7 @@ class LimitCode(StrEnum):
     """The stages that may change the wanted value, in the order in which they are applied."""
 
     STEP = "step"
+    BUCKET = "bucket"
     TOLERANCE = "tolerance"
     MISSING_DATA = "missing-data"
     BASELINE = "baseline"

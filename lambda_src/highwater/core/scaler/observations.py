@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from highwater.core.pulses import Slots
+
 _MINUTE = timedelta(minutes=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -21,6 +23,8 @@ class Observation:
             events; 0 where there is no datapoint, as CloudWatch publishes none without throttles.
         hot_key_events: Throttle events of the cause KEY_RANGE in those minutes. More capacity does not help there.
         lacks_throttles: Whether throttles are likely and CloudWatch could not be asked for them.
+        pulses: What the fleet told of these minutes and of those that CloudWatch does not have yet; `None` for a fleet
+            that tells nothing.
     """
 
     newest: int
@@ -28,6 +32,7 @@ class Observation:
     throttled_units: Sequence[int]
     hot_key_events: int = 0
     lacks_throttles: bool = False
+    pulses: Slots | None = None
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for series of two lengths, and for amounts below zero."""

@@ -11,11 +11,13 @@ from enum import StrEnum
 
 from highwater.core.boosts import boosts_at
 from highwater.core.plan.plan import Target
+from highwater.core.pulses import Hint
 from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
 from highwater.core.scaler.by_plan import decide_by_plan
 from highwater.core.scaler.decide import decide
 from highwater.core.scaler.decisions import Decision
 from highwater.core.scaler.direct import in_one_call, wanted_units
+from highwater.core.scaler.fresh import fresh_of, help_seconds
 from highwater.core.scaler.on_demand import on_demand_percent
 from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater.core.scaler.seen import Clock, SeenResource, SeenTable, SeenTarget
@@ -53,6 +55,7 @@ class TargetReview:
         decision: The value that it should have: its floor, or in DIRECT mode its capacity.
         bounds: Floor and ceiling that its scalable target should have, in FLOOR mode.
         alarm_threshold: Units consumed in a minute above which its alarm should go off.
+        hint: What the fleet is told, where it tells what it asks for; else `None`.
         is_below_floor: Whether its capacity is below the floor that it has and should have, and nothing is changing it.
             Application Auto Scaling does not correct this until the target is registered again.
     """
@@ -60,6 +63,7 @@ class TargetReview:
     decision: Decision
     bounds: Bounds
     alarm_threshold: int
+    hint: Hint | None = None
     is_below_floor: bool = False
 
 
@@ -145,6 +149,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 # the ceiling rises for boosts where the plan allows it, and falls with them
                 Bounds(decision.granted, max(planned.max, decision.granted) if decision.boosted else planned.max),
                 _threshold(resource, decision),
+                _hint(scaled.mode, resource, seen.targets[decision.key], decision),
                 is_below_floor=scaled.mode.moves_floors and _is_below_floor(resource, decision),
             )
             for planned, decision in zip(bounds, decided, strict=True)
@@ -182,6 +187,9 @@ def _decide(
         index=target.index,
         dimension=target.dimension,
         current=provisioned if looked.registered is None else looked.registered.min,
+        provisioned=provisioned,
+        mark_units=None if resource.mark is None else resource.mark.of(target.dimension),
+        last_increase=resource.last_increase,
         baseline=min(planned.min, planned.max),
         ceiling=planned.max,
         ceiling_with_boosts=target.capacity.max_with_boosts or 0,
@@ -211,6 +219,23 @@ def _is_below_floor(resource: SeenResource, decision: Decision) -> bool:
 def _threshold(resource: SeenResource, decision: Decision) -> int:
     # auto scaling may keep capacity above the floor; an alarm on the floor alone would then go off all the time
     return alarm_threshold(max(decision.granted, resource.provisioned.of(decision.dimension)))
+
+
+def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision) -> Hint | None:
+    """What the fleet is told: the bucket as it is, and the capacity that is there or on its way."""
+    capacity = resource.provisioned.of(decision.dimension)
+    seen = looked.observation
+    fresh = fresh_of(seen, seen.pulses, capacity_units=capacity, last_increase=resource.last_increase)
+    if fresh is None or seen.pulses is None:
+        return None
+    mark = None if resource.mark is None else resource.mark.of(decision.dimension)
+    return Hint(
+        seen.pulses.newest,
+        max(capacity, decision.granted),
+        fresh.level_units,
+        fresh.coverage_percent or 100,
+        help_seconds(mode, fresh.rate, mark),
+    )
 
 
 def _on_demand_percent(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> int | None:

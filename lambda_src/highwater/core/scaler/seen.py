@@ -35,12 +35,14 @@ class SeenResource:
     Attributes:
         provisioned: Its capacity; 0 units for on-demand.
         is_active: Whether UpdateTable would be accepted.
+        mark: Its high-water marks, `None` where they are not known.
         last_increase: When its capacity was last raised, `None` for never.
         budget: The day's decreases that it has used.
     """
 
     provisioned: Units
     is_active: bool = True
+    mark: Units | None = None
     last_increase: datetime | None = None
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
 

@@ -45,6 +45,8 @@ class ScalerSettings:
             minutes before.
         forecast_target_percent: Capacity for the next hour is what it brought yesterday divided by this; `None` for no
             forecast.
+        pulsed_target_percent: The same as *target_percent* for a table whose fleet tells what it asks for. A peak that
+            the burst bucket does not outlast is then met when it comes; caution and forecast are not needed.
         lower_from_minute: From this minute of the hour on a value may fall to what the next hour needs, and caution
             raises nothing, as an hour is billed at its highest value. With 0 only the minutes of *hold* count.
     """
@@ -55,6 +57,7 @@ class ScalerSettings:
     cautious_target_percent: int = 68
     jump_percent: int = 160
     forecast_target_percent: int | None = None
+    pulsed_target_percent: int = 110
     lower_from_minute: int = 50
 
     def __post_init__(self) -> None:
@@ -95,5 +98,6 @@ _RANGES = (
     ("cautious_target_percent", 20, 200),
     ("jump_percent", 101, 10_000),
     ("forecast_target_percent", 20, 1_000),
+    ("pulsed_target_percent", 20, 200),
     ("lower_from_minute", 0, 59),
 )

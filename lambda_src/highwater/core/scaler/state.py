@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from highwater.core.budget import DecreaseBudget
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
@@ -17,6 +18,9 @@ class TargetState:
         index: Name of the index, `None` for the table.
         dimension: READ or WRITE.
         current: Its floor (MinCapacity), or in DIRECT mode its provisioned capacity.
+        provisioned: Its provisioned capacity; by default *current*.
+        mark_units: Its high-water mark, `None` where that is not known.
+        last_increase: When its capacity was last raised, `None` for never.
         baseline: The floor that the plan alone asks for now.
         ceiling: The ceiling that the plan asks for now, at least *baseline*.
         boosts: Units that live boosts add.
@@ -37,9 +41,17 @@ class TargetState:
     boosted_total: int = 0
     boosted: int | None = None
     ceiling_with_boosts: int = 0
+    provisioned: int | None = None
+    mark_units: int | None = None
+    last_increase: datetime | None = None
     quota_units: int = DEFAULT_TABLE_QUOTA_UNITS
     budget: DecreaseBudget = field(default_factory=DecreaseBudget)
     lacks_leases: bool = False
+
+    @property
+    def capacity_units(self) -> int:
+        """The capacity that requests meet."""
+        return self.current if self.provisioned is None else self.provisioned
 
     @property
     def current_without_boosts(self) -> int:

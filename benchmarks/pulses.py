@@ -1,0 +1,160 @@
+"""What pulses buy, relative to native target tracking at 70 %: `make benchmark-pulses`.
+
+Over the serviceable traces of the scoreboard: with the defaults, where half the fleet or none of it tells, where
+pulses come half a minute late, where the burst bucket is shorter than documented, and at other targets. Then each trace
+with the target that all others choose. For traces of your own give --traces FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks.scoreboard import DEFAULT_TRACES, find_traces, load, make_setup, score_of
+from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
+from highwater.core.scaler import Mode, ScalerSettings
+from highwater_lab.policies.catalogue import find_policy
+from highwater_lab.policies.highwater import HighwaterDirectPulse, HighwaterFloorPulse
+from highwater_lab.simulation import simulate
+from highwater_lab.simulation.fleet import Pulses
+
+SHORT_BURST_SECONDS: Final = 60
+TARGETS: Final = (100, 110, 120)
+_LATE_SECONDS: Final = 25
+_EVERYBODY: Final = Pulses()
+_PULSES: Final = {Mode.FLOOR: HighwaterFloorPulse, Mode.DIRECT: HighwaterDirectPulse}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run the traces; without *mode* native target tracking at 70 %.
+
+    Attributes:
+        name: For the table.
+        mode: Of the scaler.
+        pulses: How the fleet tells.
+        target_percent: The pulsed target.
+        burst_seconds: What the burst bucket keeps; `None` for what is documented.
+    """
+
+    name: str
+    mode: Mode | None = None
+    pulses: Pulses = _EVERYBODY
+    target_percent: int = ScalerSettings().pulsed_target_percent
+    burst_seconds: int | None = None
+
+    @property
+    def base(self) -> str:
+        """The native variant with the same bucket."""
+        return BASE if self.burst_seconds is None else f"{BASE}, {self.burst_seconds} s"
+
+
+def variants() -> list[Variant]:
+    """Every variant, those of native target tracking first."""
+    short = SHORT_BURST_SECONDS
+    found = [Variant(BASE), Variant(f"{BASE}, {short} s", burst_seconds=short)]
+    for mode in _PULSES:
+        found += [
+            Variant(f"{mode}", mode),
+            Variant(f"{mode}, half the fleet", mode, Pulses(coverage_percent=50)),
+            Variant(f"{mode}, none of the fleet", mode, Pulses(coverage_percent=0)),
+            Variant(f"{mode}, {_LATE_SECONDS + 5} s late", mode, Pulses(delay_seconds=_LATE_SECONDS)),
+            Variant(f"{mode}, bursts of {short} s", mode, burst_seconds=short),
+        ]
+        found += [
+            Variant(f"{mode}, at {percent} %", mode, target_percent=percent)
+            for percent in TARGETS
+            if percent != ScalerSettings.of(mode).pulsed_target_percent
+        ]
+    return found
+
+
+def run(trace: Trace, variant: Variant) -> Score:
+    """Simulate one variant over one trace."""
+    setup = make_setup(trace)
+    if variant.burst_seconds is not None:
+        setup = replace(setup, burst_seconds=variant.burst_seconds)
+    if variant.mode is None:
+        policy = find_policy(BASE)
+    else:
+        settings = replace(ScalerSettings.of(variant.mode), pulsed_target_percent=variant.target_percent)
+        policy = _PULSES[variant.mode](settings=settings, pulses=variant.pulses)
+    return score_of(trace, variant.name, simulate(setup, load(trace), policy))
+
+
+def row(variant: Variant, traces: Sequence[Trace], scores: Scores) -> str:
+    """Throttles and cost relative to native, and the most that a trace throttles above it, per million."""
+    based = _based(variant, traces, scores)
+    throttled, cost = relative(variant.name, traces, based)
+    above, worst = max(
+        (based[t.name, variant.name].throttled_per_million - based[t.name, BASE].throttled_per_million, t.name)
+        for t in traces
+    )
+    return f"{variant.name:28} {throttled:9.4f} {cost:7.4f} {above:+8.0f}  {worst}"
+
+
+def left_out(mode: Mode, found: Sequence[Variant], traces: Sequence[Trace], scores: Scores) -> tuple[float, float]:
+    """The figures with each trace at the target that the other traces choose: the least of throttles and cost."""
+    candidates = [v for v in found if v.mode is mode and v.pulses == _EVERYBODY and v.burst_seconds is None]
+
+    def total(variant: Variant, over: Sequence[Trace]) -> float:
+        throttled, cost = relative(variant.name, over, scores)
+        return math.inf if math.isnan(throttled) else throttled + cost
+
+    chosen = "chosen"
+    picked: Scores = {}
+    for trace in traces:
+        others = [other for other in traces if other is not trace]
+        best = min(candidates, key=lambda variant: total(variant, others))
+        picked[trace.name, chosen] = scores[trace.name, best.name]
+    return relative(chosen, traces, {**scores, **picked})
+
+
+def _based(variant: Variant, traces: Iterable[Trace], scores: Scores) -> Scores:
+    return {**scores, **{(trace.name, BASE): scores[trace.name, variant.base] for trace in traces}}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table; return 2 if the folder has no traces that native target tracking serves, else 0."""
+    parser = argparse.ArgumentParser(prog="pulses", description=__doc__)
+    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="a folder of CSV files")
+    parser.add_argument("--processes", type=int, default=None)
+    given = parser.parse_args(arguments)
+    traces = list(find_traces(given.traces))
+    found = variants()
+    scores: Scores = {}
+    with ProcessPoolExecutor(given.processes) as pool:
+
+        def measure(over: Sequence[Trace], those: Sequence[Variant]) -> None:
+            work = [pool.submit(run, trace, variant) for variant in those for trace in over]
+            for done in track(work, "pulses", console=Console(stderr=True)):
+                score = done.result()
+                scores[score.trace, score.policy] = score
+
+        measure(traces, found[:1])
+        served = serviceable(traces, scores)
+        if not served:
+            print(f"{given.traces}: no traces that native:70 serves with less than 5 % throttled", file=sys.stderr)
+            return 2
+        measure(served, found[1:])
+    print(f"{'':28} {'throttled':>9} {'cost':>7} {'worst':>8}")
+    for variant in found:
+        if variant.mode is not None:
+            print(row(variant, served, scores))
+    for mode in _PULSES:
+        throttled, cost = left_out(mode, found, served, scores)
+        print(f"{f'{mode}, target left out':28} {throttled:9.4f} {cost:7.4f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

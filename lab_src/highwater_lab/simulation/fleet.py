@@ -1,0 +1,123 @@
+"""The processes that send a table's traffic, where they tell every ten seconds what they asked for."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater_lab.simulation.table import SimulatedTable
+from highwater_lab.simulation.targets import TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class Pulses:
+    """How a fleet tells what it asks for.
+
+    Attributes:
+        coverage_percent: The share of its requests that it tells of.
+        delay_seconds: From the end of a slot until what was asked in it is known, and acted on.
+    """
+
+    coverage_percent: int = 100
+    delay_seconds: int = 5
+
+
+class ToldSlots:
+    """What was asked of one target in each slot so far.
+
+    Slots of minutes in which nothing could be refused share the minute's amount evenly, so that the simulation need not
+    stop in them.
+    """
+
+    def __init__(self, state: TargetState, bin_seconds: int, coverage_percent: int) -> None:
+        self.state = state
+        self._coverage = coverage_percent
+        self._consumed: array[int] = array("q")
+        self._refused: dict[int, int] = {}
+        self._served_before = self._refused_before = 0
+        self._peaks = _slot_peaks(state, bin_seconds)
+
+    def is_hot(self, minute: int) -> bool:
+        """Whether any slot of the minute asks for more than the capacity of now."""
+        return self._peaks[minute] > self.state.throughput.units * QUANTA_PER_UNIT
+
+    def end_slot(self) -> None:
+        """Record a slot that ends within a minute."""
+        served, refused = self.state.served, self.state.throughput.refused.get(Cause.PROVISIONED, 0)
+        self._add(served - self._served_before, refused - self._refused_before)
+        self._served_before, self._refused_before = served, refused
+
+    def end_minute(self, slots: int) -> None:
+        """Record the slots of a minute that are left at its end."""
+        served = self.state.served - self._served_before
+        refused = self.state.throughput.refused.get(Cause.PROVISIONED, 0) - self._refused_before
+        for slot in range(slots):
+            part = slots - slot
+            self._add(served // part, refused // part)
+            served -= served // part
+            refused -= refused // part
+        self._served_before = self._refused_before = 0
+
+    def slots(self, most: int, newest: int, base_slot: int) -> Slots:
+        """Up to so many slots, the newest of which is *newest*, counted from the start."""
+        end = min(newest + 1, len(self._consumed))
+        first = max(0, end - most)
+        consumed = tuple(-(-q // QUANTA_PER_UNIT) for q in self._consumed[first:end])
+        refused = tuple(-(-self._refused.get(slot, 0) // QUANTA_PER_UNIT) for slot in range(first, end))
+        return Slots(base_slot + end - 1, consumed, refused)
+
+    def _add(self, served: int, refused: int) -> None:
+        if refused:
+            self._refused[len(self._consumed)] = refused * self._coverage // 100
+        self._consumed.append(served * self._coverage // 100)
+
+
+class Fleet:
+    """The fleet of one table: records its slots, and wakes the policy when they ask for help.
+
+    Args:
+        table: The table.
+        pulses: How the fleet tells.
+        wake: Called with the second at which something new is known.
+    """
+
+    def __init__(self, table: SimulatedTable, pulses: Pulses, wake: Callable[[int], None]) -> None:
+        self._table = table
+        self._delay = pulses.delay_seconds
+        self._wake = wake
+        self.told = [ToldSlots(target, table.bin_seconds, pulses.coverage_percent) for target in table.targets]
+        self._asked = [told for told in self.told if told.state.rates is not None]
+        self._is_hot = False
+
+    def plan_minute(self, minute: int) -> None:
+        """Stop at each slot of a minute in which something may be refused."""
+        self._is_hot = any(told.is_hot(minute) for told in self._asked)
+        if not self._is_hot:
+            return
+        start = minute * 60
+        for slot in range(1, SLOTS_PER_MINUTE):
+            self._table.at(start + slot * SLOT_SECONDS, self._end_slot)
+        for slot in range(1, SLOTS_PER_MINUTE + 1):
+            self._table.at(start + slot * SLOT_SECONDS + self._delay, self._wake)
+
+    def end_minute(self) -> None:
+        """Record what is left of the minute."""
+        for told in self.told:
+            told.end_minute(1 if self._is_hot else SLOTS_PER_MINUTE)
+
+    def _end_slot(self, _at: int) -> None:
+        for told in self.told:
+            told.end_slot()
+
+
+def _slot_peaks(state: TargetState, bin_seconds: int) -> array[int]:
+    """The highest rate of any slot of each minute, in quanta per second."""
+    rates = state.rates
+    if rates is None or bin_seconds == 60:
+        return rates or array("q")
+    sums = [sum(rates[at : at + SLOT_SECONDS]) for at in range(0, len(rates), SLOT_SECONDS)]
+    tops = (max(sums[at : at + SLOTS_PER_MINUTE]) for at in range(0, len(sums), SLOTS_PER_MINUTE))
+    return array("q", (-(-top // SLOT_SECONDS) for top in tops))

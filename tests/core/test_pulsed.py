@@ -1,0 +1,169 @@
+"""Decisions for a fleet that tells what it asks for: the bucket, coverage, and what pulses can never do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater.core.pulses import Slots, slot_at
+from highwater.core.scaler import Decision, LimitCode, Mode, Observation, ScalerSettings, decide
+from highwater.core.scaler.fresh import coverage_percent, fresh_of, help_seconds
+from tests.core.test_decide import LATE, NOW, law, state, steady
+
+FLOOR = ScalerSettings.floor()
+DIRECT = ScalerSettings.direct()
+_NEWEST = slot_at(NOW) - 1
+# CloudWatch's newest minute ended 160 seconds ago
+_SINCE = 16
+
+
+def told(*consumed: int | None, refused: int = 0, minutes: int = 15, before: int = 1_000) -> Slots:
+    """Slots of so many minutes at *before*, then *consumed*; *refused* in the last slot."""
+    all_slots = (*[before] * (minutes * 6), *consumed)
+    return Slots(_NEWEST, all_slots, (*[0] * (len(all_slots) - 1), refused))
+
+
+def pulsed(seen: Observation, pulses: Slots) -> Observation:
+    return replace(seen, pulses=pulses)
+
+
+def decided(seen: Observation, settings: ScalerSettings = DIRECT, current: int = 120, **more: Any) -> Decision:
+    return decide(settings, state(current, **more), seen, now=NOW)
+
+
+def reasons(decision: Decision) -> list[tuple[LimitCode, str]]:
+    return [(limit.code, limit.sentence) for limit in decision.limits]
+
+
+def test_coverage_is_pulses_over_cloudwatch_for_minutes_that_both_have() -> None:
+    seen = steady(100)
+    assert coverage_percent(told(*[1_000] * _SINCE), seen) == 100
+    assert coverage_percent(told(*[1_000] * _SINCE, before=430), seen) == 43
+    assert coverage_percent(told(*[1_000] * 3, minutes=0), seen) is None
+    assert coverage_percent(told(*[1_000] * _SINCE), steady(0)) is None
+
+
+def test_surge_that_the_bucket_outlasts_buys_nothing() -> None:
+    decision = decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 3_000)))
+    assert decision.granted == 120
+    assert decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 2_400)), FLOOR).granted == 120
+
+
+def test_surge_that_the_bucket_does_not_outlast_is_met_at_once() -> None:
+    # 600 units a second of 7,200 tokens: 480 more than the capacity for 17 seconds are 8,160
+    decision = decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 6_000)))
+    assert decision.granted == 619
+    assert reasons(decision)[0] == (
+        LimitCode.BUCKET,
+        "the fleet asks for 600 units/s and the burst bucket does not last 17 s",
+    )
+    slower = decided(pulsed(steady(100), told(*[1_000] * (_SINCE - 1), 2_600)), FLOOR)
+    assert slower.granted == 269
+    assert "the burst bucket does not last 50 s" in reasons(slower)[0][1]
+
+
+def test_half_the_fleet_tells_for_the_whole() -> None:
+    pulses = told(*[500] * (_SINCE - 1), 3_000, before=500)
+    assert decided(pulsed(steady(100), pulses)).granted == 619
+
+
+def test_fleet_of_which_too_little_tells_is_heard_and_nothing_else_changes() -> None:
+    few = told(*[200] * _SINCE, before=200)
+    quiet = decided(steady(100))
+    assert decided(pulsed(steady(100), few)).granted == quiet.granted
+    surge = told(*[200] * (_SINCE - 1), 9_000, before=200)
+    assert decided(pulsed(steady(100), surge)).granted == 928
+
+
+def test_refused_request_counts_at_once_whatever_the_bucket_should_hold() -> None:
+    decision = decided(pulsed(steady(100), told(*[1_000] * _SINCE, refused=900)))
+    assert decision.granted == 196
+    assert reasons(decision)[0][1] == "the fleet asks for 190 units/s and requests were refused"
+
+
+def test_bucket_is_empty_after_a_raise_until_it_fills_again() -> None:
+    slots = told(*[1_000] * (_SINCE - 1), 2_000)
+    seen = pulsed(steady(100), slots)
+    fresh = fresh_of(seen, slots, capacity_units=120, last_increase=NOW - timedelta(seconds=53))
+    assert fresh is not None
+    # since 10:02:50, of 120 units a second: 200 left in each of four slots, then 800 more than there is
+    assert fresh.level_units == 0
+    later = fresh_of(seen, slots, capacity_units=500, last_increase=NOW - timedelta(seconds=53))
+    assert later is not None
+    assert later.level_units == 4 * 4_000 + 3_000
+
+
+def test_raised_capacity_stays_while_the_fleet_needs_it() -> None:
+    at_the_end = replace(DIRECT, lower_from_minute=0)
+    pulses = told(*[1_000] * 12, *[3_000] * 4)
+    raised = state(310, last_increase=NOW - timedelta(seconds=21))
+    decision = decide(at_the_end, raised, pulsed(steady(100), pulses), now=NOW)
+    assert decision.granted == 310
+    assert reasons(decision) == [
+        (LimitCode.BUCKET, "with less, the burst bucket would not outlast the 300 units/s that the fleet asks for")
+    ]
+    full = decide(at_the_end, state(310), pulsed(steady(100), pulses), now=NOW)
+    assert full.granted == 273
+
+
+def test_help_takes_longer_in_floor_mode_and_above_the_mark() -> None:
+    assert help_seconds(Mode.FLOOR, 900, None) == 50
+    assert help_seconds(Mode.DIRECT, 900, 900) == 17
+    assert help_seconds(Mode.DIRECT, 901, 900) == 310
+
+
+def test_raise_above_the_mark_is_asked_for_early() -> None:
+    pulses = told(*[1_000] * (_SINCE - 1), 2_000)
+    assert decided(pulsed(steady(100), pulses)).granted == 120
+    above = decide(DIRECT, replace(state(120), mark_units=150), pulsed(steady(100), pulses), now=NOW)
+    assert above.granted == 207
+
+
+def test_client_that_lies_gets_no_more_than_a_hundred_times_what_was_consumed() -> None:
+    pulses = told(*[1_000] * (_SINCE - 1), 10**9)
+    assert decided(pulsed(steady(3), pulses), ceiling=39_000).granted == 300
+
+
+_slots = st.lists(st.integers(0, 40_000), min_size=_SINCE, max_size=_SINCE)
+
+
+@law
+@given(
+    st.sampled_from([FLOOR, DIRECT]), st.integers(1, 9_000), _slots, st.integers(0, _SINCE - 1), st.integers(0, 30_000)
+)
+def test_more_in_a_fresh_slot_never_gives_less(
+    settings: ScalerSettings, current: int, fresh: list[int], at: int, more: int
+) -> None:
+    seen = steady(100)
+    higher = [units + (more if place == at else 0) for place, units in enumerate(fresh)]
+    for now in (NOW, LATE):
+        less, greater = (
+            decide(settings, state(current), pulsed(seen, told(*slots)), now=now).granted for slots in (fresh, higher)
+        )
+        assert less <= greater
+
+
+@law
+@given(st.sampled_from([FLOOR, DIRECT]), st.integers(1, 9_000), _slots)
+def test_fresh_slots_never_lower_what_cloudwatch_alone_asks_for(
+    settings: ScalerSettings, current: int, fresh: list[int]
+) -> None:
+    silent = told(*[0] * _SINCE)
+    seen = steady(100)
+    quiet = decide(settings, state(current), pulsed(seen, silent), now=NOW).granted
+    assert decide(settings, state(current), pulsed(seen, told(*fresh)), now=NOW).granted >= quiet
+
+
+@law
+@given(st.sampled_from([FLOOR, DIRECT]), st.integers(1, 9_000), _slots, st.integers(0, 500))
+def test_deciding_again_on_the_answer_changes_nothing(
+    settings: ScalerSettings, current: int, fresh: list[int], refused: int
+) -> None:
+    seen = pulsed(steady(100), told(*fresh, refused=refused))
+    once = decide(settings, state(current), seen, now=NOW).granted
+    increase = NOW if once > current else None
+    assert decide(settings, state(once, last_increase=increase), seen, now=NOW).granted == once
