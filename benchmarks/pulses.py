@@ -28,7 +28,7 @@ from highwater_lab.simulation import simulate
 from highwater_lab.simulation.fleet import Pulses
 
 SHORT_BURST_SECONDS: Final = 60
-TARGETS: Final = (100, 110, 120)
+TARGETS: Final = (100, 110, 120, 130)
 _LATE_SECONDS: Final = 25
 _EVERYBODY: Final = Pulses()
 _PULSES: Final = {Mode.FLOOR: HighwaterFloorPulse, Mode.DIRECT: HighwaterDirectPulse}

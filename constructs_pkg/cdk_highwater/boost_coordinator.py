@@ -19,6 +19,7 @@ from cdk_highwater.boost_wakes import BoostWakes
 from cdk_highwater.manage_capacity import capacity_of
 from cdk_highwater.owners import SCALER, claim
 from cdk_highwater.permissions import boost_caps_arns
+from cdk_highwater.pulse_grants import PulseGrants
 from cdk_highwater.rule_packs import acknowledge, boost_role_rules
 from cdk_highwater.scaled_table import ScaledTable, scaler_findings
 from cdk_highwater.scaler_alarms import ScalerAlarms
@@ -26,7 +27,7 @@ from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.throttle_aware_scaler import ThrottleAwareScaler
 from cdk_highwater.unique_names import id_within, unique_name
 from highwater.core.findings import conflict
-from highwater.core.names import coordinator_parameter, leases_parameter
+from highwater.core.names import coordinator_parameter, leases_parameter, pulses_parameter
 from highwater.core.scaler import Mode
 
 # the name is part of the names of parameters
@@ -99,7 +100,16 @@ class BoostCoordinator(Construct):
             description="Highwater: where highwater explain finds the boosts of the scaler's tables",
             value=self._leases.table.table_name,
         )
+        ssm.CfnParameter(
+            self,
+            "PulsesName",
+            name=pulses_parameter(self._name),
+            type="String",
+            description="Highwater: where fleets add up what they ask for",
+            value=self._leases.table.table_name,
+        )
         self._grants = BoostGrants(self, self._name, self._url)
+        self._pulse_grants = PulseGrants(self, self._name, self._grants, self._leases.table)
 
     @property
     def coordinator_name(self) -> str:
@@ -189,6 +199,27 @@ class BoostCoordinator(Construct):
             ValueError: A maximum is below 0, or both are 0.
         """
         return self._grants.add(grantee, max_write=max_write, max_read=max_read, tables=tables)
+
+    def grant_pulse(self, grantee: iam.IGrantable, *, tables: Iterable[object]) -> None:
+        """Let a role or user tell what it asks of its tables, with `highwater.pulse`, and wake the scaler for them.
+
+        The permission is for adding to the pulse items of these tables in the coordinator's table, and for requests to
+        the URL. Whoever has it can have capacity raised up to a table's ceiling, never lowered. A Lambda function among
+        the grantees finds the coordinator by its environment.
+
+        Args:
+            grantee: A role, a user, or what has a role, such as a Lambda function.
+            tables: The tables: constructs of tables, results of `manage_capacity`, or names.
+
+        Raises:
+            TypeError: The grantee is neither a role nor a user, or a table is none.
+            ValueError: The coordinator has no scaler, whose decisions pulses are for; or *tables* is empty.
+        """
+        if self._scaler is None:
+            message = f"{self.node.path}: pulses tell a scaler of demand; make the coordinator with scaler="
+            raise ValueError(message)
+        self._pulse_grants.add(grantee, tables)
+        self._scaler.watch_pulses()
 
     def grant_boost_events(
         self,

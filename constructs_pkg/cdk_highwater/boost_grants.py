@@ -47,6 +47,12 @@ class BoostGrants:
     ) -> iam.Grant:
         """Let a role or user boost; `BoostCoordinator.grant_boost` has the arguments and errors."""
         _check_maxima(max_write, max_read)
+        return self.add_caller(grantee, max_write=max_write, max_read=max_read, tables=tables)
+
+    def add_caller(
+        self, grantee: iam.IGrantable, *, max_write: int = 0, max_read: int = 0, tables: Iterable[object] | None
+    ) -> iam.Grant:
+        """Let a role or user send requests about *tables*, and boost up to these units, or nothing."""
         arn = _arn_of(grantee)
         # in the grantee's stack: the coordinator's must not depend on all stacks with jobs
         place = grantee if isinstance(grantee, Construct) else self._scope

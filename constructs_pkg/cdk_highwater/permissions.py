@@ -8,7 +8,7 @@ from typing import Final
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
-from highwater.core.names import ALARM_PREFIX, boost_caps_path, coordinator_parameter, plans_path
+from highwater.core.names import ALARM_PREFIX, boost_caps_path, coordinator_parameter, plans_path, pulses_parameter
 from highwater.core.scaler.tagged_plans import MANAGED_TAG, TAG_MODES
 
 # UpdateTable for an index is authorized by the table's ARN. Application Auto Scaling requires these permissions of the
@@ -62,6 +62,13 @@ def boost_caps_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
 def coordinator_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
     """Return the ARN of the parameter with the URL of *coordinator*, and that of the folder that it is in."""
     parameter = coordinator_parameter(coordinator).strip("/")
+    names = (parameter, parameter.rpartition("/")[0])
+    return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
+
+
+def pulses_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
+    """Return the ARN of the parameter with the table of pulses of *coordinator*, and that of its folder."""
+    parameter = pulses_parameter(coordinator).strip("/")
     names = (parameter, parameter.rpartition("/")[0])
     return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
 

@@ -42,6 +42,10 @@ _LEASES_MISSING = _ScalerMetric(
     "LeasesMissing", "the lease table did not answer: boosts may not count, and floors do not fall", 15
 )
 
+_PULSES_DISAGREE = _ScalerMetric(
+    "PulsesDisagree", "pulses tell of far more than CloudWatch counts: the log names the target, find the client", 15
+)
+
 
 class ScalerAlarms(Construct):
     """The alarms of a `ThrottleAwareScaler`; docs/operations.md explains how to respond to each.
@@ -84,6 +88,10 @@ class ScalerAlarms(Construct):
     def watch_leases(self) -> None:
         """Add the alarm on the lease table of a coordinator."""
         self._watch(_LEASES_MISSING)
+
+    def watch_pulses(self) -> None:
+        """Add the alarm on clients whose pulses are far from what CloudWatch counts."""
+        self._watch(_PULSES_DISAGREE)
 
     def _watch(self, scaler_metric: _ScalerMetric) -> None:
         metric = put_metric(self._scaler_name, scaler_metric.metric)

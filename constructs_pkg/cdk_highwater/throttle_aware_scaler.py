@@ -73,6 +73,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic)
         self._managed: set[str] = set()
         self._coordinator: Construct | None = None
+        self._watches_pulses = False
         if tagged is not None:
             annotate(self, self._tags_findings())
 
@@ -180,6 +181,12 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         self._coordinator = coordinator
         self._alarms.watch_leases()
         return self._function
+
+    def watch_pulses(self) -> None:
+        """Have an alarm on pulses that cannot be true; called by `BoostCoordinator.grant_pulse`."""
+        if not self._watches_pulses:
+            self._watches_pulses = True
+            self._alarms.watch_pulses()
 
     def _tags_findings(self) -> list[Finding]:
         other = claim_place(TAGS, self, self._stack.account, self._stack.region)

@@ -1,7 +1,7 @@
 """Highwater's runtime: provisioned capacity for DynamoDB, declared and kept.
 
-`highwater.boost` asks for capacity before a job starts; it is imported when it is first used, so that what needs the
-core alone does not import boto3.
+`highwater.boost` asks for capacity before a job starts, `highwater.pulse` has a process say what it asks for. Both are
+imported when they are first used, so that what needs the core alone does not import boto3.
 """
 
 from __future__ import annotations
@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from highwater.client.boost import boost
+    from highwater.client.pulse import pulse
 
-__all__ = ["boost"]
+__all__ = ["boost", "pulse"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name == "boost":
         from highwater.client.boost import boost
 
         return boost
+    if name == "pulse":
+        from highwater.client.pulse import pulse
+
+        return pulse
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -125,7 +125,8 @@ def test_raise_above_the_mark_is_asked_for_early() -> None:
 
 def test_client_that_lies_gets_no_more_than_a_hundred_times_what_was_consumed() -> None:
     pulses = told(*[1_000] * (_SINCE - 1), 10**9)
-    assert decided(pulsed(steady(3), pulses), ceiling=39_000).granted == 300
+    assert decided(pulsed(steady(33), pulses), ceiling=39_000).granted == 3_300
+    assert decided(pulsed(steady(3), pulses), ceiling=39_000).granted == 1_000
 
 
 _slots = st.lists(st.integers(0, 40_000), min_size=_SINCE, max_size=_SINCE)

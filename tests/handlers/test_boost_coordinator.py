@@ -21,6 +21,7 @@ from highwater.handlers.boosts.call import Call, read_boost_event, read_request
 from highwater.handlers.boosts.coordinator import Coordinator
 from highwater.handlers.boosts.refusal import RefusedError
 from highwater.handlers.scaler.handler import Scaler
+from highwater.handlers.scaler.kept import Kept
 from highwater.handlers.scaler.run import Options
 from tests.handlers.fake_region import FakeRegion, as_region
 from tests.handlers.lease_memory import MemoryDynamo, MemoryScheduler, refused
@@ -63,7 +64,7 @@ class World:
             region_of=lambda _: as_region(self.region),
             hand_on=lambda _: None,
             report=lambda *_: None,
-            leases=self.leases,
+            kept=Kept(self.leases),
         )
 
     @property

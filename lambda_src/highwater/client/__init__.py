@@ -1,8 +1,10 @@
-"""What jobs and services use: boosts, with boto3 alone."""
+"""What jobs and services use: boosts and pulses, with boto3 alone."""
 
 from highwater.client.answers import BoostAnswer, BoostState, GrantedTarget, TargetState
 from highwater.client.boost import Boost, BoostNotReadyError, boost
 from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
+from highwater.client.meter import Meter
+from highwater.client.pulse import Pulse, pulse
 from highwater.client.sizing import read_units_for_scan, write_units_for_load
 
 __all__ = [
@@ -15,8 +17,11 @@ __all__ = [
     "CoordinatorClient",
     "CoordinatorUnavailableError",
     "GrantedTarget",
+    "Meter",
+    "Pulse",
     "TargetState",
     "boost",
+    "pulse",
     "read_units_for_scan",
     "write_units_for_load",
 ]

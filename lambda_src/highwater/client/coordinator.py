@@ -25,9 +25,10 @@ from botocore.exceptions import ConnectionError as ConnectionFailedError
 from botocore.httpsession import URLLib3Session
 
 from highwater.core.errors import HighwaterError
-from highwater.core.names import COORDINATORS_PATH, coordinator_parameter
+from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
 
 URL_VARIABLE: Final = "HIGHWATER_BOOST_URL"
+PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
 _REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
 # A request that arrives twice is one boost, so it may be sent again after an answer that may have been lost.
 _ATTEMPTS: Final = 4
@@ -59,11 +60,13 @@ class CoordinatorClient:
             `grant_boost` sets for Lambda functions, or else the only one in the account and region.
         session: The boto3 session with the caller's credentials and region. By default the default one.
         pause: Waits for so many seconds before a request is sent again.
+        attempts: How often a request is sent that is not answered.
     """
 
     coordinator: str | None = None
     session: Any = None
     pause: Callable[[float], None] = time.sleep
+    attempts: int = _ATTEMPTS
 
     def send(self, action: str, **members: Any) -> dict[str, Any]:
         """Send a request and return the answer. Members that are `None` are left out.
@@ -74,7 +77,7 @@ class CoordinatorClient:
         """
         body = {"do": action} | {name: value for name, value in members.items() if value is not None}
         why = ""
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(self.attempts):
             if attempt:
                 self.pause(2.0 ** (attempt - 1))
             try:
@@ -96,9 +99,21 @@ class CoordinatorClient:
         if given is not None and "://" in given:
             return given
         try:
-            return self._find(given)
+            return self._find(given, COORDINATORS_PATH)
         except (ClientError, BotoCoreError) as failed:
             message = f"the parameters below {COORDINATORS_PATH} cannot be read: {failed}"
+            raise CoordinatorUnavailableError(message) from failed
+
+    @cached_property
+    def pulse_table(self) -> str:
+        """The table in which fleets add up their pulses; raises `CoordinatorUnavailableError` if none is found."""
+        known = os.environ.get(PULSES_VARIABLE)
+        if known is not None and self.coordinator is None:
+            return known
+        try:
+            return self._find(self.coordinator, PULSES_PATH)
+        except (ClientError, BotoCoreError) as failed:
+            message = f"the parameters below {PULSES_PATH} cannot be read: {failed}"
             raise CoordinatorUnavailableError(message) from failed
 
     @cached_property
@@ -109,19 +124,19 @@ class CoordinatorClient:
     def _http(self) -> URLLib3Session:
         return URLLib3Session(timeout=_LONGEST_ANSWER)
 
-    def _find(self, name: str | None) -> str:
+    def _find(self, name: str | None, path: str) -> str:
         ssm = self._session.client("ssm")
         if name is not None:
             try:
-                return str(ssm.get_parameter(Name=coordinator_parameter(name))["Parameter"]["Value"])
+                return str(ssm.get_parameter(Name=f"{path}{name}")["Parameter"]["Value"])
             except ssm.exceptions.ParameterNotFound:
                 message = f"there is no coordinator {name!r} in this account and region"
                 raise CoordinatorUnavailableError(message) from None
-        pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=COORDINATORS_PATH)
+        pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
         found = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
         if len(found) == 1:
             return str(next(iter(found.values())))
-        names = ", ".join(sorted(name.removeprefix(COORDINATORS_PATH) for name in found))
+        names = ", ".join(sorted(name.removeprefix(path) for name in found))
         if found:
             raise CoordinatorUnavailableError(f"there are several coordinators; give one of their names: {names}")
         message = "there is no coordinator in this account and region; deploy a BoostCoordinator, or give its region"

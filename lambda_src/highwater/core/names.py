@@ -20,6 +20,8 @@ PLANS_PATH: Final = "/highwater/plans/"
 BOOST_CAPS_PATH: Final = "/highwater/boosts/"
 COORDINATORS_PATH: Final = "/highwater/coordinators/"
 LEASES_PATH: Final = "/highwater/leases/"
+# and the tables in which fleets add up their pulses, by coordinator
+PULSES_PATH: Final = "/highwater/pulses/"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
 # A table that only a template names may be called by a reference, so any text but a slash will do.
@@ -117,6 +119,11 @@ def boost_caps_path(coordinator: str) -> str:
 def coordinator_parameter(coordinator: str) -> str:
     """The name of the SSM parameter in which jobs find the URL of a coordinator."""
     return f"{COORDINATORS_PATH}{coordinator}"
+
+
+def pulses_parameter(coordinator: str) -> str:
+    """The name of the SSM parameter with the name of the table in which fleets add up their pulses."""
+    return f"{PULSES_PATH}{coordinator}"
 
 
 def leases_parameter(scaler: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from highwater_lab.local import ministack
+from highwater_lab.local.strict.leading_keys import leading_keys
 from highwater_lab.local.strict.request import AUTOSCALING_SERVICE, Request
 
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
@@ -24,6 +25,8 @@ _OF_CALLER_ON_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
 # Whoever makes a schedule passes a role to it (EventBridge Scheduler User Guide, "Using identity-based policies", read
 # 2026-11)
 _PASSING_ROLES: Final = frozenset({"scheduler:CreateSchedule", "scheduler:UpdateSchedule"})
+# Actions on items that a request names by their keys
+_ON_ITEMS: Final = frozenset({"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"})
 # Actions without resource-level permissions that MiniStack would name a resource for
 _ON_EVERYTHING: Final = frozenset({"application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"})
 
@@ -47,7 +50,7 @@ class Permissions:
         """The answer to a request that its role does not allow, `None` for any other."""
         is_url = request.path.startswith(URL_PATH)
         caller = role_of_token(request.headers.get("x-amz-security-token", ""))
-        if caller is None and is_url:
+        if caller is None and (is_url or request.service == "dynamodb"):
             caller = _role_of_session(request)
         if caller is None or (not is_url and request.action in (None, *ministack.ALWAYS_ALLOWED.now)):
             return None
@@ -167,6 +170,8 @@ def _conditions(request: Request, need: Need) -> dict[str, Any]:
         context["iam:passedtoservice"] = "scheduler.amazonaws.com"
     if request.service == AUTOSCALING_SERVICE:
         context["application-autoscaling:service-namespace"] = request.document.get("ServiceNamespace")
+    if need.action in _ON_ITEMS:
+        context["dynamodb:leadingkeys"] = leading_keys(request.document)
     for name, value in (ministack.resource_tags(need.arn) or {}).items():
         context[f"aws:resourcetag/{name}".lower()] = value
     return context

@@ -14,7 +14,9 @@ from highwater.core.scaler.settings import Mode
 
 # Pulses are compared with CloudWatch over so many minutes that both have.
 COVERAGE_MINUTES: Final = 15
-# A fleet of which less carries the meter says too little; one of which more than this is told, lies or is broken.
+# One that tells of more than this share of what CloudWatch counts has a client that lies or is broken.
+MOST_TOLD_PERCENT: Final = 150
+# A fleet of which less carries the meter says too little.
 LEAST_COVERAGE_PERCENT: Final = 25
 # Requests refused so many slots ago count, whatever the bucket should hold.
 _REFUSED_SLOTS: Final = 6

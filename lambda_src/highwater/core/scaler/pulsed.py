@@ -16,6 +16,7 @@ from highwater.core.scaler.state import TargetState
 
 # What is raised leaves room for a little more, so that the bucket fills again.
 _RAISED_TARGET_PERCENT: Final = 97
+_LEAST_MOST: Final = 1_000
 # What is lowered is to last as it is for so long.
 _LOWERED_SECONDS: Final = 60
 # Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
@@ -31,16 +32,22 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     held = capacity_for_peak(demand_by_minute(seen), seen, minutes_that_count(settings, settings.hold, now), percent)
     highest = max(fresh.minutes, default=0)
     reason = f"{-(-highest // 60):,} units/s asked for by the fleet at {percent} %"
-    return held.or_higher(Proposal(per_second(highest, percent), held.most, reason))
+    return held.or_higher(Proposal(per_second(highest, percent), _most(seen), reason))
+
+
+def _most(seen: Observation) -> int:
+    """The most that pulses can ask for: a hundred times what CloudWatch has of the last hours, and for an idle table
+    a thousand units per second. A client that counts wrongly gets no further.
+    """
+    highest = peak(seen.consumed_units, len(seen.consumed_units))
+    return max(per_second(highest * STEP_PERCENT // 100, 100), _LEAST_MOST)
 
 
 def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, fresh: Fresh) -> None:
     """Raise to what the fleet asks for where the burst bucket would not last until help is there, and only there."""
     seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
     capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
-    # a client that tells what is not so gets no further than any other demand would
-    most = max(peak(seen.consumed_units, len(seen.consumed_units)), 60) * STEP_PERCENT // 100
-    enough = min(-(-fresh.rate * 100 // _RAISED_TARGET_PERCENT), per_second(most, 100))
+    enough = min(-(-fresh.rate * 100 // _RAISED_TARGET_PERCENT), _most(seen))
     if not fresh.lasts(capacity, seconds):
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         if fresh.is_refused or answer.units < fresh.rate:

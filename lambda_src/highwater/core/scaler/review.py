@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from highwater.core.boosts import boosts_at
+from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.plan.plan import Target
 from highwater.core.pulses import Hint
 from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
@@ -188,7 +189,7 @@ def _decide(
         dimension=target.dimension,
         current=provisioned if looked.registered is None else looked.registered.min,
         provisioned=provisioned,
-        mark_units=None if resource.mark is None else resource.mark.of(target.dimension),
+        mark_units=_mark(resource, target.dimension),
         last_increase=resource.last_increase,
         baseline=min(planned.min, planned.max),
         ceiling=planned.max,
@@ -221,6 +222,14 @@ def _threshold(resource: SeenResource, decision: Decision) -> int:
     return alarm_threshold(max(decision.granted, resource.provisioned.of(decision.dimension)))
 
 
+def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
+    """The high-water mark; a table has at least one partition, whatever it was ever provisioned with."""
+    if resource.mark is None:
+        return None
+    partition = PARTITION_READ_UNITS if dimension is Dimension.READ else PARTITION_WRITE_UNITS
+    return max(resource.mark.of(dimension), partition)
+
+
 def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision) -> Hint | None:
     """What the fleet is told: the bucket as it is, and the capacity that is there or on its way."""
     capacity = resource.provisioned.of(decision.dimension)
@@ -228,13 +237,12 @@ def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Deci
     fresh = fresh_of(seen, seen.pulses, capacity_units=capacity, last_increase=resource.last_increase)
     if fresh is None or seen.pulses is None:
         return None
-    mark = None if resource.mark is None else resource.mark.of(decision.dimension)
     return Hint(
         seen.pulses.newest,
         max(capacity, decision.granted),
         fresh.level_units,
         fresh.coverage_percent or 100,
-        help_seconds(mode, fresh.rate, mark),
+        help_seconds(mode, fresh.rate, _mark(resource, decision.dimension)),
     )
 
 

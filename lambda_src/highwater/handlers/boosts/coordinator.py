@@ -68,12 +68,12 @@ class Coordinator:
             "status": self._status,
             "list": self._list,
             "log": self._log,
-        }.get(call.action)
-        if serve is None:
-            allowed = "begin, renew, release, status, list, log"
-            raise RefusedError(400, f"boost: do is {call.action[:40]!r}; allowed: {allowed}")
+            "pulse": self._pulse,
+        }
+        if call.action not in serve:
+            raise RefusedError(400, f"boost: do is {call.action[:40]!r}; allowed: {', '.join(serve)}")
         try:
-            return serve(call.caller, call.document)
+            return serve[call.action](call.caller, call.document)
         except LeaseError as error:
             raise RefusedError(400, str(error)) from error
         except LeasesUnavailableError as error:
@@ -227,6 +227,14 @@ class Coordinator:
         table = self._table(document)
         self._cap(caller, table)
         return {"table": table, "log": self.leases.read_log(table)}
+
+    def _pulse(self, caller: Caller, document: Answer) -> Answer:
+        """Have the scaler look at a table at once, as the fleet asks for help."""
+        table = self._table(document)
+        self._cap(caller, table)
+        self._plan(table)
+        outcome = self.turn(table)
+        return {"table": table, "decisions": len(outcome.decisions)}
 
     def _table(self, document: Answer) -> str:
         table = document.get("table")

@@ -74,7 +74,7 @@ def _coordinator(context: Any) -> Coordinator:
         scaler=own.options.name,
         region_name=os.environ["AWS_REGION"],
         region_of=cache(own.region_of),
-        leases=own.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
+        leases=own.kept.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
         read_caps=_CAPS.read,
         wakes=wakes.Wakes(
             os.environ["HIGHWATER_WAKES_GROUP"],

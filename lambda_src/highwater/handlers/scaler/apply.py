@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from highwater.aws.leases import LeasesUnavailableError, LeaseTable
+from highwater.aws.leases import LeasesUnavailableError
+from highwater.aws.pulses import PulsesUnavailableError
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
+from highwater.core.scaler.attention import FULL_TICK_MINUTES
 from highwater.core.scaler.decisions import decision_document
 from highwater.handlers.scaler.gather import GatheredRegion
+from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
 from highwater.handlers.scaler.outcome import Outcome, ThresholdChange
 from highwater.handlers.scaler.region import Region
 
@@ -29,7 +32,7 @@ class Application:
         review: What is to be done.
         dry_run: Log, and change nothing.
         outcome: What was done, of this table alone: tables are done in threads of their own.
-        leases: Where boosts are kept, `None` without a coordinator.
+        kept: What is kept in the coordinator's table.
     """
 
     region: Region
@@ -38,7 +41,7 @@ class Application:
     review: TableReview
     dry_run: bool
     outcome: Outcome = field(default_factory=Outcome)
-    leases: LeaseTable | None = None
+    kept: Kept = NOTHING_KEPT
 
     def apply(self) -> Outcome:
         """Do it.
@@ -58,6 +61,7 @@ class Application:
             self._log(reviewed.decision)
             self._ask_for_threshold(reviewed)
         self._note_boosted()
+        self._tell_fleet()
         return self.outcome
 
     def _note_skips(self) -> None:
@@ -75,12 +79,24 @@ class Application:
         decided = {decision.key: decision.boosted for decision in self.review.decisions}
         # a target that was left alone keeps its note
         now = {key: units for key, units in (dict(self.seen.boosted) | decided).items() if units}
-        if self.leases is None or self.dry_run or self.seen.lacks_leases or now == self.seen.boosted:
+        leases = self.kept.leases
+        if leases is None or self.dry_run or self.seen.lacks_leases or now == self.seen.boosted:
             return
         try:
-            self.leases.note_boosted(self.review.scaled.label, now, self.review.clock.now)
+            leases.note_boosted(self.review.scaled.label, now, self.review.clock.now)
         except LeasesUnavailableError as error:
             self.outcome.notes.append(f"{self.review.scaled.label}: boosts' part of floors is not noted: {error}")
+
+    def _tell_fleet(self) -> None:
+        """Leave hints for a fleet that tells what it asks for, so that its processes see when to ask for help."""
+        scaled, now = self.review.scaled, self.review.clock.now
+        hints = {each.decision.key: each.hint for each in self.review.targets if each.hint is not None}
+        if self.kept.pulses is None or self.dry_run or not hints:
+            return
+        try:
+            self.kept.pulses.tell(scaled.label, hints, int(now.timestamp()) // 60, FULL_TICK_MINUTES + 1)
+        except PulsesUnavailableError as error:
+            self.outcome.notes.append(f"{scaled.label}: its fleet could not be told: {error}")
 
     def _compare_with_on_demand(self) -> None:
         percent = self.review.on_demand_percent

@@ -10,8 +10,10 @@ from highwater.aws import tables
 from highwater.aws.alarms import TargetAlarm
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.leases import LeasesUnavailableError, LeaseTable, TableLeases
+from highwater.aws.pulses import PulsesUnavailableError, PulseTable
 from highwater.core.names import TargetName
-from highwater.core.plan.plan import Target
+from highwater.core.plan.plan import Target, TargetKey
+from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
 from highwater.core.scaler.attention import (
     THROTTLE_MINUTES,
@@ -21,13 +23,17 @@ from highwater.core.scaler.attention import (
     needs_throttles,
     scaled_targets,
 )
+from highwater.core.scaler.fresh import COVERAGE_MINUTES, MOST_TOLD_PERCENT, coverage_percent
 from highwater.handlers.scaler.event import BOOST, TICK, ScalerEvent
+from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
 from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.region import Region
 
 # A run takes minutes at most, and one whose event was handed on some more. An event that is older than this belongs to
 # another day: a letter that somebody takes out of the dead-letter queue must not set last week's floors.
 OLDEST_EVENT = timedelta(minutes=10)
+# Coverage is over fifteen minutes, and CloudWatch may be five late.
+_PULSE_MINUTES = COVERAGE_MINUTES + 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def gather_region(
 
 
 def see_table(
-    region: Region, due: DueTable, gathered: GatheredRegion, outcome: Outcome, leases: LeaseTable | None = None
+    region: Region, due: DueTable, gathered: GatheredRegion, outcome: Outcome, kept: Kept = NOTHING_KEPT
 ) -> SeenTable:
     """Describe one table, read its boosts, and throttles of those of its targets that may have throttled.
 
@@ -93,7 +99,7 @@ def see_table(
     """
     resources = tables.seen_resources(region.describe_table(due.scaled.table))
     names = due.names()
-    boosts = _read_boosts(leases, due.scaled, outcome)
+    boosts = _read_boosts(kept.leases, due.scaled, outcome)
     throttling = {
         name: gathered.consumed[name]
         for name, target in names.items()
@@ -102,13 +108,15 @@ def see_table(
         and needs_throttles(due.scaled, target, resource, gathered.consumed[name], gathered.clock)
     }
     observed = {**gathered.consumed, **_with_throttles(region, due.scaled, throttling, gathered.clock, outcome)}
+    pulses = _read_pulses(kept.pulses, due.scaled, gathered.clock, outcome)
+    _note_disagreement(names, pulses, observed, outcome)
     return SeenTable(
         resources,
         {
             target.key: SeenTarget(
                 registered=gathered.registered.of(name),
                 is_suspended=gathered.registered.is_suspended(name),
-                observation=observed[name],
+                observation=replace(observed[name], pulses=pulses.get(target.key)),
             )
             for name, target in names.items()
         },
@@ -128,6 +136,38 @@ def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, outcome: Outcome
         outcome.notes.append(f"{scaled.label}: its boosts could not be read, so no floor is lowered: {error}")
         outcome.count("LeasesMissing")
         return None
+
+
+def _read_pulses(
+    pulses: PulseTable | None, scaled: ScaledPlan, clock: Clock, outcome: Outcome
+) -> Mapping[TargetKey, Slots]:
+    """What the table's fleet told lately; nothing where it cannot be read, so that CloudWatch alone counts."""
+    if pulses is None or not scaled.mode.follows_demand:
+        return {}
+    # the slot of now is not told whole yet
+    newest = slot_at(clock.now) - 1
+    try:
+        return pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - _PULSE_MINUTES, newest)
+    except PulsesUnavailableError as error:
+        outcome.notes.append(f"{scaled.label}: its fleet's pulses could not be read: {error}")
+        return {}
+
+
+def _note_disagreement(
+    names: Mapping[TargetName, Target],
+    pulses: Mapping[TargetKey, Slots],
+    observed: Mapping[TargetName, Observation],
+    outcome: Outcome,
+) -> None:
+    for name, target in names.items():
+        slots = pulses.get(target.key)
+        percent = None if slots is None else coverage_percent(slots, observed[name])
+        if percent is not None and percent > MOST_TOLD_PERCENT:
+            outcome.count("PulsesDisagree")
+            outcome.notes.append(
+                f"{name}: pulses tell of {percent:,} % of what CloudWatch counts; a client with grant_pulse counts "
+                "what was not consumed"
+            )
 
 
 def _due_tables(

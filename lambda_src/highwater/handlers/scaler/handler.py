@@ -19,8 +19,10 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from highwater.aws.leases import LeaseTable
 from highwater.aws.leases import client as lease_client
+from highwater.aws.pulses import PulseTable
 from highwater.aws.region import AwsRegion
 from highwater.handlers.scaler.event import ScalerEvent
+from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
 from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.plan_cache import PlanCache
 from highwater.handlers.scaler.region import Region
@@ -40,6 +42,7 @@ _PUBLISHED = frozenset(
         "LeasesMissing",
         "MetricsMissing",
         "Paused",
+        "PulsesDisagree",
         "TablesFailed",
         "UnreadablePlans",
     }
@@ -75,8 +78,13 @@ def scaler_of_environment() -> Scaler:
             regions=tuple(os.environ.get("HIGHWATER_REGIONS", "").split()),
         ),
         plan_cache=_PLANS,
-        leases=LeaseTable(leases, _lease_client()) if leases else None,
+        kept=_kept_in(leases) if leases else NOTHING_KEPT,
     )
+
+
+def _kept_in(name: str) -> Kept:
+    dynamodb = _lease_client()
+    return Kept(LeaseTable(name, dynamodb), PulseTable(name, dynamodb))
 
 
 def hand_on(event: dict[str, Any]) -> None:
@@ -113,7 +121,7 @@ class Scaler:
         hand_on: Has an event served by another run.
         report: Logs what was done.
         plan_cache: Plans that earlier runs have read.
-        leases: Where boosts are kept, `None` without a coordinator.
+        kept: What is kept in the coordinator's table; by default there is none.
     """
 
     options: Options = field(default_factory=Options)
@@ -121,7 +129,7 @@ class Scaler:
     hand_on: Callable[[dict[str, Any]], None] = hand_on
     report: Callable[[Outcome, str], None] = report
     plan_cache: PlanCache = field(default_factory=PlanCache)
-    leases: LeaseTable | None = None
+    kept: Kept = NOTHING_KEPT
 
     def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> Outcome:
         """Run for one event.
@@ -140,7 +148,7 @@ class Scaler:
             cache(self.region_of),  # a run makes a region's clients once
             plan_cache=self.plan_cache,
             options=self.options,
-            leases=self.leases,
+            kept=self.kept,
         )
         outcome = run.run()
         self.report(outcome, self.options.name)

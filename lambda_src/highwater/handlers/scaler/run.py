@@ -6,12 +6,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from highwater.aws.leases import LeaseTable
 from highwater.aws.plans import ScaledPlans
 from highwater.core.scaler import ScaledPlan, review
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.event import TICK, ScalerEvent
 from highwater.handlers.scaler.gather import DueTable, GatheredRegion, gather_region, see_table
+from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
 from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.plan_cache import PlanCache
 from highwater.handlers.scaler.region import Region
@@ -54,7 +54,7 @@ class Run:
         plan_cache: Plans that the runs before have read.
         options: How the scaler was set up.
         outcome: What it did so far.
-        leases: Where boosts are kept, `None` without a coordinator.
+        kept: What is kept in the coordinator's table; by default there is none.
     """
 
     event: ScalerEvent
@@ -63,7 +63,7 @@ class Run:
     plan_cache: PlanCache = field(default_factory=PlanCache)
     options: Options = field(default_factory=Options)
     outcome: Outcome = field(default_factory=Outcome)
-    leases: LeaseTable | None = None
+    kept: Kept = NOTHING_KEPT
 
     def run(self) -> Outcome:
         """Bring every target that is due to where it should be.
@@ -169,9 +169,9 @@ class Run:
         if self.remaining_seconds() <= 0:
             raise _OutOfTimeError
         outcome = Outcome()
-        seen = see_table(region, due, gathered, outcome, self.leases)
+        seen = see_table(region, due, gathered, outcome, self.kept)
         reviewed = review(due.scaled, seen, gathered.clock)
-        return Application(region, gathered, seen, reviewed, self.options.dry_run, outcome, self.leases).apply()
+        return Application(region, gathered, seen, reviewed, self.options.dry_run, outcome, self.kept).apply()
 
 
 class _OutOfTimeError(Exception):

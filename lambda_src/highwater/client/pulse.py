@@ -1,0 +1,250 @@
+"""`highwater.pulse`: a process says what it asks of its tables, so that help comes within seconds."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient
+from highwater.client.counts import Counts
+from highwater.client.fleet import FleetTable
+from highwater.client.meter import Meter
+from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE
+
+_LOG: Final = logging.getLogger("highwater.pulse")
+# A calm fleet pulses every half minute, one that nears its capacity in every slot.
+_CALM_SECONDS: Final = 30
+# A process that asked for less than a thousandth of the capacity tells within a minute.
+_LITTLE_PARTS, _LITTLE_SECONDS = 1_000, 60
+# The fleet's processes write within so many seconds after a slot's end, each at a moment of its own.
+_SPREAD_SECONDS: Final = 1.5
+_ANSWERED_SECONDS: Final = 0.3
+# A fleet near its capacity pulses at each slot's end, but for one that ends so soon after the last pulse.
+_NEAR_SECONDS: Final = 3
+# How long a table is left alone that the process may not tell of, or that nothing scales
+_LEFT_ALONE_SECONDS: Final = 900
+_RETRIED_SECONDS: Final = 10
+# a surge of its own, beside the process's last pulse, which the fleet may share
+_SURGE_FACTOR: Final = 1.5
+
+
+def pulse(
+    session_or_client: Any = None,
+    *,
+    tables: Iterable[str] | None = None,
+    coordinator: str | None = None,
+    session: Any = None,
+) -> Pulse:
+    """Tell a coordinator what this process asks of its tables; one call per process, before clients are made.
+
+    From now on, what requests consume and what is refused is counted and added to the fleet's sum: every half minute,
+    every ten seconds once the fleet nears its capacity, and at once after a request was refused. A thread of its own
+    does this, started by the traffic; requests never wait for it and never fail by it. No keys and no values leave the
+    process, only amounts.
+
+    Args:
+        session_or_client: A boto3 session, whose later clients and resources are metered, or a DynamoDB client. By
+            default boto3's default session.
+        tables: The names of the tables to tell of. By default all that the process is granted.
+        coordinator: The coordinator's name. By default the one that the environment variables of `grant_pulse` name, or
+            the only one in the account and region.
+        session: The session that pulses are sent with, where *session_or_client* is a client. By default one with
+            boto3's usual credentials and the client's region.
+
+    Returns:
+        The pulse, whose `stop` ends it. It also ends with the process.
+
+    Raises:
+        botocore.exceptions.NoRegionError: The session has no region.
+    """
+    target = session_or_client
+    if target is None:
+        if boto3.DEFAULT_SESSION is None:
+            boto3.setup_default_session()
+        target = boto3.DEFAULT_SESSION
+    if session is None:
+        session = target if hasattr(target, "events") else boto3.Session(region_name=target.meta.region_name)
+    # made before the hooks are, so that pulses are not counted themselves
+    retries: Any = {"mode": "standard", "total_max_attempts": 2}
+    config = Config(connect_timeout=2, read_timeout=3, retries=retries)
+    made = Pulse(
+        dynamodb=session.client("dynamodb", config=config),
+        coordinator=CoordinatorClient(coordinator=coordinator, session=session, attempts=1),
+        tables=None if tables is None else frozenset(tables),
+    )
+    made.meter.install(target)
+    atexit.register(made.stop)
+    return made
+
+
+@dataclass(slots=True, kw_only=True)
+class Pulse:
+    """The pulses of one process.
+
+    Attributes:
+        dynamodb: A client that is not metered.
+        coordinator: Finds and asks the coordinator.
+        tables: The tables to tell of, `None` for all.
+        clock: Seconds since 1970.
+        pause: Waits for so many seconds.
+        counts: What is still to be told.
+        meter: What counts.
+    """
+
+    dynamodb: Any
+    coordinator: CoordinatorClient
+    tables: frozenset[str] | None = None
+    clock: Callable[[], float] = time.time
+    pause: Callable[[float], None] = time.sleep
+    counts: Counts = field(default_factory=Counts)
+    meter: Meter = field(init=False)
+    _beats: dict[str, _Beat] = field(default_factory=dict)
+    _left_alone: dict[str, float] = field(default_factory=dict)
+    _pulse_table: str | None = None
+    _spread: float = field(default_factory=lambda: random.uniform(0, _SPREAD_SECONDS))  # noqa: S311 - not for security
+    _news: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _pid: int = 0
+    _is_stopped: bool = False
+
+    def __post_init__(self) -> None:
+        """Hang the meter in."""
+        self.meter = Meter(self.counts, self._is_told, self._notice, self.clock)
+
+    def stop(self) -> None:
+        """Tell what is left, and end; requests are counted no longer."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        thread = self._thread
+        self._news.set()
+        if thread is not None and self._pid == os.getpid() and thread is not threading.current_thread():
+            thread.join(timeout=5)
+
+    def beat(self, *, is_last: bool = False) -> None:
+        """Tell of each table that is due; nothing is raised."""
+        for table in self.counts.tables():
+            if is_last or self._due_at(table) <= self.clock():
+                self._tell(table)
+
+    def _is_told(self, table: str) -> bool:
+        if self._is_stopped or table == self._pulse_table or (self.tables is not None and table not in self.tables):
+            return False
+        until = self._left_alone.get(table)
+        return until is None or self.clock() >= until
+
+    def _notice(self) -> None:
+        """Have the thread look; it is started by the first request, also after a fork."""
+        pid = os.getpid()
+        if self._pid != pid:
+            if self._pid:
+                self.counts.forget()
+            self._pid, self._news = pid, threading.Event()
+            self._thread = threading.Thread(target=self._run, name="highwater-pulse", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:
+                # the interpreter is ending
+                return
+        self._news.set()
+
+    def _run(self) -> None:
+        while not self._is_stopped:
+            due = min((self._due_at(table) for table in self.counts.tables()), default=None)
+            # without anything to tell it waits for traffic
+            self._news.wait(None if due is None else max(due - self.clock(), 0.05))
+            self._news.clear()
+            if self.counts.tables():
+                # many requests are one look
+                self.pause(0.05)
+                self.beat()
+        self.beat(is_last=True)
+
+    def _due_at(self, table: str) -> float:
+        beat = self._beats.get(table)
+        if beat is None:
+            beat = self._beats[table] = _Beat(self.clock())
+        counted = self.counts.peek(table)
+        if any(refused for _, _, refused in counted):
+            return beat.told_at + 1
+        seconds = float(_CALM_SECONDS)
+        told = sum(counted.values())
+        if beat.is_near or told > _SURGE_FACTOR * beat.rate * max(self.clock() - beat.told_at, SLOT_SECONDS) > 0:
+            seconds = _NEAR_SECONDS
+        elif told * _LITTLE_PARTS < beat.capacity * (self.clock() - beat.told_at):
+            seconds = _LITTLE_SECONDS
+        # after the end of a slot, so that its sum is whole soon
+        end = -(-(beat.told_at + seconds - _SPREAD_SECONDS) // SLOT_SECONDS) * SLOT_SECONDS
+        return float(end + self._spread)
+
+    def _tell(self, table: str) -> None:
+        now = self.clock()
+        amounts = self.counts.take(table)
+        beat = self._beats.setdefault(table, _Beat(now))
+        told, since = sum(amounts.values()), max(now - beat.told_at, 1.0)
+        beat.told_at, beat.rate = now, told / since
+        try:
+            fleet = beat.fleet or FleetTable(self.dynamodb, self._find_table(), table)
+            beat.fleet = fleet
+            fleet.add(amounts)
+            _LOG.debug("told of %s: %.1f units in %.1f s", table, told, since)
+            newest = int(now) // SLOT_SECONDS - 1
+            beat.is_near = fleet.is_near(newest)
+            beat.capacity = max((hint.capacity_units for hint in fleet.hints.values()), default=0)
+            if any(fleet.needing_help(newest)) and fleet.is_elected(newest + 1):
+                # the others are about to tell of the same slot
+                self.pause(max((newest + 1) * SLOT_SECONDS + _SPREAD_SECONDS + _ANSWERED_SECONDS - self.clock(), 0.0))
+                self.coordinator.send("pulse", table=table)
+                _LOG.info("the fleet of %s asked for help, which took %.1f s", table, self.clock() - now)
+        except BoostRefusedError as refused:
+            self._leave_alone(table, f"the coordinator refuses: {refused}")
+        except ClientError as error:
+            self._hear(table, amounts, error)
+        except (BotoCoreError, BoostError) as error:
+            self._keep(table, amounts, error)
+
+    def _hear(self, table: str, amounts: Any, error: ClientError) -> None:
+        if error.response.get("Error", {}).get("Code") in ("AccessDeniedException", "ResourceNotFoundException"):
+            self._leave_alone(table, str(error))
+        else:
+            self._keep(table, amounts, error)
+
+    def _keep(self, table: str, amounts: Any, error: Exception) -> None:
+        """What was not told for want of an answer is told later; a pulse that may have arrived is not told again."""
+        _LOG.info("pulse of %s: %s", table, error)
+        self._beats[table].told_at = self.clock() + _RETRIED_SECONDS
+        oldest = int(self.clock()) // SLOT_SECONDS - 2 * SLOTS_PER_MINUTE
+        if isinstance(error, ClientError):
+            self.counts.put_back(table, {at: units for at, units in amounts.items() if at[0] >= oldest})
+
+    def _leave_alone(self, table: str, why: str) -> None:
+        _LOG.warning("no pulses of %s for %d minutes: %s", table, _LEFT_ALONE_SECONDS // 60, why)
+        self._left_alone[table] = self.clock() + _LEFT_ALONE_SECONDS
+        self.counts.take(table)
+
+    def _find_table(self) -> str:
+        if self._pulse_table is None:
+            self._pulse_table = self.coordinator.pulse_table
+        return self._pulse_table
+
+
+@dataclass(slots=True)
+class _Beat:
+    """When and what a process last told of a table."""
+
+    told_at: float
+    rate: float = 0.0
+    capacity: int = 0
+    is_near: bool = False
+    fleet: FleetTable | None = None
