@@ -23,7 +23,8 @@ class BoostTask(Construct):
     """Steps of a state machine that hold a boost around other steps.
 
     Step Functions cannot sign a request to the coordinator itself, so each `BoostTask` has a function whose role is
-    granted just this boost. A state machine that is stopped by hand leaves the lease to end by itself.
+    granted just this boost. A state machine that is stopped by hand leaves the lease to end by itself. Put it around a
+    Map, not into one: all iterations of an execution share the boost.
 
     Example:
         `sfn.StateMachine(..., definition_body=sfn.DefinitionBody.from_chainable(boost.around(load)))`
@@ -102,12 +103,23 @@ class BoostTask(Construct):
             cause_path="$.highwater.Cause",
         )
         attempt.add_catch(self.release("ReleaseAfterFailure").next(failed), result_path="$.highwater")
-        if not self._is_required:
+        if self._is_required:
+            unready = sfn.Fail(
+                self,
+                "Unready",
+                state_name=self._named("Unready"),
+                error_path="$.highwater.Error",
+                cause_path="$.highwater.Cause",
+            )
+            self._begin.add_catch(self.release("ReleaseUnready").next(unready), result_path="$.highwater")
+        else:
             self._begin.add_catch(attempt, result_path=sfn.JsonPath.DISCARD)
         return sfn.Chain.start(self._begin).next(attempt).next(self.release())
 
     def _step(self, id: str, payload: dict[str, object]) -> tasks.LambdaInvoke:
-        boost = {"table": self._table, "id": sfn.JsonPath.hash(sfn.JsonPath.execution_id, "SHA-256")}
+        # one boost for each execution and `BoostTask`
+        execution = sfn.JsonPath.format(f"{{}} {self.node.addr}", sfn.JsonPath.execution_id)
+        boost = {"table": self._table, "id": sfn.JsonPath.hash(execution, "SHA-256")}
         return tasks.LambdaInvoke(
             self,
             id,

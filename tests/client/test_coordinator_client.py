@@ -228,7 +228,7 @@ class _Ssm:
     def paginate(self, **request: str) -> Any:
         if self.refuses:
             raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetParametersByPath")
-        assert request == {"Path": "/highwater/coordinators/"}
+        assert request == {"Path": "/highwater/coordinators"}
         return [{"Parameters": [{"Name": name, "Value": value} for name, value in self.parameters.items()]}]
 
 

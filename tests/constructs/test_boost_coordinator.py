@@ -77,7 +77,7 @@ def test_url_authenticates_and_its_address_is_where_clients_look() -> None:
     assert url["AuthType"] == "AWS_IAM"
     names = {parameter["Name"] for parameter in _resources(stack, "AWS::SSM::Parameter")}
     name = coordinator.coordinator_name
-    assert names == {f"/highwater/coordinators/{name}", f"/highwater/leases/{name}"}
+    assert names == {f"/highwater/{what}/{name}" for what in ("coordinators", "leases", "pulses")}
     (function,) = _resources(stack, "AWS::Lambda::Function")
     assert function["Handler"] == "highwater.handlers.boosts.handler.handler"
     assert function["Environment"]["Variables"]["HIGHWATER_COORDINATOR"] == coordinator.coordinator_name

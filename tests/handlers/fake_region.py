@@ -35,6 +35,7 @@ class FakeRegion:
     alarms: dict[TargetName, TargetAlarm] = field(default_factory=dict)
     units: dict[TargetName, int] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
+    suspended: set[TargetName] = field(default_factory=set)
     before: Callable[[str], None] = lambda _: None
     calls: list[str] = field(default_factory=list)
 
@@ -73,7 +74,8 @@ class FakeRegion:
         bounds = {
             (name.resource_id, name.scalable_dimension): self.bounds[name] for name in wanted if name in self.bounds
         }
-        return RegisteredTargets(self.now, bounds)
+        suspended = frozenset((name.resource_id, name.scalable_dimension) for name in self.suspended)
+        return RegisteredTargets(self.now, bounds, suspended)
 
     def read_consumption(
         self, names: Iterable[TargetName], minutes: int, now: datetime

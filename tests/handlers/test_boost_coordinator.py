@@ -123,7 +123,7 @@ def test_boost_raises_the_floor_at_once_and_its_end_lowers_it() -> None:
     assert target["usd_per_hour"] == pytest.approx(100 * 0.000793)
     (schedule,) = world.scheduler.schedules.values()
     assert (schedule["ScheduleExpression"], schedule["ActionAfterCompletion"]) == ("rate(1 minute)", "DELETE")
-    assert schedule["EndDate"] == NOW + 13 * MINUTE
+    assert schedule["EndDate"] == NOW + (10 + 15) * MINUTE
     assert json.loads(schedule["Target"]["Input"]) == {
         "highwater": "tables",
         "tables": ["orders"],
@@ -152,11 +152,13 @@ def test_boosts_add_up_and_a_total_does_not() -> None:
     assert world.floor == 62
 
 
-def test_release_gives_back_at_once_and_ends_the_schedule() -> None:
+def test_release_gives_back_at_once_and_its_runs_go_on_for_a_while() -> None:
     world = World()
     world.ask()
     assert world.ask("release") == {"id": "nightly-1", "table": "orders", "released": True, "notes": []}
-    assert (world.floor, world.scheduler.schedules) == (12, {})
+    assert world.floor == 12
+    (schedule,) = world.scheduler.schedules.values()
+    assert schedule["EndDate"] == NOW + 15 * MINUTE, "later runs lower what this one could not"
     assert world.ask("release")["released"], "again is no error"
     assert world.ask("release", id="never-was-1")["released"] is False
 
@@ -167,7 +169,7 @@ def test_renewal_moves_the_end_and_nothing_renews_what_is_over() -> None:
     world.region.now += 6 * MINUTE
     assert world.ask("renew")["end"] == "2027-03-04T10:36:40+00:00"
     (schedule,) = world.scheduler.schedules.values()
-    assert schedule["EndDate"] == NOW + 19 * MINUTE
+    assert schedule["EndDate"] == NOW + (16 + 15) * MINUTE
     assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
     with pytest.raises(RefusedError) as over:
         world.ask("renew")
@@ -204,6 +206,98 @@ def test_status_says_how_far_each_target_is() -> None:
     assert world.ask("status")["is_ready"]
     world.region.busy.add("orders")
     assert not world.ask("status")["is_ready"]
+
+
+def test_boost_given_back_while_its_scaling_was_paused_is_lowered_by_a_later_run() -> None:
+    world = World()
+    world.ask()
+    world.region.suspended.add(ORDERS)
+    world.ask("release")
+    assert world.floor == 112
+    assert world.scheduler.schedules
+    world.region.suspended.clear()
+    assert world.tick(1) == 12
+
+
+def test_renewal_gets_no_more_than_the_caller_may_have_and_no_time_that_others_booked() -> None:
+    world = World()
+    world.ask(caller=SMALL, id="first-one", write=30)
+    world.ask(caller=SMALL, id="second-one", write=30, at="2027-03-04T10:50:40Z")
+    with pytest.raises(RefusedError) as refused_one:
+        world.ask("renew", SMALL, id="first-one", minutes=60)
+    assert (refused_one.value.status, str(refused_one.value)) == (
+        409,
+        "orders, table write: boost first-one cannot be renewed: the caller's cap of 30 units/s at 2027-03-04 10:45 "
+        "UTC leaves 0 units/s",
+    )
+    assert world.ask("renew", SMALL, id="first-one", minutes=20)["end"] == "2027-03-04T10:40:40+00:00"
+
+
+def test_renewal_that_ends_earlier_and_one_of_a_booked_boost_keep_the_schedule() -> None:
+    world = World()
+    world.ask(minutes=600)
+    assert world.ask("renew", minutes=5)["end"] == "2027-03-04T20:20:40+00:00"
+    (schedule,) = world.scheduler.schedules.values()
+    assert schedule["EndDate"] == NOW + (600 + 15) * MINUTE
+    booked = World()
+    booked.ask(at="2027-03-04T20:00:00Z")
+    booked.ask("renew")
+    (schedule,) = booked.scheduler.schedules.values()
+    assert schedule["StartDate"] > NOW + 9 * 60 * MINUTE
+    assert schedule["EndDate"] > NOW + 9 * 60 * MINUTE
+
+
+def test_no_renewal_brings_a_lease_beyond_a_day() -> None:
+    world = World()
+    world.ask(minutes=1_440)
+    world.region.now += 60 * MINUTE
+    assert world.ask("renew", minutes=1_440)["end"] == "2027-03-05T10:20:40+00:00"
+
+
+def test_request_that_arrives_again_later_is_told_what_was_granted_then() -> None:
+    world = World()
+    first = world.ask(write=5_000)
+    world.region.now += 5 * MINUTE
+    again = world.ask(write=5_000)
+    assert (again["start"], again["end"]) == (first["start"], first["end"])
+    assert again["targets"][0]["units"] == first["targets"][0]["units"] == 3_988
+
+
+def test_whoever_lost_its_grant_may_still_give_its_boost_back() -> None:
+    world = World()
+    gone = Caller("123456789012:role/Gone")
+    caps = (*CAPS, BoostCap(caller=gone.name, max_read=0, max_write=50))
+    granted = replace(world.coordinator(), read_caps=lambda: caps)
+    granted.serve(Call(gone, "begin", {"id": "last-one-1", "table": "orders", "write": 40, "minutes": 10}))
+    assert world.floor == 52
+    assert world.ask("release", gone, id="last-one-1")["released"]
+    assert world.floor == 12
+
+
+def test_boosts_that_would_fill_their_item_are_refused_and_renewals_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("highwater.aws.leases._MOST_BYTES", 600)
+    world = World()
+    world.ask(reason="\u00e9" * 150)
+    with pytest.raises(RefusedError) as full:
+        world.ask(id="nightly-2")
+    assert (full.value.status, str(full.value)) == (
+        429,
+        "orders: 2 boosts are live or ended within the hour, and no more can be kept; ask later",
+    )
+    assert len(world.scheduler.schedules) == 1
+    assert world.ask("renew", minutes=20)["end"] == "2027-03-04T10:40:40+00:00"
+    assert world.ask("release")["released"]
+
+
+def test_fleet_that_asks_for_help_has_the_scaler_look_at_once() -> None:
+    world = World(Mode.FLOOR)
+    world.region.units[ORDERS] = 190
+    assert world.ask("pulse", SMALL) == {"table": "orders", "decisions": 1}
+    assert world.floor == 190
+    with pytest.raises(RefusedError, match="may not boost orders"):
+        world.ask("pulse", Caller("123456789012:role/Stranger"))
+    with pytest.raises(RefusedError, match="no plan of this coordinator"):
+        world.ask("pulse", table="unknown")
 
 
 def test_what_limits_a_boost_is_in_the_answer() -> None:
@@ -392,7 +486,8 @@ def test_without_the_lease_table_floors_stay_and_requests_are_refused() -> None:
         world.ask(id="nightly-2")
     assert (unavailable.value.status, str(unavailable.value)) == (
         503,
-        "the lease table does not answer, nothing was granted: An error occurred (InternalServerError) when calling "
+        "the lease table does not answer, so it is not known what was granted; ask again with the same id: An error "
+        "occurred (InternalServerError) when calling "
         "the get_item operation: it rests",
     )
     assert [world.tick(minutes) for minutes in (5, 20)] == [112, 112]
@@ -425,7 +520,7 @@ def test_floor_that_somebody_changed_by_hand_is_healed_within_the_lease() -> Non
         ("begin", Caller("1:role/X"), {}, 403, f"1:role/X may not boost orders; {FIX}"),
         ("begin", SMALL, {"table": "jobs"}, 403, f"{SMALL.name} may not boost jobs; {FIX}"),
         ("begin", LOADER, {"table": "jobs"}, 404, "jobs: no plan of this coordinator; add the table to it and deploy"),
-        ("grab", LOADER, {}, 400, "boost: do is 'grab'; allowed: begin, renew, release, status, list, log"),
+        ("grab", LOADER, {}, 400, "boost: do is 'grab'; allowed: begin, renew, release, status, list, log, pulse"),
         ("begin", LOADER, {"owner": "x"}, 400, None),
         (
             "begin",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,10 +32,16 @@ _LOG: Final = "log#"
 KEPT: Final = timedelta(days=90)
 # A lease that has ended is kept so long in the item, so that a job that renews too late learns that it was too late
 _ENDED_KEPT: Final = timedelta(hours=1)
+# An item has at most 400 KB (Amazon DynamoDB Developer Guide, "Service quotas"); renewals and releases make it longer.
+_MOST_BYTES: Final = 300_000
 
 
 class LeasesUnavailableError(Exception):
     """The lease table does not answer, or refuses. The message is from AWS."""
+
+
+class LeasesFullError(Exception):
+    """The table has so many boosts, live or ended within the hour, that their item takes no more."""
 
 
 class LeasesOvertakenError(Exception):
@@ -98,14 +104,26 @@ class LeaseTable:
             int(item["version"]["N"]) if "version" in item else 0,
         )
 
-    def write(self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime) -> None:
-        """Write the boosts of a table, without those that ended more than an hour ago.
+    def write(
+        self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime, *, grows: bool = False
+    ) -> None:
+        """Write the boosts of a table, without those that ended more than an hour ago; *grows* if there is a new one.
 
         Raises:
+            LeasesFullError: There is no room for a new one; renewals and releases always have room.
             LeasesOvertakenError: They were written since *based_on* was read.
             LeasesUnavailableError: The table does not answer; they may be written or not.
         """
-        kept = [lease_document(lease) for lease in leases if lease.ends > now - _ENDED_KEPT]
+        # why an ended boost was asked for is in the log
+        kept = [
+            lease_document(lease if lease.ends > now else replace(lease, reason=""))
+            for lease in leases
+            if lease.ends > now - _ENDED_KEPT
+        ]
+        text = json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
+        if grows and len(text.encode()) > _MOST_BYTES:
+            message = f"{len(kept):,} boosts are live or ended within the hour, and no more can be kept; ask later"
+            raise LeasesFullError(message)
         self._call(
             "update_item",
             Key=self._key(label, _LEASES),
@@ -113,7 +131,7 @@ class LeaseTable:
             ConditionExpression="version = :old" if based_on.version else "attribute_not_exists(version)",
             ExpressionAttributeNames={"#leases": "leases"},
             ExpressionAttributeValues={
-                ":leases": {"S": json.dumps(kept, separators=(",", ":"))},
+                ":leases": {"S": text},
                 ":new": {"N": str(based_on.version + 1)},
             }
             | ({":old": {"N": str(based_on.version)}} if based_on.version else {}),

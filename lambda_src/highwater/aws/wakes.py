@@ -12,8 +12,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-# The last run has to find the lease ended, and a run that fails another chance.
-_AFTER_THE_END: Final = timedelta(minutes=3)
+# The last run has to find the lease ended, and the services answering again that did not.
+_AFTER_THE_END: Final = timedelta(minutes=15)
 # A start so near may pass before the schedule is made
 _NEAR: Final = timedelta(minutes=1)
 

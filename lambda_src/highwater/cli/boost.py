@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,12 +15,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from highwater.cli.coordinator_call import coordinator_option, told_in_a_line
 from highwater.cli.durations import Duration
-from highwater.cli.leased_command import run_in_lease
+from highwater.cli.leased_command import ended_by_signals, run_in_lease
 from highwater.cli.options import account_options, as_json_option
 from highwater.cli.terminal import open_console, say
 from highwater.client import (
     Boost,
     BoostAnswer,
+    BoostError,
+    BoostRefusedError,
     BoostState,
     read_units_for_scan,
     write_units_for_load,
@@ -107,8 +110,8 @@ def boost(
     )
     if command and at is not None:
         raise click.UsageError("--at books capacity ahead; a command would start now")
-    with told_in_a_line():
-        answer = made.begin()
+    with told_in_a_line(), ended_by_signals():
+        answer = _begin(made, is_kept=not command)
         _show(answer, as_json=as_json, err=bool(command))
         if not no_wait and at is None:
             _wait(made, quiet=as_json, is_kept=not command)
@@ -160,6 +163,19 @@ def _show(answer: BoostAnswer, *, as_json: bool, err: bool) -> None:
         return
     for line in (*answer.lines(), f"boost {answer.id}"):
         say(line, err=err)
+
+
+def _begin(made: Boost, *, is_kept: bool) -> BoostAnswer:
+    try:
+        return made.begin()
+    except BoostRefusedError:
+        raise
+    except BaseException:
+        # it may have been granted, though the answer was lost
+        if not is_kept:
+            with suppress(BoostError):
+                made.release()
+        raise
 
 
 def _wait(made: Boost, *, quiet: bool, is_kept: bool) -> None:

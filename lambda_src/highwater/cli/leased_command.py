@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import click
@@ -28,10 +30,11 @@ def run_in_lease(made: Boost, command: tuple[str, ...]) -> int:
             process.send_signal(number)
 
     made.keep_renewed()
-    # a terminal sends its own interrupts to the command too
-    forwarded = [number for number in _FORWARDED if number is not signal.SIGINT or not sys.stdin.isatty()]
+    # what is ignored stays so, as nohup wants it; a terminal sends its own interrupts to the command too
+    heard = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    forwarded = [number for number in heard if number is not signal.SIGINT or not _is_in_foreground()]
     before = {number: signal.signal(number, forward) for number in forwarded}
-    if signal.SIGINT not in before:
+    if signal.SIGINT in heard and signal.SIGINT not in before:
         before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         process = subprocess.Popen(command)  # noqa: S603 - the user's own command
@@ -48,3 +51,34 @@ def run_in_lease(made: Boost, command: tuple[str, ...]) -> int:
         except BoostError as failed:
             say(f"highwater boost: the lease could not be given back, it ends by itself: {failed}", err=True)
     return status if status >= 0 else _SIGNALLED - status
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Have the signals that end a process raise, where nothing else handles them, so that a lease is given back."""
+    ending = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise click.exceptions.Exit(_SIGNALLED + number)
+
+    for number in ending:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ending:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _is_in_foreground() -> bool:
+    """Whether the terminal sends its signals to this process and its children, whatever their input is."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 import uuid
@@ -13,11 +14,14 @@ from types import TracebackType
 from typing import Any, Final
 
 from highwater.client.answers import BoostAnswer, BoostState
-from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
+from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient
 
 _POLL_SECONDS: Final = 2.0
-# A lease is renewed when a third of it is left, so that two renewals may fail.
+_LOG: Final = logging.getLogger("highwater.boost")
+# A lease is renewed when a third of it is left, and a renewal that fails is tried again twice before it ends.
 _RENEWED_AFTER: Final = 2 / 3
+_RETRIED_AFTER: Final = 1 / 10
+_OVER: Final = 410
 
 
 class BoostNotReadyError(BoostError):
@@ -28,8 +32,8 @@ class BoostNotReadyError(BoostError):
 class Boost:
     """One boost, made by `highwater.boost`: a context manager, for `with` and for `async with`.
 
-    Within the block the capacity is there. The lease is renewed for as long as the block runs, and given back at its
-    end, also after an exception. If the process dies, the lease ends by itself.
+    Within the block the capacity is there. The lease is renewed for as long as the block runs, up to a day, and given
+    back at its end, also after an exception. If the process dies, the lease ends by itself.
 
     Attributes:
         table: The table's label.
@@ -54,6 +58,7 @@ class Boost:
     answer: BoostAnswer | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
     _renewer: threading.Thread | None = None
+    _begun_at: float = 0.0
 
     def begin(self) -> BoostAnswer:
         """Ask for the capacity and return the answer, without waiting for the capacity.
@@ -62,6 +67,7 @@ class Boost:
             BoostRefusedError: Nothing is granted.
             CoordinatorUnavailableError: No coordinator is found, or it does not answer.
         """
+        self._begun_at = self.clock()
         document = self.client.send("begin", id=self.id, table=self.table, minutes=self.minutes, **self.members)
         self.answer = BoostAnswer.from_document(document)
         if self.answer.outcome == "refused":
@@ -80,6 +86,8 @@ class Boost:
         """
         until = self.clock() + self.timeout.total_seconds()
         while True:
+            if self._ended.is_set():
+                raise BoostNotReadyError(f"{self.table}: boost {self.id} was given back")
             state = self.state()
             if self.on_progress is not None:
                 self.on_progress(state)
@@ -101,17 +109,20 @@ class Boost:
 
     def keep_renewed(self) -> None:
         """Renew the lease from a thread of its own until `release`, unless it holds only the start of the job."""
-        if self.members.get("hold") == "start":
+        if self.members.get("hold") == "start" or self._ended.is_set():
             return
         self._renewer = threading.Thread(target=self._renew_on, name=f"highwater-boost-{self.id}", daemon=True)
         self._renewer.start()
 
     def __enter__(self) -> Boost:
         """Ask for the capacity, wait for it, and keep the lease renewed; raises the errors of `begin` and `wait`."""
-        self.begin()
         try:
+            self.begin()
             self.wait()
+        except BoostRefusedError:
+            raise
         except BaseException:
+            # it may have been granted, though the answer was lost
             self._release_quietly()
             raise
         self.keep_renewed()
@@ -125,7 +136,12 @@ class Boost:
 
     async def __aenter__(self) -> Boost:
         """Do what `__enter__` does, without holding up the event loop."""
-        return await asyncio.to_thread(self.__enter__)
+        try:
+            return await asyncio.to_thread(self.__enter__)
+        except asyncio.CancelledError:
+            # the thread goes on: it finds the boost given back
+            await asyncio.shield(asyncio.to_thread(self._release_quietly))
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -134,15 +150,19 @@ class Boost:
         await asyncio.to_thread(self._release_quietly)
 
     def _renew_on(self) -> None:
-        while not self._ended.wait(self.minutes * 60 * _RENEWED_AFTER):
+        length = self.minutes * 60
+        due = self._begun_at + length * _RENEWED_AFTER
+        while not self._ended.wait(max(due - self.clock(), 0)):
             try:
                 self.renew()
-            except CoordinatorUnavailableError:
-                # the next renewal may get through
-                continue
-            except BoostError:
-                # the boost is over: the job goes on with what there is
-                return
+                due = self.clock() + length * _RENEWED_AFTER
+            except BoostError as error:
+                if isinstance(error, BoostRefusedError) and error.status == _OVER:
+                    # the job goes on with what there is
+                    _LOG.warning("boost %s of %s has ended: %s", self.id, self.table, error)
+                    return
+                _LOG.info("boost %s of %s: not renewed, asked again soon: %s", self.id, self.table, error)
+                due = self.clock() + length * _RETRIED_AFTER
 
     def _release_quietly(self) -> None:
         try:

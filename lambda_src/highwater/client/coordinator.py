@@ -20,9 +20,9 @@ from typing import Any, Final
 import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-from botocore.exceptions import ConnectionError as ConnectionFailedError
+from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import URLLib3Session
+from botocore.utils import get_environ_proxies
 
 from highwater.core.errors import HighwaterError
 from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
@@ -82,7 +82,7 @@ class CoordinatorClient:
                 self.pause(2.0 ** (attempt - 1))
             try:
                 status, document = self._post(json.dumps(body).encode())
-            except (HTTPClientError, ConnectionFailedError) as failed:
+            except (BotoCoreError, ClientError) as failed:
                 why = str(failed)
                 continue
             if status == 200:
@@ -122,7 +122,10 @@ class CoordinatorClient:
 
     @cached_property
     def _http(self) -> URLLib3Session:
-        return URLLib3Session(timeout=_LONGEST_ANSWER)
+        # the name of a file of certificates, too; botocore's annotation has the flag alone
+        verify: Any = os.environ.get("AWS_CA_BUNDLE") or True
+        proxies = get_environ_proxies(self.url)
+        return URLLib3Session(timeout=_LONGEST_ANSWER, verify=verify, proxies=proxies)
 
     def _find(self, name: str | None, path: str) -> str:
         ssm = self._session.client("ssm")
@@ -132,7 +135,10 @@ class CoordinatorClient:
             except ssm.exceptions.ParameterNotFound:
                 message = f"there is no coordinator {name!r} in this account and region"
                 raise CoordinatorUnavailableError(message) from None
-        pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
+        pages = ssm.get_paginator("get_parameters_by_path").paginate(
+            # with a slash at its end IAM takes the path for another resource
+            Path=path.rstrip("/")
+        )
         found = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
         if len(found) == 1:
             return str(next(iter(found.values())))

@@ -146,7 +146,7 @@ def _arns(request: Request, action: str, region: str, account: str) -> list[str]
         case "ssm:GetParameters":
             return [parameter + str(name).lstrip("/") for name in document.get("Names", [])]
         case "ssm:GetParametersByPath":
-            return [parameter + str(document.get("Path", "")).strip("/")]
+            return [parameter + str(document.get("Path", "")).lstrip("/")]
         case "cloudformation:DescribeStacks":
             return request.parameters.get("StackName", ["*"])
         case "scheduler:CreateSchedule" | "scheduler:UpdateSchedule" | "scheduler:DeleteSchedule":

@@ -89,9 +89,9 @@ class Lease:
     def renewed(self, end: datetime) -> Lease:
         """Return the same lease until *end*, or until its present end if that is later; a released one stays so.
 
-        Raises `LeaseError` if it would be longer than a lease may be.
+        No lease goes on for longer than a day after its start, however often it is renewed.
         """
-        return replace(self, end=max(self.end, end))
+        return replace(self, end=max(self.end, min(end, self.start + LONGEST)))
 
     def released_at(self, now: datetime) -> Lease:
         """Return the same lease, given back at *now*, or earlier if it was already."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from highwater.aws.leases import LeasesOvertakenError, LeasesUnavailableError, LeaseTable, TableLeases
+from highwater.aws.leases import LeasesFullError, LeasesOvertakenError, LeasesUnavailableError, LeaseTable, TableLeases
 from highwater.aws.wakes import Wakes, WakesUnavailableError
 from highwater.core.boosts import (
     BoostCap,
@@ -16,13 +16,13 @@ from highwater.core.boosts import (
     Lease,
     LeaseError,
     find_cap,
-    grant,
 )
 from highwater.core.boosts.documents import described_lease
 from highwater.core.boosts.request import read_id, read_minutes
 from highwater.core.scaler import ScaledPlan
 from highwater.handlers.boosts.answers import grant_documents, notes_on, outcome_of, target_documents
 from highwater.handlers.boosts.call import Call
+from highwater.handlers.boosts.granting import check_room, grant_of, read_table
 from highwater.handlers.boosts.refusal import RefusedError
 from highwater.handlers.boosts.state import TableState
 from highwater.handlers.scaler.outcome import Outcome
@@ -77,7 +77,8 @@ class Coordinator:
         except LeaseError as error:
             raise RefusedError(400, str(error)) from error
         except LeasesUnavailableError as error:
-            raise RefusedError(503, f"the lease table does not answer, nothing was granted: {error}") from error
+            unknown = "so it is not known what was granted; ask again with the same id"
+            raise RefusedError(503, f"the lease table does not answer, {unknown}: {error}") from error
         except WakesUnavailableError as error:
             raise RefusedError(503, f"no schedule can be made, nothing was granted: {error}") from error
 
@@ -96,8 +97,8 @@ class Coordinator:
             "table": request.table,
             "owner": caller.name,
             "outcome": outcome_of(grants),
-            "start": asked[0].start.isoformat(),
-            "end": asked[0].end.isoformat(),
+            "start": grants[0].asked.start.isoformat(),
+            "end": grants[0].asked.end.isoformat(),
             "targets": grant_documents(grants, state, state.scaled.region or self.region_name),
         }
         if is_new:
@@ -115,34 +116,29 @@ class Coordinator:
     ) -> tuple[list[Grant], bool]:
         """Write what can be granted; or find what was granted before, if the request arrives again."""
         label, is_scheduled, attempt = request.table, False, 0
+        keyed = [(each.key, each) for each in asked]
         while True:
             known = self.leases.read(label)
             if any(lease.id == request.id for lease in known.leases):
-                own = self._own(known, request.id, caller, state)
-                units = {lease.key: lease.units for lease in own}
-                return [Grant(each, units.get(each.key, 0)) for each in asked], False
-            grants = [
-                grant(
-                    each,
-                    state.target(each.key),
-                    known.leases,
-                    demand_units=state.demand(each.key, known.boosted.get(each.key, 0)),
-                    quota_units=state.scaled.plan.table_quota_units,
-                    cap_units=cap.of(each.dimension),
-                )
-                for each in asked
-            ]
+                own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
+                return [Grant(own[key], own[key].units) if key in own else Grant(each, 0) for key, each in keyed], False
+            grants = [grant_of(each, known, cap, state) for each in asked]
             if request.is_all_or_nothing and not all(each.is_whole for each in grants):
                 grants = [Grant(each.asked, 0, each.limits) for each in grants]
             granted = [each.lease for each in grants if each.lease is not None]
             if not granted:
+                if is_scheduled:
+                    self.wakes.rest(label, request.id)
                 return grants, True
             if not is_scheduled:
                 # first, so that no lease is ever live that nothing ends
                 self.wakes.run_every_minute(label, request.id, asked[0].start, asked[0].end, state.now)
                 is_scheduled = True
             try:
-                self.leases.write(label, [*known.leases, *granted], known, state.now)
+                self.leases.write(label, [*known.leases, *granted], known, state.now, grows=True)
+            except LeasesFullError as full:
+                self.wakes.rest(label, request.id)
+                raise RefusedError(429, f"{label}: {full}") from full
             except LeasesOvertakenError:
                 attempt += 1
                 self._pause(attempt)
@@ -150,25 +146,33 @@ class Coordinator:
             return grants, True
 
     def _renew(self, caller: Caller, document: Answer) -> Answer:
-        table, id, duration = self._table(document), read_id(document), read_minutes(document)
-        self._cap(caller, table)
+        table, id, duration = read_table(document), read_id(document), read_minutes(document)
+        cap = self._cap(caller, table)
         state, _ = self._look(table)
         end = state.now + duration
-        self._own(self.leases.read(table), id, caller, state)
-        self.wakes.run_every_minute(table, id, state.now, end, state.now)
-        own = self._change(table, id, caller, state, lambda lease: lease.renewed(end))
+        own = self._own(self.leases.read(table), id, caller, state)
+        last = max(lease.renewed(end).end for lease in own)
+        self.wakes.run_every_minute(table, id, min(lease.start for lease in own), last, state.now)
+
+        def renewed(lease: Lease, known: TableLeases) -> Lease:
+            new = lease.renewed(end)
+            if new.end > lease.end:
+                check_room(replace(lease, start=lease.end, end=new.end), known, cap, state)
+            return new
+
+        own = self._change(table, id, caller, state, renewed)
         return {"id": id, "table": table, "end": max(lease.end for lease in own).isoformat()}
 
     def _release(self, caller: Caller, document: Answer) -> Answer:
-        table, id = self._table(document), read_id(document)
-        self._cap(caller, table)
+        table, id = read_table(document), read_id(document)
+        # whoever has a boost may give it back, also when the grant was taken away meanwhile
         state, _ = self._look(table)
-        own = self._change(table, id, caller, state, lambda lease: lease.released_at(state.now), may_be_over=True)
+        own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
         self._tell(table, id, "release", {"owner": caller.name, "session": caller.session}, state)
         notes = self._set_floors(table)
-        if not notes:
-            # otherwise its runs are what tries again
-            self.wakes.rest(table, id)
+        if own:
+            # some more runs, as this turn may have met one that still raised, or could not lower
+            self.wakes.run_every_minute(table, id, state.now, state.now, state.now)
         return {"id": id, "table": table, "released": bool(own), "notes": notes}
 
     def _change(
@@ -177,7 +181,7 @@ class Coordinator:
         id: str,
         caller: Caller,
         state: TableState,
-        changed: Callable[[Lease], Lease],
+        changed: Callable[[Lease, TableLeases], Lease],
         *,
         may_be_over: bool = False,
     ) -> list[Lease]:
@@ -187,7 +191,7 @@ class Coordinator:
             known = self.leases.read(table)
             own = self._own(known, id, caller, state, may_be_over=may_be_over)
             others = [lease for lease in known.leases if lease.id != id]
-            new = [changed(lease) for lease in own]
+            new = [changed(lease, known) for lease in own]
             if new == own:
                 return own
             try:
@@ -199,7 +203,7 @@ class Coordinator:
             return new
 
     def _status(self, caller: Caller, document: Answer) -> Answer:
-        table, id = self._table(document), read_id(document)
+        table, id = read_table(document), read_id(document)
         self._cap(caller, table)
         state, _ = self._look(table)
         known = self.leases.read(table)
@@ -217,30 +221,24 @@ class Coordinator:
         }
 
     def _list(self, caller: Caller, document: Answer) -> Answer:
-        table = self._table(document)
+        table = read_table(document)
         self._cap(caller, table)
         state, _ = self._look(table)
         live = [lease for lease in self.leases.read(table).leases if lease.ends > state.now]
         return {"table": table, "now": state.now.isoformat(), "boosts": [described_lease(lease) for lease in live]}
 
     def _log(self, caller: Caller, document: Answer) -> Answer:
-        table = self._table(document)
+        table = read_table(document)
         self._cap(caller, table)
         return {"table": table, "log": self.leases.read_log(table)}
 
     def _pulse(self, caller: Caller, document: Answer) -> Answer:
         """Have the scaler look at a table at once, as the fleet asks for help."""
-        table = self._table(document)
+        table = read_table(document)
         self._cap(caller, table)
         self._plan(table)
         outcome = self.turn(table)
         return {"table": table, "decisions": len(outcome.decisions)}
-
-    def _table(self, document: Answer) -> str:
-        table = document.get("table")
-        if not isinstance(table, str) or not table:
-            raise RefusedError(400, f"boost: table is {str(table)[:60]!r}; allowed: a table's name")
-        return table
 
     def _cap(self, caller: Caller, table: str) -> BoostCap:
         cap = find_cap(self.read_caps(), caller, table)
