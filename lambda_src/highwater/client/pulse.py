@@ -174,7 +174,8 @@ class Pulse:
     def _due_at(self, table: str) -> float:
         beat = self._beats.get(table)
         if beat is None:
-            beat = self._beats[table] = _Beat(self.clock())
+            # the first pulse comes at the end of the present slot, so that a new fleet is known soon
+            beat = self._beats[table] = _Beat(self.clock() - _CALM_SECONDS + _SPREAD_SECONDS, self.clock())
         counted = self.counts.peek(table)
         if any(refused for _, _, refused in counted):
             return beat.told_at + 1
@@ -191,9 +192,9 @@ class Pulse:
     def _tell(self, table: str) -> None:
         now = self.clock()
         amounts = self.counts.take(table)
-        beat = self._beats.setdefault(table, _Beat(now))
-        told, since = sum(amounts.values()), max(now - beat.told_at, 1.0)
-        beat.told_at, beat.rate = now, told / since
+        beat = self._beats.setdefault(table, _Beat(now, now))
+        told, since = sum(amounts.values()), max(now - beat.counted_since, 1.0)
+        beat.told_at, beat.counted_since, beat.rate = now, now, told / since
         try:
             fleet = beat.fleet or FleetTable(self.dynamodb, self._find_table(), table)
             beat.fleet = fleet
@@ -244,6 +245,7 @@ class _Beat:
     """When and what a process last told of a table."""
 
     told_at: float
+    counted_since: float
     rate: float = 0.0
     capacity: int = 0
     is_near: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple
@@ -98,9 +99,9 @@ def _units(text: str) -> int | None:
         amount = Decimal(text)
     except InvalidOperation:
         return None
-    if not 0 <= amount <= _MOST_UNITS:
+    if not amount.is_finite() or not 0 <= amount <= _MOST_UNITS:
         return None
-    return int(-(-amount // 1))
+    return math.ceil(amount)
 
 
 def _code(key: TargetKey) -> str:

@@ -1,0 +1,224 @@
+"""The meter under real clients, resources and batch writers of boto3, against scripted answers over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from highwater.client import Meter
+from highwater.client.counts import Counts
+from highwater.core import Dimension
+
+READ, WRITE = Dimension.READ, Dimension.WRITE
+TABLE, STATUS = (None, WRITE), ("by_status", WRITE)
+SLOT = 12_345
+ARN = "arn:aws:dynamodb:eu-central-1:123456789012:table/orders"
+CONSUMED = {
+    "TableName": "orders",
+    "CapacityUnits": 7.0,
+    "Table": {"CapacityUnits": 3.0},
+    "LocalSecondaryIndexes": {"by_day": {"CapacityUnits": 1.5}},
+    "GlobalSecondaryIndexes": {"by_status": {"CapacityUnits": 2.5}},
+}
+ITEM = {"pk": {"S": "a"}}
+
+
+class DynamoDB:
+    """Answers what it is told to, the last for ever, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, dict[str, Any]]] = [(200, {"ConsumedCapacity": CONSUMED})]
+        self.asked: list[dict[str, Any]] = []
+
+    def serve(self, body: bytes) -> tuple[int, bytes]:
+        self.asked.append(json.loads(body))
+        status, document = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return status, json.dumps(document).encode()
+
+
+@pytest.fixture
+def dynamodb() -> Iterator[tuple[DynamoDB, boto3.Session, str]]:
+    made = DynamoDB()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            status, body = made.serve(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(status)
+            self.send_header("content-type", "application/x-amz-json-1.0")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        session = boto3.Session(aws_access_key_id="A", aws_secret_access_key="B", region_name="eu-central-1")
+        yield made, session, f"http://127.0.0.1:{listening.server_port}"
+        listening.shutdown()
+        thread.join()
+
+
+class Metered:
+    """A metered session and its counts."""
+
+    def __init__(self, stage: tuple[DynamoDB, boto3.Session, str]) -> None:
+        self.server, self.session, self.url = stage
+        self.counts = Counts()
+        self.meter = Meter(self.counts, clock=lambda: SLOT * 10.0 + 3)
+        self.meter.install(self.session)
+        retries: Any = {"mode": "standard", "total_max_attempts": 3}
+        self.client = self.session.client("dynamodb", endpoint_url=self.url, config=Config(retries=retries))
+
+    def told(self, table: str = "orders") -> dict[Any, float]:
+        return {(key, refused): units for (_, key, refused), units in self.counts.peek(table).items()}
+
+
+@pytest.fixture
+def metered(dynamodb: tuple[DynamoDB, boto3.Session, str]) -> Metered:
+    return Metered(dynamodb)
+
+
+def throttled(reason: str | None = "TableWriteProvisionedThroughputExceeded", resource: str = ARN) -> Any:
+    document: dict[str, Any] = {"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}
+    if reason is not None:
+        document["ThrottlingReasons"] = [{"reason": reason, "resource": resource}]
+    return 400, document | {"message": "slow down"}
+
+
+def test_consumed_units_are_counted_by_target_and_taken_out_of_the_answer(metered: Metered) -> None:
+    answer = metered.client.put_item(TableName="orders", Item=ITEM)
+    assert "ConsumedCapacity" not in answer
+    assert metered.server.asked[0]["ReturnConsumedCapacity"] == "INDEXES"
+    assert metered.told() == {(TABLE, False): 4.5, (STATUS, False): 2.5}
+    assert {slot for slot, _, _ in metered.counts.peek("orders")} == {SLOT}
+
+
+def test_callers_own_wish_stays_and_sees_its_answer(metered: Metered) -> None:
+    metered.server.answers = [(200, {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 7.0}})]
+    answer = metered.client.get_item(TableName=ARN, Key=ITEM, ReturnConsumedCapacity="TOTAL")
+    assert answer["ConsumedCapacity"]["CapacityUnits"] == 7.0
+    assert metered.server.asked[0]["ReturnConsumedCapacity"] == "TOTAL"
+    assert metered.told() == {((None, READ), False): 7.0}
+
+
+def test_request_that_was_refused_twice_counts_once_by_what_its_kind_consumes(metered: Metered) -> None:
+    metered.client.put_item(TableName="orders", Item=ITEM)
+    metered.server.answers = [throttled(), throttled(), (200, {"ConsumedCapacity": CONSUMED})]
+    metered.client.put_item(TableName="orders", Item=ITEM)
+    assert len(metered.server.asked) == 4
+    assert metered.told() == {(TABLE, False): 9.0, (STATUS, False): 5.0, (TABLE, True): 4.5}
+
+
+def test_refusal_of_an_index_counts_for_the_index(metered: Metered) -> None:
+    refused = throttled("IndexWriteProvisionedThroughputExceeded", f"{ARN}/index/by_status")
+    metered.server.answers = [refused, (200, {})]
+    metered.client.put_item(TableName="orders", Item=ITEM)
+    assert metered.told() == {(STATUS, True): 1.0}
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "TableWriteKeyRangeThroughputExceeded",
+        "TableWriteAccountLimitExceeded",
+        "TableWriteMaxOnDemandThroughputExceeded",
+    ],
+)
+def test_refusals_that_capacity_does_not_help_are_not_counted(metered: Metered, reason: str) -> None:
+    metered.server.answers = [throttled(reason), (200, {})]
+    metered.client.put_item(TableName="orders", Item=ITEM)
+    assert metered.told() == {}
+
+
+def test_refusal_without_reasons_is_taken_for_one_of_the_table(metered: Metered) -> None:
+    metered.server.answers = [throttled(None)]
+    with pytest.raises(ClientError):
+        metered.client.put_item(TableName="orders", Item=ITEM)
+    assert metered.told() == {(TABLE, True): 1.0}
+
+
+def test_items_that_a_batch_leaves_are_counted_as_refused(metered: Metered) -> None:
+    put = {"PutRequest": {"Item": ITEM}}
+    metered.server.answers = [
+        (200, {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": 6.0}], "UnprocessedItems": {}}),
+        (
+            200,
+            {
+                "ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": 2.0}],
+                "UnprocessedItems": {"orders": [put, put]},
+            },
+        ),
+    ]
+    for _ in range(2):
+        answer = metered.client.batch_write_item(RequestItems={"orders": [put, put, put]})
+        assert "ConsumedCapacity" not in answer
+    assert metered.told() == {(TABLE, False): 8.0, (TABLE, True): 4.0}
+
+
+def test_resources_batch_writers_and_paginators_are_metered_unchanged(metered: Metered) -> None:
+    metered.server.answers = [
+        (200, {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": 2.0}], "UnprocessedItems": {}})
+    ]
+    table = metered.session.resource("dynamodb", endpoint_url=metered.url).Table("orders")
+    with table.batch_writer() as batch:
+        for number in range(30):
+            batch.put_item(Item={"pk": str(number)})
+    assert metered.told() == {(TABLE, False): 4.0}
+    page = {"Items": [ITEM], "Count": 1, "ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 0.5}}
+    metered.server.answers = [(200, page | {"LastEvaluatedKey": ITEM}), (200, page)]
+    pages = list(metered.client.get_paginator("scan").paginate(TableName="orders"))
+    assert [len(found["Items"]) for found in pages] == [1, 1]
+    assert all("ConsumedCapacity" not in found for found in pages)
+    assert metered.told()[(None, READ), False] == 1.0
+
+
+def test_transactions_and_statements_are_counted_by_what_they_do(metered: Metered) -> None:
+    metered.server.answers = [(200, {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": 4.0}]})]
+    metered.client.transact_write_items(TransactItems=[{"Put": {"TableName": "orders", "Item": ITEM}}])
+    metered.server.answers = [(200, {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 3.0}})]
+    metered.client.execute_statement(Statement=' select * from "orders"')
+    metered.client.execute_statement(Statement='DELETE FROM "orders" WHERE pk = 1')
+    assert metered.told() == {(TABLE, False): 7.0, ((None, READ), False): 3.0}
+
+
+def test_tables_that_nobody_tells_of_are_left_as_they_are(metered: Metered) -> None:
+    metered.meter.is_told = lambda table: table == "orders"
+    metered.client.put_item(TableName="others", Item=ITEM)
+    assert "ReturnConsumedCapacity" not in metered.server.asked[0]
+    assert metered.counts.tables() == []
+
+
+def test_other_calls_and_malformed_ones_are_left_to_botocore(metered: Metered) -> None:
+    metered.server.answers = [(200, {"TableNames": []})]
+    metered.client.list_tables()
+    assert metered.server.asked == [{}]
+    for broken in ({"RequestItems": 7}, {"RequestItems": {"orders": 7}}):
+        with pytest.raises(Exception, match="nvalid type"):
+            metered.client.batch_write_item(**broken)
+
+
+def test_meter_of_one_client_leaves_others_alone(dynamodb: tuple[DynamoDB, boto3.Session, str]) -> None:
+    server, session, url = dynamodb
+    counts = Counts()
+    one, other = (session.client("dynamodb", endpoint_url=url) for _ in range(2))
+    meter = Meter(counts, clock=lambda: 70.0)
+    meter.install(one)
+    other.put_item(TableName="orders", Item=ITEM)
+    assert counts.tables() == []
+    one.put_item(TableName="orders", Item=ITEM)
+    assert counts.take("orders") == {(7, TABLE, False): 4.5, (7, STATUS, False): 2.5}
+    meter.uninstall(one)
+    one.put_item(TableName="orders", Item=ITEM)
+    assert counts.tables() == []
+    assert len(server.asked) == 3

@@ -1,0 +1,91 @@
+"""The items in which fleets add up their pulses, read and written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from highwater.core import Dimension
+from highwater.core.pulses import Hint, Slots
+from highwater.core.pulses.item import (
+    amount_attribute,
+    hints_of_text,
+    hints_text,
+    pulse_partition,
+    pulse_sort_key,
+    slots_of_items,
+)
+
+READ, WRITE = Dimension.READ, Dimension.WRITE
+law = settings(max_examples=200, deadline=None, derandomize=True)
+_keys = st.tuples(st.none() | st.text(min_size=1, max_size=20), st.sampled_from([READ, WRITE]))
+
+
+def test_keys_sort_by_minute_below_a_partition_of_the_tables_own() -> None:
+    assert pulse_partition("eu-west-1/orders") == "pulse#eu-west-1/orders"
+    assert pulse_sort_key(29_923_951) == "0029923951"
+
+
+@pytest.mark.parametrize(
+    ("slot", "key", "refused", "name"),
+    [
+        (600, (None, WRITE), False, "c0w"),
+        (605, (None, READ), True, "t5r"),
+        (603, ("by_status", WRITE), False, "c3w:by_status"),
+    ],
+)
+def test_amounts_are_named_by_slot_and_target(
+    slot: int, key: tuple[str | None, Dimension], refused: bool, name: str
+) -> None:
+    assert amount_attribute(slot, key, refused=refused) == name
+
+
+def test_items_become_slots_of_each_target() -> None:
+    found = slots_of_items(
+        [(100, {"c4w": "12.5", "t5w": "3", "c5r": "0.5"}), (101, {"c0w": "7", "c1w": "9"})], 100, 606
+    )
+    assert found == {
+        (None, WRITE): Slots(606, (None, None, None, None, 13, None, 7), (0, 0, 0, 0, 0, 3, 0)),
+        (None, READ): Slots(606, (None, None, None, None, None, 1, None), (0,) * 7),
+    }
+
+
+@pytest.mark.parametrize("value", ["-1", "NaN", "Infinity", "1e13", "many", ""])
+def test_what_no_fleet_can_have_asked_for_is_left_out(value: str) -> None:
+    assert slots_of_items([(100, {"c0w": value, "c9w": "5", "x0w": "5", "c0": "5", "expires": "7"})], 100, 602) == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"w":[1]}', '{"q":[1,2,3,4,5]}', '{"w":["a",2,3,4,5]}', '{"w":7}'])
+def test_hints_that_make_no_sense_are_left_out(text: str) -> None:
+    assert hints_of_text(text) == {}
+
+
+def test_hints_are_short() -> None:
+    hints = {(None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17)}
+    assert hints_text(hints) == '{"w":[179543707,186,11160,87,17]}'
+
+
+@law
+@given(st.dictionaries(_keys, st.tuples(*[st.integers(0, 10**10)] * 5).map(lambda values: Hint(*values)), max_size=4))
+def test_hints_are_read_as_they_were_written(hints: dict[tuple[str | None, Dimension], Hint]) -> None:
+    assert hints_of_text(hints_text(hints)) == hints
+
+
+@law
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(600, 640), _keys, st.booleans()), st.integers(0, 10**9), min_size=1, max_size=12
+    )
+)
+def test_amounts_are_read_as_they_were_written(
+    amounts: dict[tuple[int, tuple[str | None, Dimension], bool], int],
+) -> None:
+    items: dict[int, dict[str, str]] = {}
+    for (slot, key, refused), units in amounts.items():
+        items.setdefault(slot // 6, {})[amount_attribute(slot, key, refused=refused)] = str(units)
+    found = slots_of_items(items.items(), 100, 640)
+    for (slot, key, refused), units in amounts.items():
+        series = found[key].refused_units if refused else found[key].consumed_units
+        assert series[slot - 600] == units
+    assert set(found) == {key for _, key, _ in amounts}

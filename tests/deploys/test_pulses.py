@@ -1,0 +1,189 @@
+"""Pulses deployed with the real CDK CLI to a strict local cloud, told by real processes, at the clock's own speed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from highwater.client.counts import Counts
+from highwater.client.fleet import FleetTable
+from highwater.core import Dimension
+from highwater_lab.local import LocalCloud
+from tests.cdk_cli import CdkCli
+
+pytestmark = pytest.mark.xdist_group("pulses")
+APP = """
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
+
+app = cdk.App()
+stack = cdk.Stack(app, "Pulsed", env=cdk.Environment(account="000000000000", region="us-east-1"))
+key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+read = Capacity.autoscaled(min_capacity=5, max_capacity=50)
+write = Capacity.autoscaled(min_capacity=20, max_capacity=900)
+direct = dynamodb.Table(
+    stack, "Direct", table_name="pulsed-direct", partition_key=key, billing_mode=dynamodb.BillingMode.PROVISIONED,
+    read_capacity=5, write_capacity=20, removal_policy=cdk.RemovalPolicy.DESTROY,
+)
+orders = HighWaterTable(
+    stack, "Orders", table_name="pulsed-orders", partition_key=key, read=read, write=write,
+    deletion_protection=False, removal_policy=cdk.RemovalPolicy.DESTROY,
+)
+scaler = ThrottleAwareScaler(stack, "Scaler")
+scaler.add_direct_table(direct, read=read, write=write)
+scaler.add_table(orders)
+coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
+role = iam.Role(stack, "Service", role_name="pulsed-service", assumed_by=iam.AccountRootPrincipal())
+coordinator.grant_pulse(role, tables=["pulsed-direct"])
+for table in (direct, orders):
+    table.grant_read_write_data(role)
+cdk.CfnOutput(stack, "Pulses", value=coordinator.lease_table_name)
+app.synth()
+"""
+# writes at a rate, then at ten times the rate; ends with what was written and refused
+LOADER = """
+import json, sys, time
+import boto3
+import highwater
+table, before, after = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+found = boto3.client("sts").assume_role(
+    RoleArn="arn:aws:iam::000000000000:role/pulsed-service", RoleSessionName="service"
+)["Credentials"]
+session = boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
+pulse = highwater.pulse(session)
+dynamodb = session.client("dynamodb")
+began, sent, refused, shown = time.time(), 0, 0, False
+due = began
+while (now := time.time()) < began + before + after:
+    due = max(due + (0.15 if now > began + before else 1.5), now - 1)
+    time.sleep(max(due - now, 0))
+    items = [{"PutRequest": {"Item": {"pk": {"S": f"{time.time_ns()}-{n}"}}}} for n in range(10)]
+    answer = dynamodb.batch_write_item(RequestItems={table: items})
+    left = len(answer["UnprocessedItems"].get(table, []))
+    sent, refused, shown = sent + 10 - left, refused + left, shown or "ConsumedCapacity" in answer
+pulse.stop()
+print(json.dumps({"sent": sent, "refused": refused, "shown": shown}))
+"""
+_BEFORE, _AFTER = 45.0, 32.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The deployed app, and the folder with the loader."""
+
+    cloud: LocalCloud
+    folder: Path
+    pulse_table: str
+
+    def environment(self) -> dict[str, str]:
+        return os.environ | self.cloud.environment()
+
+    def load(self, table: str, before: float, after: float, processes: int) -> list[subprocess.Popen[str]]:
+        command = [sys.executable, str(self.folder / "loader.py"), table, str(before), str(after)]
+        return [
+            subprocess.Popen(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(processes)
+        ]
+
+    def items(self) -> list[dict[str, Any]]:
+        dynamodb = self.cloud.client("dynamodb")
+        found = dynamodb.scan(TableName=self.pulse_table)["Items"]
+        dynamodb.close()
+        return [item for item in found if item["table"]["S"].startswith("pulse#")]
+
+    def service(self) -> Any:
+        """A client with the role that may pulse."""
+        sts = self.cloud.client("sts")
+        arn = "arn:aws:iam::000000000000:role/pulsed-service"
+        found = sts.assume_role(RoleArn=arn, RoleSessionName="service")["Credentials"]
+        sts.close()
+        session = boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
+        return session.client("dynamodb", endpoint_url=self.cloud.environment()["AWS_ENDPOINT_URL"])
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("pulsed")
+    (folder / "app.py").write_text(APP)
+    (folder / "loader.py").write_text(LOADER)
+    with LocalCloud(log=folder / "server.log", speed=1, is_strict=True) as cloud:
+        cli = CdkCli(cloud, folder)
+        cli.run("bootstrap", "aws://000000000000/us-east-1")
+        cli.deploy(folder / "app.py")
+        cloudformation = cloud.client("cloudformation")
+        outputs = cloudformation.describe_stacks(StackName="Pulsed")["Stacks"][0]["Outputs"]
+        cloudformation.close()
+        yield Stage(cloud, folder, {o["OutputKey"]: o["OutputValue"] for o in outputs}["Pulses"])
+
+
+def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stage: Stage) -> None:
+    loaders = stage.load("pulsed-direct", _BEFORE, _AFTER, 3)
+    dynamodb = stage.cloud.client("dynamodb")
+    began, raised = time.monotonic(), None
+    while any(loader.poll() is None for loader in loaders):
+        found = dynamodb.describe_table(TableName="pulsed-direct")["Table"]["ProvisionedThroughput"]
+        if raised is None and found["WriteCapacityUnits"] >= 150:
+            raised = time.monotonic() - began - _BEFORE
+        time.sleep(0.5)
+    dynamodb.close()
+    results = [json.loads(loader.communicate()[0]) for loader in loaders]
+    # the bucket of 20 units a second lasts 37 seconds of 200; processes that start late jump late
+    assert raised is not None
+    assert raised < 40, raised
+    assert not any(result["shown"] for result in results)
+    sent = sum(result["sent"] for result in results)
+    told = sum(
+        float(value["N"])
+        for item in stage.items()
+        if item["table"]["S"] == "pulse#pulsed-direct"
+        for name, value in item.items()
+        if name[0] == "c" and name.endswith("w")
+    )
+    assert told == sent, "each unit that was consumed is told once"
+    assert sum(result["refused"] for result in results) <= sent / 10
+    logs = stage.cloud.client("logs")
+    groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
+    lines = [event["message"] for name in groups for event in logs.filter_log_events(logGroupName=name)["events"]]
+    logs.close()
+    assert any('"code":"bucket"' in line and "the fleet asks for" in line for line in lines)
+
+
+def test_role_may_add_to_the_items_of_its_tables_and_to_nothing_else(stage: Stage) -> None:
+    dynamodb = stage.service()
+    counts = Counts()
+    counts.add("pulsed-direct", 1_000, (None, Dimension.WRITE), 3.5)
+    fleet = FleetTable(dynamodb, stage.pulse_table, "pulsed-direct")
+    amounts = counts.take("pulsed-direct")
+    fleet.add(amounts)
+    assert amounts == {}
+    other = FleetTable(dynamodb, stage.pulse_table, "pulsed-orders")
+    counts.add("pulsed-orders", 1_000, (None, Dimension.WRITE), 3.5)
+    amounts = counts.take("pulsed-orders")
+    with pytest.raises(ClientError, match="dynamodb:UpdateItem"):
+        other.add(amounts)
+    assert len(amounts) == 1, "what was not told is kept"
+    for call in (
+        lambda: dynamodb.get_item(TableName=stage.pulse_table, Key=_key("pulse#pulsed-direct")),
+        lambda: dynamodb.update_item(TableName=stage.pulse_table, Key=_key("pulsed-direct", "leases")),
+        lambda: dynamodb.delete_item(TableName=stage.pulse_table, Key=_key("pulse#pulsed-direct")),
+    ):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            call()
+    dynamodb.close()
+
+
+def _key(table: str, item: str = "0000000166") -> dict[str, Any]:
+    return {"table": {"S": table}, "item": {"S": item}}
