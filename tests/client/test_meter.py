@@ -149,7 +149,7 @@ def test_refusal_without_reasons_is_taken_for_one_of_the_table(metered: Metered)
 
 
 def test_items_that_a_batch_leaves_are_counted_as_refused(metered: Metered) -> None:
-    put = {"PutRequest": {"Item": ITEM}}
+    put: Any = {"PutRequest": {"Item": ITEM}}
     metered.server.answers = [
         (200, {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": 6.0}], "UnprocessedItems": {}}),
         (

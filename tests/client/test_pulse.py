@@ -131,6 +131,7 @@ def test_process_whose_fleet_nears_the_capacity_tells_in_every_slot() -> None:
     process = Process()
     process.pulse.pause = lambda _: None
     process.ask(27_000, seconds=28)
+    assert process.told() == 27_020, "a surge is told at once"
     process.ask(1, seconds=2)
     before = process.table.writes
     for _ in range(12):
@@ -142,7 +143,7 @@ def test_jump_is_told_at_the_end_of_its_slot_and_wakes_the_scaler_once() -> None
     table = Table()
     one, other = Process(table), Process(table)
     for process in (one, other):
-        process.ask(500, seconds=30)
+        process.ask(200, seconds=30)
     for process in (one, other):
         process.ask(9_000, seconds=4)
     assert one.coordinator.woken + other.coordinator.woken == []

@@ -62,8 +62,7 @@ def test_hints_that_make_no_sense_are_left_out(text: str) -> None:
 
 
 def test_hints_are_short() -> None:
-    hints = {(None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17)}
-    assert hints_text(hints) == '{"w":[179543707,186,11160,87,17]}'
+    assert hints_text({(None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17)}) == '{"w":[179543707,186,11160,87,17]}'
 
 
 @law

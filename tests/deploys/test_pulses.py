@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,11 +175,12 @@ def test_role_may_add_to_the_items_of_its_tables_and_to_nothing_else(stage: Stag
     with pytest.raises(ClientError, match="dynamodb:UpdateItem"):
         other.add(amounts)
     assert len(amounts) == 1, "what was not told is kept"
-    for call in (
+    calls: list[Callable[[], Any]] = [
         lambda: dynamodb.get_item(TableName=stage.pulse_table, Key=_key("pulse#pulsed-direct")),
         lambda: dynamodb.update_item(TableName=stage.pulse_table, Key=_key("pulsed-direct", "leases")),
         lambda: dynamodb.delete_item(TableName=stage.pulse_table, Key=_key("pulse#pulsed-direct")),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(ClientError, match="AccessDenied"):
             call()
     dynamodb.close()

@@ -30,8 +30,8 @@ _LITTLE_PARTS, _LITTLE_SECONDS = 1_000, 60
 # The fleet's processes write within so many seconds after a slot's end, each at a moment of its own.
 _SPREAD_SECONDS: Final = 1.5
 _ANSWERED_SECONDS: Final = 0.3
-# A fleet near its capacity pulses at each slot's end, but for one that ends so soon after the last pulse.
-_NEAR_SECONDS: Final = 3
+# A fleet near its capacity pulses at the end of each slot.
+_NEAR_SECONDS: Final = _SPREAD_SECONDS
 # How long a table is left alone that the process may not tell of, or that nothing scales
 _LEFT_ALONE_SECONDS: Final = 900
 _RETRIED_SECONDS: Final = 10
@@ -201,7 +201,8 @@ class Pulse:
             fleet.add(amounts)
             _LOG.debug("told of %s: %.1f units in %.1f s", table, told, since)
             newest = int(now) // SLOT_SECONDS - 1
-            beat.is_near = fleet.is_near(newest)
+            # the present slot is not told whole yet, and may be near the capacity already
+            beat.is_near = fleet.is_near(newest + 1)
             beat.capacity = max((hint.capacity_units for hint in fleet.hints.values()), default=0)
             if any(fleet.needing_help(newest)) and fleet.is_elected(newest + 1):
                 # the others are about to tell of the same slot
