@@ -102,6 +102,10 @@ benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native 
 benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
 	@$(BIN)/python -m benchmarks.pulses $(if $(TRACES),--traces $(TRACES))
 
+.PHONY: benchmark-meter
+benchmark-meter: setup ## What the meter costs a request, and a thousand processes' pulses (offline, free)
+	@$(BIN)/python -m benchmarks.meter
+
 .PHONY: benchmark-settings
 benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
 	@$(BIN)/python -m benchmarks.settings $(if $(TRACES),--traces $(TRACES))

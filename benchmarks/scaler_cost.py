@@ -27,10 +27,12 @@ _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
 _COORDINATOR_ALARMS: Final = 5
 # A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a run in each of its
-# minutes and in three more. A run or a request takes half a second (docs/boosts.md), reads the leases once or twice,
+# minutes and in fifteen more. A run or a request takes half a second (docs/boosts.md), reads the leases once or twice,
 # and writes when something changes: the lease, its log and the note of the floor, at the start and at the end.
-_CALLS, _WAKES, _SECONDS_PER_CALL = 12, 33, 0.5
-_LEASE_WRITES, _LEASE_READS = 6, 60
+_CALLS, _WAKES, _SECONDS_PER_CALL = 12, 45, 0.5
+# a calm turn of a table whose fleet pulses leaves hints in six items, and reads twenty of some 200 bytes
+_HINTS, _PULSE_READS = 6, 1
+_LEASE_WRITES, _LEASE_READS = 6, 72
 
 
 def per_target() -> list[tuple[str, float]]:
@@ -78,6 +80,21 @@ def per_boost() -> list[tuple[str, float]]:
     ]
 
 
+def per_pulses() -> list[tuple[str, float]]:
+    """Return what pulses cost when they come all month: description and USD a month."""
+    prices = load_prices().throughput()
+    write, read = prices.on_demand_write_million / 1_000_000, prices.on_demand_read_million / 1_000_000
+    return [
+        (f"a process, {name}: {writes} writes a minute", _MINUTES * writes * write)
+        for name, writes in (("calm", 2), ("near the capacity", 6), ("with little to say", 1))
+    ] + [
+        (
+            f"a table: {_HINTS} hints and {_PULSE_READS} reads in five minutes",
+            _MINUTES / 5 * (_HINTS * write + _PULSE_READS * read),
+        )
+    ]
+
+
 def per_coordinator() -> list[tuple[str, float]]:
     """Return what a coordinator with a function of its own costs while nobody asks it: description and USD a month."""
     return [(f"{_COORDINATOR_ALARMS} alarms on itself", _COORDINATOR_ALARMS * load_prices().alarm_month)]
@@ -91,7 +108,11 @@ def main() -> int:
             print(f"  {item:<55}{usd:>9.4f}")
         total = sum(usd for _, usd in items)
         print(f"  {'USD a month':<55}{total:>9.4f}")
-    for title, items in (("besides", besides()), ("each coordinator of its own, idle", per_coordinator())):
+    for title, items in (
+        ("besides", besides()),
+        ("each coordinator of its own, idle", per_coordinator()),
+        ("pulses of one table, all month", per_pulses()),
+    ):
         print(title)
         for item, usd in items:
             print(f"  {item:<55}{usd:>9.4f}")

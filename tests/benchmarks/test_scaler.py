@@ -9,6 +9,7 @@ from benchmarks.scaler_cost import (
     besides,
     per_boost,
     per_coordinator,
+    per_pulses,
     per_scaler,
     per_target,
 )
@@ -22,6 +23,8 @@ SCORED = ("native:70", "on-demand", "highwater-floor")
 
 def test_cost_page_says_what_the_command_prints() -> None:
     page = (ROOT / "docs" / "cost.md").read_text()
+    for what, usd in per_pulses():
+        assert f"| {what} | {usd:.4f} |" in page
     for what, usd in per_boost():
         assert f"| {what} | {usd:.6f} |" in page
     assert f"| together | {sum(usd for _, usd in per_boost()):.6f} |" in page

@@ -94,6 +94,9 @@ class Process:
         self.pulse.counts.add(table, int(self.now) // 10, WRITE, units, refused=refused)
         self.pulse.beat()
 
+    def told_all(self) -> None:
+        self.pulse.beat(is_last=True)
+
     def told(self, table: str = "orders") -> float:
         return sum(
             float(value["N"])
@@ -110,21 +113,24 @@ def test_calm_process_tells_every_half_minute_after_the_end_of_a_slot() -> None:
     written = []
     for _ in range(70):
         before = process.table.writes
-        process.ask(2, seconds=1)
+        process.ask(1, seconds=1)
         if process.table.writes > before:
             written.append(process.now - BEGAN)
-    assert written == [41, 71]
+    assert written == [31, 61]
     assert process.coordinator.woken == []
 
 
 def test_process_with_little_to_say_tells_within_a_minute() -> None:
     process = Process()
-    process.ask(0.5, seconds=31)
-    process.ask(0.5, seconds=20)
-    assert process.table.writes == 1
-    process.ask(0.5, seconds=10)
-    # this one is of the next minute too, so of two items
-    assert (process.table.writes, process.told()) == (3, 21.5)
+    process.told_all()
+    before = process.table.writes
+    for _ in range(4):
+        process.ask(0.3, seconds=10)
+    assert process.table.writes == before
+    # those with little to say spread over most of a slot
+    process.ask(0.3, seconds=12)
+    assert process.table.writes == before + 1
+    assert process.told() == pytest.approx(21.2)
 
 
 def test_process_whose_fleet_nears_the_capacity_tells_in_every_slot() -> None:
@@ -132,11 +138,11 @@ def test_process_whose_fleet_nears_the_capacity_tells_in_every_slot() -> None:
     process.pulse.pause = lambda _: None
     process.ask(27_000, seconds=28)
     assert process.told() == 27_020, "a surge is told at once"
-    process.ask(1, seconds=2)
     before = process.table.writes
     for _ in range(12):
         process.ask(850, seconds=10)
-    assert process.table.writes == before + 12
+    # the first two are told together, when the second one's slot has begun
+    assert process.table.writes == before + 10
 
 
 def test_jump_is_told_at_the_end_of_its_slot_and_wakes_the_scaler_once() -> None:
@@ -168,7 +174,8 @@ def test_pulse_of_two_minutes_is_told_in_two_items() -> None:
     process = Process()
     process.ask(7, seconds=25)
     process.ask(11, seconds=24)
-    process.ask(13, seconds=36)
+    process.ask(13, seconds=6)
+    process.told_all()
     assert sorted(item for _, item in process.table.items) == ["0029923946", "0029923947"]
     assert process.told() == 51
 
@@ -196,6 +203,7 @@ def test_coordinator_that_refuses_ends_the_pulses_of_that_table_alone() -> None:
 def test_coordinator_that_is_down_changes_nothing() -> None:
     process = Process(Table(hint=None), Coordinator(error=CoordinatorUnavailableError("no answer")))
     process.ask(20, seconds=55)
+    process.told_all()
     assert process.told() == 40
     assert process.coordinator.woken == ["pulse orders", "pulse orders"]
 
@@ -206,19 +214,21 @@ def test_throttled_pulse_is_told_later_and_one_that_may_have_arrived_is_not_told
     process.ask(20, seconds=31)
     process.table.error = None
     process.ask(5, seconds=55)
+    process.told_all()
     assert process.told() == 45
     process.table.error = ConnectTimeoutError(endpoint_url="http://localhost")
     process.ask(90, seconds=45)
     process.table.error = None
     process.ask(5, seconds=55)
+    process.told_all()
     assert process.told() == 50
 
 
 def test_end_of_the_process_tells_what_is_left() -> None:
     process = Process()
     process.ask(15, seconds=3)
-    assert process.told() == 20
-    process.pulse.beat(is_last=True)
+    assert process.told() == 10
+    process.told_all()
     assert process.told() == 35
     process.pulse.stop()
     assert not process.pulse.meter.is_told("orders")

@@ -36,10 +36,16 @@ class Counts:
         with self._lock:
             return dict(self._by_table.get(table, {}))
 
-    def take(self, table: str) -> Amounts:
-        """Take all that there is to tell of a table; it is not told again."""
+    def take(self, table: str, before_slot: int | None = None) -> Amounts:
+        """Take all that there is to tell of a table, or of the slots before one; it is not told again."""
         with self._lock:
-            return self._by_table.pop(table, {})
+            found = self._by_table.pop(table, {})
+            if before_slot is None:
+                return found
+            left = {at: units for at, units in found.items() if at[0] >= before_slot}
+            if left:
+                self._by_table[table] = left
+            return {at: units for at, units in found.items() if at[0] < before_slot}
 
     def put_back(self, table: str, amounts: Amounts) -> None:
         """Keep what certainly was not told for the next pulse."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, Final
 
 import boto3
@@ -26,12 +27,11 @@ _LOG: Final = logging.getLogger("highwater.pulse")
 # A calm fleet pulses every half minute, one that nears its capacity in every slot.
 _CALM_SECONDS: Final = 30
 # A process that asked for less than a thousandth of the capacity tells within a minute.
-_LITTLE_PARTS, _LITTLE_SECONDS = 1_000, 60
+_LITTLE_PARTS, _LITTLE_SECONDS, _LITTLE_SPREAD = 1_000, 60, 5
 # The fleet's processes write within so many seconds after a slot's end, each at a moment of its own.
 _SPREAD_SECONDS: Final = 1.5
 _ANSWERED_SECONDS: Final = 0.3
-# A fleet near its capacity pulses at the end of each slot.
-_NEAR_SECONDS: Final = _SPREAD_SECONDS
+_REFUSED_SECONDS: Final = 1
 # How long a table is left alone that the process may not tell of, or that nothing scales
 _LEFT_ALONE_SECONDS: Final = 900
 _RETRIED_SECONDS: Final = 10
@@ -136,7 +136,7 @@ class Pulse:
         """Tell of each table that is due; nothing is raised."""
         for table in self.counts.tables():
             if is_last or self._due_at(table) <= self.clock():
-                self._tell(table)
+                self._tell(table, is_last=is_last)
 
     def _is_told(self, table: str) -> bool:
         if self._is_stopped or table == self._pulse_table or (self.tables is not None and table not in self.tables):
@@ -168,33 +168,55 @@ class Pulse:
             if self.counts.tables():
                 # many requests are one look
                 self.pause(0.05)
-                self.beat()
-        self.beat(is_last=True)
+                self._beat_safely()
+        self._beat_safely(is_last=True)
+
+    def _beat_safely(self, *, is_last: bool = False) -> None:
+        try:
+            self.beat(is_last=is_last)
+        except Exception:
+            # whatever it is, the process goes on and so do its pulses
+            _LOG.exception("a pulse failed")
 
     def _due_at(self, table: str) -> float:
         beat = self._beats.get(table)
         if beat is None:
             # the first pulse comes at the end of the present slot, so that a new fleet is known soon
-            beat = self._beats[table] = _Beat(self.clock() - _CALM_SECONDS + _SPREAD_SECONDS, self.clock())
+            beat = self._beats[table] = _Beat(self.clock(), self.clock(), is_near=True)
+        pace = self._pace(table, beat)
+        if pace is _Pace.REFUSED:
+            return beat.told_at + _REFUSED_SECONDS
+        # after the end of a slot, so that its sum is whole soon; calm pulses with the minutes, as each item is a write
+        lengths = {_Pace.LITTLE: _LITTLE_SECONDS, _Pace.CALM: _CALM_SECONDS}
+        length = lengths.get(pace, SLOT_SECONDS)
+        soonest = beat.told_at if length == SLOT_SECONDS else beat.told_at + length / 2
+        # many processes that have little to say spread over most of a slot
+        spread = self._spread * (_LITTLE_SPREAD if pace is _Pace.LITTLE else 1)
+        return (soonest // length + 1) * length + spread
+
+    def _pace(self, table: str, beat: _Beat) -> _Pace:
         counted = self.counts.peek(table)
         if any(refused for _, _, refused in counted):
-            return beat.told_at + 1
-        seconds = float(_CALM_SECONDS)
-        told = sum(counted.values())
-        if beat.is_near or told > _SURGE_FACTOR * beat.rate * max(self.clock() - beat.told_at, SLOT_SECONDS) > 0:
-            seconds = _NEAR_SECONDS
-        elif told * _LITTLE_PARTS < beat.capacity * (self.clock() - beat.told_at):
-            seconds = _LITTLE_SECONDS
-        # after the end of a slot, so that its sum is whole soon
-        end = -(-(beat.told_at + seconds - _SPREAD_SECONDS) // SLOT_SECONDS) * SLOT_SECONDS
-        return float(end + self._spread)
+            return _Pace.REFUSED
+        since = self.clock() - beat.counted_since
+        units = sum(counted.values())
+        if units > _SURGE_FACTOR * beat.rate * max(since, SLOT_SECONDS) > 0:
+            return _Pace.SURGE
+        if beat.is_near:
+            return _Pace.NEAR
+        return _Pace.LITTLE if units * _LITTLE_PARTS < beat.capacity * since else _Pace.CALM
 
-    def _tell(self, table: str) -> None:
+    def _tell(self, table: str, *, is_last: bool = False) -> None:
         now = self.clock()
-        amounts = self.counts.take(table)
         beat = self._beats.setdefault(table, _Beat(now, now))
+        # what is not urgent is told when its slot is over
+        is_urgent = is_last or self._pace(table, beat) in (_Pace.REFUSED, _Pace.SURGE)
+        amounts = self.counts.take(table, None if is_urgent else int(now) // SLOT_SECONDS)
+        beat.told_at = now
+        if not amounts:
+            return
         told, since = sum(amounts.values()), max(now - beat.counted_since, 1.0)
-        beat.told_at, beat.counted_since, beat.rate = now, now, told / since
+        beat.counted_since, beat.rate = now if is_urgent else now // SLOT_SECONDS * SLOT_SECONDS, told / since
         try:
             fleet = beat.fleet or FleetTable(self.dynamodb, self._find_table(), table)
             beat.fleet = fleet
@@ -239,6 +261,16 @@ class Pulse:
         if self._pulse_table is None:
             self._pulse_table = self.coordinator.pulse_table
         return self._pulse_table
+
+
+class _Pace(Enum):
+    """How soon a process tells."""
+
+    REFUSED = auto()
+    SURGE = auto()
+    NEAR = auto()
+    CALM = auto()
+    LITTLE = auto()
 
 
 @dataclass(slots=True)

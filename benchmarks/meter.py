@@ -1,0 +1,169 @@
+"""What the meter costs a request, and what a fleet's pulses write: `make benchmark-meter`.
+
+The first part sends the same requests by a metered and by an unmetered client in turn, over HTTP to a server on this
+machine that answers at once. The second has a thousand processes pulse into one item by a clock of its own: calm, then
+near the capacity; it counts writes, elections and what they cost.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+import boto3
+from botocore.exceptions import ClientError
+
+from highwater.client import CoordinatorClient, Meter, Pulse
+from highwater.client.counts import Counts
+from highwater.core import Dimension
+from highwater.core.pulses import Hint
+from highwater.core.pulses.item import hints_text
+from highwater_lab.services.billing import HOURS_PER_MONTH
+from highwater_lab.services.prices import load_prices
+
+_REQUESTS: Final = 3_000
+_PROCESSES, _MINUTES = 1_000, 10
+_WRITE: Final = (None, Dimension.WRITE)
+_ANSWER: Final = json.dumps(
+    {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 1.0, "Table": {"CapacityUnits": 1.0}}}
+).encode()
+_BEGAN: Final = 1_795_436_760.0
+
+
+class _Answers(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # an answer in one packet
+    wbufsize = 65_536
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", str(len(_ANSWER)))
+        self.end_headers()
+        self.wfile.write(_ANSWER)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def overhead() -> None:
+    """Print median and 99th percentile of a request's time and its CPU time, with and without the meter."""
+    session = boto3.Session(aws_access_key_id="A", aws_secret_access_key="B", region_name="eu-central-1")  # noqa: S106 - none
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        clients = {name: session.client("dynamodb", endpoint_url=url) for name in ("without", "with")}
+        Meter(Counts()).install(clients["with"])
+        wall: dict[str, list[float]] = {name: [] for name in clients}
+        cpu: dict[str, list[float]] = {name: [] for name in clients}
+        for number in range(_REQUESTS):
+            # in turn, and each first as often as second
+            for name in sorted(clients, reverse=bool(number % 2)):
+                began, busy = time.perf_counter(), time.thread_time()
+                clients[name].put_item(TableName="orders", Item={"pk": {"S": "a"}})
+                wall[name].append(time.perf_counter() - began)
+                cpu[name].append(time.thread_time() - busy)
+        server.shutdown()
+    print(f"{_REQUESTS:,} requests each, in turn; microseconds")
+    for name in clients:
+        percentile = statistics.quantiles(wall[name], n=100)[98]
+        print(
+            f"{name:8} median {statistics.median(wall[name]) * 1e6:7.0f}   99 % {percentile * 1e6:7.0f}   "
+            f"CPU median {statistics.median(cpu[name]) * 1e6:7.0f}"
+        )
+    ratio = statistics.median(wall["with"]) / statistics.median(wall["without"])
+    more = (statistics.median(cpu["with"]) - statistics.median(cpu["without"])) * 1e6
+    print(f"a metered request takes {ratio:.3f} of the time, and {more:.0f} microseconds of CPU more")
+
+
+@dataclass
+class _Item:
+    """The coordinator's table in memory, which counts what is asked of it."""
+
+    hint: Hint
+    writes: int = 0
+    refused: int = 0
+    woken: int = 0
+    items: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        item = self.items.setdefault(request["Key"]["item"]["S"], {})
+        names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
+        self.writes += 1
+        if "ConditionExpression" in request:
+            if item.get("woken", -1) >= int(values[":slot"]["N"]):
+                self.refused += 1
+                raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
+            item["woken"] = int(values[":slot"]["N"])
+            self.woken += 1
+            return {}
+        for name, attribute in names.items():
+            if name.startswith("#a"):
+                item[attribute] = item.get(attribute, 0.0) + float(values[name.replace("#", ":")]["N"])
+        told = {name: {"N": str(units)} for name, units in item.items() if name != "woken"}
+        return {"Attributes": told | {"hint": {"S": hints_text({_WRITE: self.hint})}}}
+
+
+class _Nobody(CoordinatorClient):
+    def send(self, action: str, **members: Any) -> dict[str, Any]:  # noqa: ARG002
+        return {}
+
+
+def fleet(name: str, share_percent: int) -> None:
+    """Print what a thousand processes write that together ask for so much of the capacity."""
+    now = [_BEGAN]
+    capacity = 10_000
+    item = _Item(Hint(int(_BEGAN) // 10 - 1, capacity, capacity * 60, 100, 17))
+    clock: Callable[[], float] = lambda: now[0]  # noqa: E731
+    made = [
+        Pulse(
+            dynamodb=item,
+            coordinator=_Nobody(),
+            clock=clock,
+            pause=lambda _: None,
+            _pulse_table="pulses",
+            _spread=1.5 * number / _PROCESSES,
+        )
+        for number in range(_PROCESSES)
+    ]
+    by_second: list[int] = []
+    asked = 0.0
+    for second in range(_MINUTES * 60):
+        before = item.writes
+        for number, pulse in enumerate(made):
+            now[0] = _BEGAN + second + number / _PROCESSES
+            units = capacity * share_percent / 100 / _PROCESSES
+            pulse.counts.add("orders", int(now[0]) // 10, _WRITE, units)
+            asked += units
+            pulse.beat()
+        by_second.append(item.writes - before)
+    for pulse in made:
+        pulse.beat(is_last=True)
+    told = sum(units for minute in item.items.values() for name, units in minute.items() if name != "woken")
+    per_month = item.writes / _PROCESSES / _MINUTES * 60 * HOURS_PER_MONTH
+    usd = per_month * load_prices().throughput().on_demand_write_million / 1e6
+    print(
+        f"{name:28} {item.writes / _MINUTES / 60:7.1f} writes/s, at most {max(by_second):,} in a second; "
+        f"{item.refused:,} lost elections, {item.woken} wake-ups; told {100 * told / asked:.2f} % of what was asked; "
+        f"{usd:.3f} USD a process and month"
+    )
+
+
+def main() -> int:
+    """Print both parts."""
+    overhead()
+    print(f"\n{_PROCESSES:,} processes, {_MINUTES} minutes, one table's writes")
+    fleet("calm, 50 % of the capacity", 50)
+    fleet("near, 90 % of the capacity", 90)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""The scaler's side of pulses on a real table, beside a client that has nothing but the page about the format."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from highwater.aws.pulses import PulsesUnavailableError, PulseTable
+from highwater.client.fleet import FleetTable
+from highwater.core import Dimension
+from highwater.core.pulses import Hint, Slots
+from highwater_lab.local import LocalCloud
+
+pytestmark = pytest.mark.xdist_group("cloud-scaler")
+MINUTE = 29_923_951
+READ, WRITE = (None, Dimension.READ), (None, Dimension.WRITE)
+STATUS = ("by_status", Dimension.WRITE)
+
+
+@pytest.fixture
+def dynamodb(scaled_cloud: LocalCloud) -> Iterator[Any]:
+    client = scaled_cloud.client("dynamodb")
+    client.create_table(
+        TableName="fleet",
+        KeySchema=[{"AttributeName": "table", "KeyType": "HASH"}, {"AttributeName": "item", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("table", "item")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    yield client
+    client.delete_table(TableName="fleet")
+    client.close()
+
+
+def post(cloud: LocalCloud, operation: str, document: dict[str, Any]) -> dict[str, Any]:
+    """A request by plain HTTP; the cloud on loopback takes any signature."""
+    request = urllib.request.Request(  # noqa: S310 - an address of this machine
+        cloud.environment()["AWS_ENDPOINT_URL"],
+        data=json.dumps(document).encode(),
+        headers={
+            "X-Amz-Target": f"DynamoDB_20120810.{operation}",
+            "Content-Type": "application/x-amz-json-1.0",
+            "Authorization": "AWS4-HMAC-SHA256 Credential=test/20270304/us-east-1/dynamodb/aws4_request, "
+            "SignedHeaders=host, Signature=0",
+        },
+        method="POST",
+    )
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
+        found: dict[str, Any] = json.loads(answer.read())
+        return found
+
+
+def add(cloud: LocalCloud, minute: int, amounts: dict[str, str]) -> dict[str, Any]:
+    """What docs/pulse-protocol.md says, in another client's words."""
+    names = {f"#n{at}": name for at, name in enumerate(amounts)}
+    values: dict[str, Any] = {f":v{at}": {"N": units} for at, units in enumerate(amounts.values())}
+    answer = post(
+        cloud,
+        "UpdateItem",
+        {
+            "TableName": "fleet",
+            "Key": {"table": {"S": "pulse#orders"}, "item": {"S": f"{minute:010d}"}},
+            "UpdateExpression": "ADD " + ", ".join(f"#n{at} :v{at}" for at in range(len(amounts))) + " SET #e = :e",
+            "ExpressionAttributeNames": names | {"#e": "expires"},
+            "ExpressionAttributeValues": values | {":e": {"N": str(minute * 60 + 3_600)}},
+            "ReturnValues": "ALL_NEW",
+        },
+    )
+    found: dict[str, Any] = answer["Attributes"]
+    return found
+
+
+def test_client_that_only_read_the_page_tells_with_ours_and_the_scaler_reads_both(
+    scaled_cloud: LocalCloud, dynamodb: Any
+) -> None:
+    ours = FleetTable(dynamodb, "fleet", "orders")
+    ours.add({(MINUTE * 6 + 3, WRITE, False): 612.5, (MINUTE * 6 + 4, WRITE, True): 3.0})
+    seen = add(scaled_cloud, MINUTE, {"c3w": "204", "c3w:by_status": "7.5", "c5r": "0.5"})
+    assert seen["c3w"] == {"N": "816.5"}
+    add(scaled_cloud, MINUTE - 1, {"c0w": "11"})
+    found = PulseTable("fleet", dynamodb).read("orders", MINUTE - 1, MINUTE * 6 + 5)
+    assert found[WRITE] == Slots(MINUTE * 6 + 5, (11, *[None] * 8, 817, None, None), (0,) * 10 + (3, 0))
+    assert found[STATUS].consumed_units[9] == 8
+    assert found[READ].consumed_units[-1] == 1
+    assert PulseTable("fleet", dynamodb).read("others", MINUTE - 1, MINUTE * 6 + 5) == {}
+
+
+def test_hints_reach_whoever_tells_next_and_one_of_all_is_elected(scaled_cloud: LocalCloud, dynamodb: Any) -> None:
+    hint = Hint(MINUTE * 6, 186, 11_160, 87, 17)
+    PulseTable("fleet", dynamodb).tell("orders", {WRITE: hint}, MINUTE, 2)
+    assert json.loads(add(scaled_cloud, MINUTE + 1, {"c0w": "1"})["hint"]["S"]) == {
+        "w": [MINUTE * 6, 186, 11_160, 87, 17]
+    }
+    ours = FleetTable(dynamodb, "fleet", "orders")
+    ours.add({(MINUTE * 6 + 3, WRITE, False): 2.0})
+    assert ours.hints == {WRITE: hint}
+    slot = MINUTE * 6 + 4
+    assert [ours.is_elected(at) for at in (slot, slot, slot - 1, slot + 1)] == [True, False, False, True]
+
+
+def test_table_that_is_not_there_is_said_to(dynamodb: Any) -> None:
+    with pytest.raises(PulsesUnavailableError, match="ResourceNotFoundException"):
+        PulseTable("nobodys", dynamodb).read("orders", MINUTE, MINUTE * 6)
