@@ -1,9 +1,9 @@
 """Deploys two examples to a local cloud with the real CDK CLI, shows a Monday with windows, and sends a surge.
 
 The demo prints the deployed resources, draws the next seven days, moves the cloud's clock through Monday's windows, and
-compares everything with the plan. Then it sends a surge without a window to three tables: one with native scaling
-alone, one with the scaler in addition, and one that a job boosts before. Exits with status 1 if anything differs from
-the plan. Run it with `make demo`.
+compares everything with the plan. Then it sends a surge without a window to four tables: one with native scaling
+alone, one with the scaler in addition, one that a job boosts before, and one whose clients pulse. Exits with status 1
+if anything differs from the plan. Run it with `make demo`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from callers import Caller
 from monday import Deployed, Monday
 from rich.console import Console
-from side_by_side import Job, Surge, Tables
+from side_by_side import Surge, Tables
 
 from highwater.core import Plan
 from highwater_lab.local import LocalCloud
@@ -74,11 +75,14 @@ class Demo:
     def _send_surge(self, folder: Path) -> None:
         out = self._deploy("side_by_side", "SideBySide", folder)
         templates = load_templates(out)
-        tables = Tables("Native", "Scaled", "Boosted")
+        tables = Tables("Native", "Scaled", "Boosted", "Pulsed")
         setups = tables.each(lambda name: find_table(templates, name=name))
         names = tables.each(lambda name: self._physical("SideBySide", name))
-        job = Job(self._output("SideBySide", "LoaderRole"), self._output("SideBySide", "Coordinator"))
-        Surge(self._cloud, self._console, names, setups, job).run(SURGE_PICTURE, REPORT)
+        job, fleet = (
+            Caller(self._output("SideBySide", role), self._output("SideBySide", coordinator))
+            for role, coordinator in (("LoaderRole", "Coordinator"), ("CrawledRole", "Teller"))
+        )
+        Surge(self._cloud, self._console, names, setups, job, fleet).run(SURGE_PICTURE, REPORT)
         self._console.print(f"\npicture: {SURGE_PICTURE.relative_to(ROOT)}\nreport: {REPORT.relative_to(ROOT)}\n")
 
     def _deploy(self, example: str, stack: str, folder: Path, *, bootstraps: bool = False) -> Path:

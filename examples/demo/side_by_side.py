@@ -1,8 +1,9 @@
-"""The demo's surge: sends ten times the usual load to three equal tables at once.
+"""The demo's surge: sends ten times the usual load to four equal tables at once.
 
-One has target tracking alone, one the scaler in addition, and of one a job asks for capacity before it begins. For
-every minute of the cloud's clock the demo prints the throttled, provisioned and consumed units of the tables. Then it
-draws them beside the simulator's result for the same load, and writes a report like that of `highwater rehearse`.
+One has target tracking alone, one the scaler in addition. Of one a job asks for capacity before it begins, and the
+clients of one tell the scaler what they ask for. For every minute of the cloud's clock the demo prints the refused,
+provisioned and consumed units of the tables. Then it draws them beside the simulator's result for the same load, and
+writes a report like that of `highwater rehearse`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-import boto3
+from callers import Caller
 from rich.console import Console
 
-import highwater
-from highwater.client import BoostAnswer
+from highwater.client import BoostAnswer, Pulse
 from highwater.core import Dimension
 from highwater.core.boosts import units_for_rate
-from highwater.core.names import coordinator_parameter
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load
 from highwater_lab.local.load_report import LoadReport
@@ -42,12 +41,12 @@ MINUTES: Final = (4, 14)
 # minutes of the base load before the start in the simulator, because auto scaling's alarms need a history of metrics
 _LEAD = 20
 SPEED: Final = 20
-# a laptop with two cores can send and serve the three loads together at this speed
-_REQUESTS_PER_SECOND = 66
-# the width of a bar in characters
-_BAR = 7
-TITLES: Final = ("target tracking alone", "with the scaler", "with a boost")
-_HEADS: Final = ("tracking at 70 %", "90 %, the scaler", "70 %, and a boost")
+# a laptop with two cores can send and serve the four loads together at this speed
+_REQUESTS_PER_SECOND = 50
+# the width of a bar in characters, and of a table's columns: four of them fit into a terminal of 80
+_BAR, _WIDTH = 3, 17
+TITLES: Final = ("target tracking alone", "with the scaler", "with a boost", "with pulses")
+_HEADS: Final = ("target 70 %", "scaler, 90 %", "boost, 70 %", "pulses, 90 %")
 # the job asks in the minute before the last calm one: raising capacity takes most of a minute
 _ASKS_AFTER: Final = timedelta(minutes=2)
 _LEASE_MINUTES: Final = 18
@@ -58,14 +57,15 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class Tables(Generic[T]):
-    """A value for each table: with native scaling, with the scaler, and boosted by a job."""
+    """A value for each table: with native scaling, with the scaler, boosted by a job, and told of by its clients."""
 
     native: T
     scaled: T
     boosted: T
+    pulsed: T
 
     def __iter__(self) -> Iterator[T]:
-        return iter((self.native, self.scaled, self.boosted))
+        return iter((self.native, self.scaled, self.boosted, self.pulsed))
 
     def each(self, make: Callable[[T], U]) -> Tables[U]:
         """Return *make*'s results for all values."""
@@ -81,38 +81,24 @@ class _Watched:
     report: LoadReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Who boosts: the ARN of its role, and the name of the coordinator that it asks."""
-
-    role_arn: str
-    coordinator: str
-
-    def ask(self, cloud: LocalCloud, table: str) -> BoostAnswer:
-        """Ask for what the surge needs on top of the present traffic."""
-        given = cloud.client("sts").assume_role(RoleArn=self.role_arn, RoleSessionName="nightly-load")["Credentials"]
-        session = boto3.Session(
-            given["AccessKeyId"],
-            given["SecretAccessKey"],
-            given["SessionToken"],
-            cloud.client_arguments()["region_name"],
-        )
-        url = cloud.client("ssm").get_parameter(Name=coordinator_parameter(self.coordinator))["Parameter"]["Value"]
-        return highwater.boost(
-            table, write_rate=SURGE - BASE, minutes=_LEASE_MINUTES, reason="the surge", coordinator=url, session=session
-        ).begin()
-
-
 class Surge:
     """One surge on all tables.
 
-    *names* are the tables' names, *setups* the tables as read from the template, *job* is who boosts the last of them.
+    *names* are the tables' names, *setups* the tables as read from the template, *job* is who boosts one of them, and
+    *fleet* who sends the load of the last.
     """
 
     def __init__(
-        self, cloud: LocalCloud, console: Console, names: Tables[str], setups: Tables[TableSetup], job: Job
+        self,
+        cloud: LocalCloud,
+        console: Console,
+        names: Tables[str],
+        setups: Tables[TableSetup],
+        job: Caller,
+        fleet: Caller,
     ) -> None:
         self._job = job
+        self._fleet = fleet
         self._cloud = cloud
         self._console = console
         self._setups = setups
@@ -131,21 +117,23 @@ class Surge:
             f"[bold]A surge from {BASE} to {SURGE} writes/s on all tables[/], with the clock {SPEED} times faster"
         )
         self._console.print(
-            f"[dim]{'':13}"
-            + "".join(f"{head:>{_BAR + 15}}" for head in _HEADS)
-            + f"\n{'minute':>6}{'demand':>7}"
-            + f"{'refused':>8}{'units':>6}{'':{_BAR + 1}}" * len(_HEADS)
+            f"[dim]{'':9}"
+            + "".join(f"{head:>{_WIDTH - _BAR - 1}}{'':{_BAR + 1}}" for head in _HEADS)
+            + f"\n{'min':>3}{'asked':>6}"
+            + f"{'refused':>8}{'WCU':>5}{'':{_BAR + 1}}" * len(_HEADS)
             + "[/]",
             highlight=False,
         )
         self._cloud.run_at(SPEED)
+        pulse = self._fleet.pulse(self._cloud)
         try:
-            with ThreadPoolExecutor(4) as pool:
-                futures = self._watched.each(lambda watched: pool.submit(self._load(watched, traffic).run))
+            with ThreadPoolExecutor(5) as pool:
+                futures = self._watched.each(lambda watched: pool.submit(self._load(watched, traffic, pulse).run))
                 asking = pool.submit(self._ask, start + _ASKS_AFTER)
                 reports = futures.each(lambda future: future.result())
                 answer = asking.result()
         finally:
+            pulse.stop()
             self._cloud.run_at(1)
         traffic_with_lead = _traffic(start, _LEAD)
         runs = self._simulate(traffic_with_lead, start)
@@ -166,18 +154,19 @@ class Surge:
         return reports
 
     def _ask(self, at: datetime) -> BoostAnswer:
-        """Boost the last table at that time of the cloud's clock."""
+        """Boost a table at that time of the cloud's clock."""
         while (left := (at - self._cloud.status().now).total_seconds()) > 0:
             time.sleep(min(left / SPEED, 1))
-        return self._job.ask(self._cloud, self._watched.boosted.name)
+        return self._job.boost(self._cloud, self._watched.boosted.name, SURGE - BASE, _LEASE_MINUTES)
 
-    def _load(self, watched: _Watched, traffic: Traffic) -> Load:
+    def _load(self, watched: _Watched, traffic: Traffic, pulse: Pulse) -> Load:
         return Load(
             self._cloud.control,
             watched.name,
             traffic,
             threads=4,
             requests_per_second=_REQUESTS_PER_SECOND,
+            prepare=pulse.meter.install if watched is self._watched.pulsed else None,
             tell=lambda report, minute: self._record(watched, report, minute),
         )
 
@@ -200,6 +189,7 @@ class Surge:
             run_policy("native:70", setups.native, traffic),
             run_policy("highwater-floor", setups.scaled, traffic),
             run_policy("declared", boosted, traffic),
+            run_policy("highwater-floor-pulse", setups.pulsed, traffic),
         )
 
     def _record(self, watched: _Watched, report: LoadReport, minute: int) -> None:
@@ -220,8 +210,8 @@ class Surge:
             demand = units.asked / 60
             granted, throttled = (round(_BAR * part / 60 / SURGE) for part in (units.granted, units.throttled))
             bar = f"[blue]{'█' * granted}[/][red]{'█' * throttled}[/]" + " " * (_BAR - granted - throttled)
-            columns += f"{units.throttled / 60:>8,.0f}{watched.provisioned[minute]:>6,} {bar}"
-        self._console.print(f"{minute - 1:>6}{demand:>7,.0f}{columns}", highlight=False)
+            columns += f"{units.throttled / 60:>8,.0f}{watched.provisioned[minute]:>5} {bar}"
+        self._console.print(f"{minute - 1:>3}{demand:>6,.0f}{columns}", highlight=False)
 
     def _draw(self, reports: Tables[LoadReport], runs: Tables[Run], picture: Path) -> None:
         import matplotlib as mpl
@@ -229,11 +219,12 @@ class Surge:
         mpl.use("agg")
         from matplotlib import pyplot as plt
 
-        figure, panels = plt.subplots(3, 1, figsize=(10, 11), sharex=True, sharey=True, layout="constrained")
+        figure, panels = plt.subplots(4, 1, figsize=(10, 14), sharex=True, sharey=True, layout="constrained")
         titles = (
             "target tracking at 70 % alone",
             "target tracking at 90 % with the scaler",
             "target tracking at 70 %, boosted two minutes before the surge",
+            "target tracking at 90 % with the scaler, and clients that pulse",
         )
         for axes, title, report, run, watched in zip(panels, titles, reports, runs, self._watched, strict=True):
             axes.set_title(title, loc="left", fontsize=10)

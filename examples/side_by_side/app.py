@@ -1,6 +1,6 @@
 """Scenario: a table has little traffic until a crawler finds it and multiplies the traffic by ten, without notice.
-Shows: the same table three times: with target tracking alone, with the throttle-aware scaler in addition, and with a
-job that knows what is coming and boosts it.
+Shows: the same table four times: with target tracking alone, with the throttle-aware scaler in addition, with a job
+that knows what is coming and boosts it, and with clients that tell the scaler what they ask for.
 """
 
 import aws_cdk as cdk
@@ -32,7 +32,16 @@ def pages(id: str, target_utilization_percent: int) -> HighWaterTable:
 
 pages("Native", 70)
 # with the scaler, target tracking can run at 90 %, because the scaler adds headroom when it is needed
-ThrottleAwareScaler(stack, "Scaler").add_table(pages("Scaled", 90))
+scaler = ThrottleAwareScaler(stack, "Scaler")
+scaler.add_table(pages("Scaled", 90))
+
+pulsed = pages("Pulsed", 90)
+scaler.add_table(pulsed)
+told = BoostCoordinator(stack, "Pulses", scaler=scaler)
+crawled = iam.Role(stack, "Crawled", assumed_by=iam.AccountRootPrincipal())
+told.grant_pulse(crawled, tables=[pulsed])
+cdk.CfnOutput(stack, "CrawledRole", value=crawled.role_arn)
+cdk.CfnOutput(stack, "Teller", value=told.coordinator_name)
 
 boosted = pages("Boosted", 70)
 coordinator = BoostCoordinator(stack, "Boosts")

@@ -71,9 +71,7 @@ def test_fleet_that_tells_gets_help_while_the_bucket_lasts(name: str, most_secon
 
 @pytest.mark.parametrize("quiet", ["highwater-floor", "highwater-direct"])
 def test_fleet_of_which_nobody_tells_gets_what_it_gets_without_pulses(quiet: str) -> None:
-    policy = find_policy(f"{quiet}-pulse")
-    policy.pulses = Pulses(coverage_percent=0)
-    told = simulate(_TABLE, _JUMP, policy)
+    told = run_policy(f"{quiet}-pulse:0", _TABLE, _JUMP)
     without = run_policy(quiet, _TABLE, _JUMP)
     assert [t.capacity for t in told.targets] == [t.capacity for t in without.targets]
     assert told.throttled_units == without.throttled_units > 0

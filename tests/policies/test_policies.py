@@ -163,6 +163,11 @@ def test_clairvoyant_needs_what_the_bucket_does_not_give() -> None:
         ("native:19", "policy 'native:19': expected a target utilization in percent from 20 to 90, got '19'"),
         ("native:", "policy 'native:': expected a target utilization in percent from 20 to 90, got ''"),
         ("fixed:0", "policy 'fixed:0': expected a number of units from 1 to 10,000,000, got '0'"),
+        (
+            "highwater-floor-pulse:101",
+            "policy 'highwater-floor-pulse:101': expected a share of the fleet that pulses in percent from 0 to 100, "
+            "got '101'",
+        ),
         ("magic", f"unknown policy 'magic', allowed: {', '.join(POLICY_NAMES)}"),
         ("trek10:5", f"unknown policy 'trek10:5', allowed: {', '.join(POLICY_NAMES)}"),
     ],

@@ -76,7 +76,8 @@ def units_per_request(
 class Load:
     """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table make them.
 
-    At its peak it sends *requests_per_second* of real time; with fewer, requests are larger.
+    At its peak it sends *requests_per_second* of real time; with fewer, requests are larger. *prepare* is called with
+    each DynamoDB client before its first request.
     """
 
     def __init__(
@@ -89,11 +90,13 @@ class Load:
         threads: int = 8,
         requests_per_second: int = MOST_REQUESTS_PER_SECOND,
         tell: Callable[[LoadReport, int], None] | None = None,
+        prepare: Callable[[Any], None] | None = None,
     ) -> None:
         self._cloud = cloud
         self._table = table
         self._traffic = traffic
         self._tell = tell
+        self._prepare = prepare
         self._threads = threads
         self._requests_per_second = requests_per_second
         self._attempts = retries + 1
@@ -182,6 +185,8 @@ class Load:
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self._client()
+        if self._prepare is not None:
+            self._prepare(client)
         try:
             while (job := self._work.get()) is not None:
                 # what is still handed out when the load is stopped is not sent

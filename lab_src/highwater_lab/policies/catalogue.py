@@ -28,6 +28,7 @@ from highwater_lab.policies.throttle_aware_lambda import ThrottleAwareLambda
 from highwater_lab.policies.trek10 import Trek10
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
+from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.run import Run
 from highwater_lab.simulation.setup import TableSetup
@@ -56,9 +57,38 @@ _WITHOUT_ARGUMENT: Final[dict[str, Callable[[], Policy]]] = {
     )
     if policy is not Fixed
 } | {"fixed": Fixed, "native": Native}
+# Policies that may be given a number, with what it means and its lowest and highest value
+_WITH_NUMBER: Final[dict[str, tuple[Callable[[int], Policy], str, int, int]]] = {
+    "native": (Native, "target utilization in percent", MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT),
+    "fixed": (Fixed, "number of units", 1, 10_000_000),
+    HighwaterFloorPulse.name: (
+        lambda percent: HighwaterFloorPulse(pulses=Pulses(percent)),
+        "share of the fleet that pulses in percent",
+        0,
+        100,
+    ),
+    HighwaterDirectPulse.name: (
+        lambda percent: HighwaterDirectPulse(pulses=Pulses(percent)),
+        "share of the fleet that pulses in percent",
+        0,
+        100,
+    ),
+}
 
 # The allowed policy names, as help texts and messages show them
-POLICY_NAMES: Final = tuple(sorted({*_WITHOUT_ARGUMENT, "native:PERCENT", "fixed:UNITS", CLAIRVOYANT} - {"native"}))
+POLICY_NAMES: Final = tuple(
+    sorted(
+        {
+            *_WITHOUT_ARGUMENT,
+            "native:PERCENT",
+            "fixed:UNITS",
+            "highwater-floor-pulse:PERCENT",
+            "highwater-direct-pulse:PERCENT",
+            CLAIRVOYANT,
+        }
+        - {"native"}
+    )
+)
 
 
 class PolicyError(HighwaterError, ValueError):
@@ -68,14 +98,11 @@ class PolicyError(HighwaterError, ValueError):
 def find_policy(name: str) -> Policy:
     """Create the policy *name*; raises `PolicyError` for a name that is not in `POLICY_NAMES`."""
     kind, has_number, number = name.partition(":")
-    if kind in ("native", "fixed") and has_number:
-        low, high = (
-            (MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT) if kind == "native" else (1, 10_000_000)
-        )
+    if kind in _WITH_NUMBER and has_number:
+        make, meaning, low, high = _WITH_NUMBER[kind]
         if not number.isascii() or not number.isdigit() or len(number) > 9 or not low <= int(number) <= high:
-            meaning = "target utilization in percent" if kind == "native" else "number of units"
             raise PolicyError(f"policy {name!r}: expected a {meaning} from {low} to {high:,}, got {number[:20]!r}")
-        return Native(int(number)) if kind == "native" else Fixed(int(number))
+        return make(int(number))
     if has_number or kind not in _WITHOUT_ARGUMENT:
         raise PolicyError(f"unknown policy {name!r}, allowed: {', '.join(POLICY_NAMES)}")
     return _WITHOUT_ARGUMENT[kind]()

@@ -56,6 +56,7 @@ class HighwaterScaler(Policy, ABC):
     Args:
         scaled: The table's plan. By default a plan with the bounds of the simulated table's setup.
         settings: The settings for sizing targets. By default those of the mode.
+        pulses: How the fleet tells what it asks for. By default that of the class.
     """
 
     mode: Mode
@@ -68,7 +69,9 @@ class HighwaterScaler(Policy, ABC):
         self, scaled: ScaledPlan | None = None, settings: ScalerSettings | None = None, pulses: Pulses | None = None
     ) -> None:
         self._scaled = scaled
-        self.pulses = pulses or self.pulses
+        if pulses is not None:
+            self.pulses = pulses
+            self.name = f"{self.name}:{pulses.coverage_percent}"
         self._hints: dict[TargetKey, Hint] = {}
         self._is_woken = False
         self._settings = settings
