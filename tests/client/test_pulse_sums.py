@@ -56,7 +56,8 @@ class Silent(CoordinatorClient):
     """Is woken, and says nothing."""
 
     def send(self, action: str, **members: Any) -> dict[str, Any]:
-        return {}
+        """Nobody hears it."""
+        return {"action": action, **members}
 
 
 @dataclass
