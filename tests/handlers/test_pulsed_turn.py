@@ -1,0 +1,172 @@
+"""A run of the scaler with a fleet that tells: what it reads, what it sets, and what it tells the fleet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from highwater.aws.pulses import PulseTable
+from highwater.core import Capacity, Dimension, Plan, Units
+from highwater.core.names import TargetName
+from highwater.core.pulses import slot_at
+from highwater.core.pulses.item import amount_attribute, hints_of_text, pulse_sort_key
+from highwater.core.scaler import Mode
+from highwater.handlers.scaler.handler import Scaler
+from highwater.handlers.scaler.kept import Kept
+from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.run import Options
+from tests.handlers.fake_region import FakeRegion, as_region
+
+NOW = datetime(2027, 3, 4, 10, 20, 40, tzinfo=UTC)
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=4_000),
+)
+WRITE = (None, Dimension.WRITE)
+ORDERS = TargetName("orders", *WRITE)
+_NEWEST = slot_at(NOW) - 1
+
+
+@dataclass
+class PulseItems:
+    """The items of one table's pulses, as DynamoDB has them."""
+
+    items: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refuses: str | None = None
+
+    def tell(self, slot: int, units: float, *, refused: bool = False) -> None:
+        item = self.items.setdefault(pulse_sort_key(slot // 6), {"item": {"S": pulse_sort_key(slot // 6)}})
+        item[amount_attribute(slot, WRITE, refused=refused)] = {"N": str(units)}
+
+    def query(self, **request: Any) -> dict[str, Any]:
+        self._may("query")
+        values = request["ExpressionAttributeValues"]
+        assert values[":partition"] == {"S": "pulse#orders"}
+        return {"Items": [item for key, item in sorted(self.items.items()) if key >= values[":first"]["S"]]}
+
+    def update_item(self, **request: Any) -> None:
+        self._may("update_item")
+        item = self.items.setdefault(request["Key"]["item"]["S"], dict(request["Key"]))
+        item["hint"] = request["ExpressionAttributeValues"][":hint"]
+
+    def _may(self, operation: str) -> None:
+        if self.refuses == operation:
+            raise ClientError({"Error": {"Code": "InternalServerError", "Message": "it rests"}}, operation)
+
+
+@dataclass
+class World:
+    """One table of 100 write units, of which its fleet told 90 a second for a quarter of an hour."""
+
+    mode: Mode
+    told: int = 90
+    region: FakeRegion = field(default_factory=lambda: FakeRegion(NOW))
+    pulses: PulseItems = field(default_factory=PulseItems)
+
+    def __post_init__(self) -> None:
+        self.region.add_table("orders", PLAN, Units(7, 100), self.mode)
+        self.region.units[ORDERS] = 90
+        for slot in range(_NEWEST - 119, _NEWEST + 1):
+            self.pulses.tell(slot, self.told * 10)
+
+    def jump(self, units: int) -> None:
+        self.pulses.tell(_NEWEST, units * 10)
+
+    def serve(self, *, dry_run: bool = False, event: str = "pulse") -> Outcome:
+        client: Any = self.pulses
+        scaler = Scaler(
+            Options(dry_run=dry_run),
+            region_of=lambda _: as_region(self.region),
+            hand_on=lambda _: None,
+            report=lambda *_: None,
+            kept=Kept(pulses=PulseTable("coordinator", client)),
+        )
+        asked = {"highwater": "tables", "tables": ["orders"], "time": NOW.isoformat()}
+        return scaler.serve({"highwater": "boost", "tables": ["orders"]} if event == "pulse" else asked, lambda: 300.0)
+
+    @property
+    def writes(self) -> int:
+        return self.region.tables["orders"][None].write
+
+    def hints(self) -> dict[str, Any]:
+        return {
+            key: hints_of_text(item["hint"]["S"])[WRITE]
+            for key, item in sorted(self.pulses.items.items())
+            if "hint" in item
+        }
+
+
+def test_fleet_that_asks_for_the_tenfold_gets_it_in_one_turn_long_before_cloudwatch_knows() -> None:
+    direct = World(Mode.DIRECT)
+    direct.jump(900)
+    outcome = direct.serve()
+    # 900 units a second over 97 %
+    assert direct.writes == 928
+    (document,) = [each for each in outcome.decisions if each["target"] == "table write"]
+    assert [each["code"] for each in document["limits"]] == ["bucket"]
+    floor = World(Mode.FLOOR)
+    floor.jump(900)
+    floor.serve()
+    assert floor.region.bounds[ORDERS].min == 928
+
+
+def test_turn_leaves_hints_for_the_present_minute_and_until_the_next_full_tick() -> None:
+    world = World(Mode.DIRECT)
+    world.jump(900)
+    world.serve()
+    minute = int(NOW.timestamp()) // 60
+    assert list(world.hints()) == [pulse_sort_key(minute + later) for later in range(6)]
+    (hint,) = set(world.hints().values())
+    # the capacity is that which was just asked for, and the bucket is taken as empty after it
+    assert (hint.capacity_units, hint.help_seconds, hint.coverage_percent) == (928, 17, 100)
+
+
+def test_fleet_that_tells_more_than_was_consumed_is_told_of() -> None:
+    world = World(Mode.DIRECT, told=225)
+    outcome = world.serve()
+    assert outcome.counts["PulsesDisagree"] == 1
+    assert outcome.notes == [
+        "table/orders write: pulses tell of 250 % of what CloudWatch counts; a client with grant_pulse counts what was "
+        "not consumed"
+    ]
+    agreeing = World(Mode.DIRECT, told=135).serve()
+    assert "PulsesDisagree" not in agreeing.counts
+
+
+@pytest.mark.parametrize(
+    ("operation", "note", "floor"),
+    [
+        # as without pulses
+        ("query", "orders: its fleet's pulses could not be read: ", 90),
+        # as with them
+        ("update_item", "orders: its fleet could not be told: ", 75),
+    ],
+)
+def test_pulses_that_cannot_be_read_or_told_change_nothing_else(operation: str, note: str, floor: int) -> None:
+    world = World(Mode.FLOOR)
+    world.pulses.refuses = operation
+    outcome = world.serve()
+    error = f"An error occurred (InternalServerError) when calling the {operation} operation: it rests"
+    assert outcome.notes == [note + error]
+    assert outcome.failed == {}
+    assert world.region.bounds[ORDERS].min == floor
+
+
+def test_dry_run_tells_the_fleet_nothing() -> None:
+    world = World(Mode.DIRECT)
+    world.jump(900)
+    outcome = world.serve(dry_run=True)
+    assert world.writes == 100
+    assert world.hints() == {}
+    assert [each["granted"] for each in outcome.decisions if each["target"] == "table write"] == [928]
+
+
+def test_boosts_alone_read_no_pulses() -> None:
+    world = World(Mode.FLOOR)
+    world.region.plans[0] = replace(world.region.plans[0], mode=Mode.BOOSTS)
+    world.pulses.refuses = "query"
+    assert world.serve().notes == []
