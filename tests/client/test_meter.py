@@ -13,7 +13,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from highwater.client import Meter
+from highwater.client import CoordinatorClient, Meter, Pulse
 from highwater.client.counts import Counts
 from highwater.core import Dimension
 
@@ -222,3 +222,45 @@ def test_meter_of_one_client_leaves_others_alone(dynamodb: tuple[DynamoDB, boto3
     one.put_item(TableName="orders", Item=ITEM)
     assert counts.tables() == []
     assert len(server.asked) == 3
+
+
+class HangingTable:
+    """The coordinator's table, which does not answer until it is let go."""
+
+    def __init__(self) -> None:
+        self.has_begun, self.may_answer = threading.Event(), threading.Event()
+        self.told = 0.0
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        self.has_begun.set()
+        assert self.may_answer.wait(60)
+        values = request["ExpressionAttributeValues"]
+        self.told += sum(float(value["N"]) for name, value in values.items() if name.startswith(":a"))
+        return {"Attributes": {}}
+
+
+def test_requests_go_on_while_a_pulse_hangs_and_are_told_of_afterwards(
+    dynamodb: tuple[DynamoDB, boto3.Session, str],
+) -> None:
+    _, session, url = dynamodb
+    table, now = HangingTable(), [SLOT * 10.0 + 3]
+    pulse = Pulse(
+        dynamodb=table,
+        coordinator=CoordinatorClient(coordinator="http://127.0.0.1:9", session=session, attempts=1),
+        clock=lambda: now[0],
+        pause=lambda _: None,
+        _pulse_table="pulses",
+    )
+    pulse.meter.install(session)
+    client = session.client("dynamodb", endpoint_url=url)
+    client.put_item(TableName="orders", Item=ITEM)
+    now[0] += 60
+    client.put_item(TableName="orders", Item=ITEM)
+    assert table.has_begun.wait(60)
+    for _ in range(20):
+        client.put_item(TableName="orders", Item=ITEM)
+    assert table.told == 0
+    table.may_answer.set()
+    pulse.stop()
+    assert table.told == 22 * 7.0
+    client.close()

@@ -48,8 +48,11 @@ scaler.add_table(orders)
 coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
 role = iam.Role(stack, "Service", role_name="pulsed-service", assumed_by=iam.AccountRootPrincipal())
 coordinator.grant_pulse(role, tables=["pulsed-direct"])
+other = iam.Role(stack, "Orderer", role_name="pulsed-orderer", assumed_by=iam.AccountRootPrincipal())
+coordinator.grant_pulse(other, tables=[orders])
 for table in (direct, orders):
-    table.grant_read_write_data(role)
+    for each in (role, other):
+        table.grant_read_write_data(each)
 cdk.CfnOutput(stack, "Pulses", value=coordinator.lease_table_name)
 app.synth()
 """
@@ -58,9 +61,9 @@ LOADER = """
 import json, sys, time
 import boto3
 import highwater
-table, before, after = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+table, role, before, after = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
 found = boto3.client("sts").assume_role(
-    RoleArn="arn:aws:iam::000000000000:role/pulsed-service", RoleSessionName="service"
+    RoleArn=f"arn:aws:iam::000000000000:role/{role}", RoleSessionName="service"
 )["Credentials"]
 session = boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
 pulse = highwater.pulse(session)
@@ -77,7 +80,32 @@ while (now := time.time()) < began + before + after:
 pulse.stop()
 print(json.dumps({"sent": sent, "refused": refused, "shown": shown}))
 """
-_BEFORE, _AFTER = 45.0, 32.0
+# two hundred processes that begin together; every tenth is killed before it has told
+CROWD = """
+import os, signal
+import boto3
+import highwater
+found = boto3.client("sts").assume_role(
+    RoleArn="arn:aws:iam::000000000000:role/pulsed-orderer", RoleSessionName="crowd"
+)["Credentials"]
+session = boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
+pulse = highwater.pulse(session)
+dynamodb = session.client("dynamodb")
+children = []
+for number in range(200):
+    child = os.fork()
+    if child:
+        children.append(child)
+        continue
+    for turn in range(3):
+        dynamodb.put_item(TableName="pulsed-orders", Item={"pk": {"S": f"{number}-{turn}"}})
+    if number % 10 == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    pulse.stop()
+    os._exit(0)
+print(sum(os.waitpid(child, 0)[1] != 0 for child in children))
+"""
+_BEFORE, _AFTER = 45.0, 45.0
 
 
 @dataclass(frozen=True)
@@ -91,18 +119,27 @@ class Stage:
     def environment(self) -> dict[str, str]:
         return os.environ | self.cloud.environment()
 
-    def load(self, table: str, before: float, after: float, processes: int) -> list[subprocess.Popen[str]]:
-        command = [sys.executable, str(self.folder / "loader.py"), table, str(before), str(after)]
+    def load(self, table: str, role: str, **more: str) -> list[subprocess.Popen[str]]:
+        """Three processes that write ten times as much after a while."""
+        command = [sys.executable, str(self.folder / "loader.py"), table, role, str(_BEFORE), str(_AFTER)]
+        there = self.environment() | more
         return [
-            subprocess.Popen(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for _ in range(processes)
+            subprocess.Popen(command, env=there, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(3)
         ]
 
-    def items(self) -> list[dict[str, Any]]:
+    def told(self, table: str) -> float:
+        """The write units that a fleet told of as consumed."""
         dynamodb = self.cloud.client("dynamodb")
-        found = dynamodb.scan(TableName=self.pulse_table)["Items"]
+        items = dynamodb.scan(TableName=self.pulse_table)["Items"]
         dynamodb.close()
-        return [item for item in found if item["table"]["S"].startswith("pulse#")]
+        return sum(
+            float(value["N"])
+            for item in items
+            if item["table"]["S"] == f"pulse#{table}"
+            for name, value in item.items()
+            if name[0] == "c" and name.endswith("w")
+        )
 
     def service(self) -> Any:
         """A client with the role that may pulse."""
@@ -119,6 +156,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("pulsed")
     (folder / "app.py").write_text(APP)
     (folder / "loader.py").write_text(LOADER)
+    (folder / "crowd.py").write_text(CROWD)
     with LocalCloud(log=folder / "server.log", speed=1, is_strict=True) as cloud:
         cli = CdkCli(cloud, folder)
         cli.run("bootstrap", "aws://000000000000/us-east-1")
@@ -130,35 +168,51 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stage: Stage) -> None:
-    loaders = stage.load("pulsed-direct", _BEFORE, _AFTER, 3)
+    """Two fleets jump at the same time: one of a table in DIRECT mode, one in FLOOR mode."""
+    fleets = {
+        "pulsed-direct": stage.load("pulsed-direct", "pulsed-service"),
+        "pulsed-orders": stage.load("pulsed-orders", "pulsed-orderer"),
+    }
     dynamodb = stage.cloud.client("dynamodb")
-    began, raised = time.monotonic(), None
-    while any(loader.poll() is None for loader in loaders):
-        found = dynamodb.describe_table(TableName="pulsed-direct")["Table"]["ProvisionedThroughput"]
-        if raised is None and found["WriteCapacityUnits"] >= 150:
-            raised = time.monotonic() - began - _BEFORE
+    began = time.monotonic()
+    raised: dict[str, float] = {}
+    while any(loader.poll() is None for loaders in fleets.values() for loader in loaders):
+        for table in fleets.keys() - raised.keys():
+            found = dynamodb.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
+            if found["WriteCapacityUnits"] >= 150:
+                raised[table] = time.monotonic() - began - _BEFORE
         time.sleep(0.5)
     dynamodb.close()
-    results = [json.loads(loader.communicate()[0]) for loader in loaders]
+    results = {table: [json.loads(loader.communicate()[0]) for loader in loaders] for table, loaders in fleets.items()}
     # the bucket of 20 units a second lasts 37 seconds of 200; processes that start late jump late
-    assert raised is not None
-    assert raised < 40, raised
-    assert not any(result["shown"] for result in results)
-    sent = sum(result["sent"] for result in results)
-    told = sum(
-        float(value["N"])
-        for item in stage.items()
-        if item["table"]["S"] == "pulse#pulsed-direct"
-        for name, value in item.items()
-        if name[0] == "c" and name.endswith("w")
-    )
-    assert told == sent, "each unit that was consumed is told once"
-    assert sum(result["refused"] for result in results) <= sent / 10
+    assert raised.keys() == fleets.keys(), raised
+    assert raised["pulsed-direct"] < 40, raised
+    for table, found in results.items():
+        assert not any(result["shown"] for result in found)
+        sent = sum(result["sent"] for result in found)
+        assert stage.told(table) == sent, "each unit that was consumed is told once"
+        assert sum(result["refused"] for result in found) <= sent / 10
     logs = stage.cloud.client("logs")
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     lines = [event["message"] for name in groups for event in logs.filter_log_events(logGroupName=name)["events"]]
     logs.close()
-    assert any('"code":"bucket"' in line and "the fleet asks for" in line for line in lines)
+    told = [line for line in lines if '"code":"bucket"' in line and "the fleet asks for" in line]
+    assert all(any(f'"table":"{table}"' in line for line in told) for table in fleets)
+
+
+def test_two_hundred_processes_that_begin_together_are_told_of_and_those_that_are_killed_lose_their_last_slot(
+    stage: Stage,
+) -> None:
+    before = stage.told("pulsed-orders")
+    found = subprocess.run(
+        [sys.executable, str(stage.folder / "crowd.py")],
+        env=stage.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "20\n", found.stderr
+    assert 180 * 3 <= stage.told("pulsed-orders") - before <= 200 * 3
 
 
 def test_role_may_add_to_the_items_of_its_tables_and_to_nothing_else(stage: Stage) -> None:
