@@ -12,6 +12,8 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from pynamodb.attributes import UnicodeAttribute
+from pynamodb.models import Model
 
 from highwater.client import CoordinatorClient, Meter, Pulse
 from highwater.client.counts import Counts
@@ -104,12 +106,49 @@ def test_consumed_units_are_counted_by_target_and_taken_out_of_the_answer(metere
     assert {slot for slot, _, _ in metered.counts.peek("orders")} == {SLOT}
 
 
-def test_callers_own_wish_stays_and_sees_its_answer(metered: Metered) -> None:
-    metered.server.answers = [(200, {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 7.0}})]
-    answer = metered.client.get_item(TableName=ARN, Key=ITEM, ReturnConsumedCapacity="TOTAL")
-    assert answer["ConsumedCapacity"]["CapacityUnits"] == 7.0
-    assert metered.server.asked[0]["ReturnConsumedCapacity"] == "TOTAL"
-    assert metered.told() == {((None, READ), False): 7.0}
+def test_caller_that_asks_for_totals_sees_totals(metered: Metered) -> None:
+    answer = metered.client.put_item(TableName=ARN, Item=ITEM, ReturnConsumedCapacity="TOTAL")
+    assert answer["ConsumedCapacity"] == {"TableName": "orders", "CapacityUnits": 7.0}
+    assert metered.server.asked[0]["ReturnConsumedCapacity"] == "INDEXES"
+    assert metered.told() == {(TABLE, False): 4.5, (STATUS, False): 2.5}
+    metered.server.answers = [(200, {"ConsumedCapacity": [CONSUMED], "Responses": {}})]
+    several = metered.client.batch_get_item(RequestItems={"orders": {"Keys": [ITEM]}}, ReturnConsumedCapacity="TOTAL")
+    assert several["ConsumedCapacity"] == [{"TableName": "orders", "CapacityUnits": 7.0}]
+
+
+def test_caller_that_asks_for_indexes_sees_all(metered: Metered) -> None:
+    answer = metered.client.put_item(TableName="orders", Item=ITEM, ReturnConsumedCapacity="INDEXES")
+    assert answer["ConsumedCapacity"] == CONSUMED
+
+
+def test_models_of_pynamodb_are_metered_unchanged(metered: Metered) -> None:
+    class Order(Model):
+        class Meta:
+            table_name = "orders"
+            region = "eu-central-1"
+            host = metered.url
+            aws_access_key_id = "A"
+            aws_secret_access_key = "B"
+
+        pk = UnicodeAttribute(hash_key=True)
+
+    connection = Order._get_connection().connection
+    metered.meter.install(connection.client)
+    Order(pk="a").save()
+    assert metered.told() == {(TABLE, False): 4.5, (STATUS, False): 2.5}
+    metered.server.answers = [(200, {"ConsumedCapacity": CONSUMED, "Item": ITEM})]
+    assert Order.get("a").pk == "a"
+    metered.server.answers = [(200, {"ConsumedCapacity": [CONSUMED], "UnprocessedItems": {}})]
+    with Order.batch_write() as batch:
+        batch.save(Order(pk="b"))
+        batch.delete(Order(pk="c"))
+    assert metered.told() == {
+        (TABLE, False): 9.0,
+        (STATUS, False): 5.0,
+        ((None, READ), False): 4.5,
+        (("by_status", READ), False): 2.5,
+    }
+    connection.client.close()
 
 
 def test_request_that_was_refused_twice_counts_once_by_what_its_kind_consumes(metered: Metered) -> None:

@@ -30,7 +30,8 @@ class _Request:
     """What the hooks know of one request."""
 
     dimension: Dimension
-    has_asked: bool
+    # what the caller wants to see: NONE, TOTAL or INDEXES
+    asked: str
     table: str | None
     items: dict[str, int]
     is_refused: bool = False
@@ -44,8 +45,8 @@ class Meter:
     capacity is counted once, however often it is sent again, by what requests of its kind consume on average. Requests
     that a hot key or a limit of the account refuses are not counted, as more capacity does not help them.
 
-    `ReturnConsumedCapacity` is asked for where the caller does not, and taken out of what the caller sees. No hook
-    raises, and none waits.
+    `ReturnConsumedCapacity` is asked for by index where the caller does not, and the caller sees of it what it asked
+    for. No hook raises, and none waits.
 
     Attributes:
         counts: What is counted.
@@ -86,11 +87,10 @@ class Meter:
             tables = [_name(table)] if table is not None else [_name(name) for name in items]
             if tables and not any(self.is_told(name) for name in tables):
                 return
-            has_asked = params.get("ReturnConsumedCapacity", "NONE") != "NONE"
-            if not has_asked:
-                params["ReturnConsumedCapacity"] = "INDEXES"
+            asked = params.get("ReturnConsumedCapacity", "NONE")
+            params["ReturnConsumedCapacity"] = "INDEXES"
             context[_KEY] = _Request(
-                _dimension(model.name, params), has_asked, None if table is None else _name(table), items
+                _dimension(model.name, params), asked, None if table is None else _name(table), items
             )
         except (TypeError, AttributeError, KeyError):
             # a request that is malformed is botocore's to refuse
@@ -112,9 +112,15 @@ class Meter:
         request = context.pop(_KEY, None) if context else None
         if request is None:
             return
-        consumed = parsed.get("ConsumedCapacity") if request.has_asked else parsed.pop("ConsumedCapacity", None)
+        consumed = parsed.pop("ConsumedCapacity", None)
         if consumed is None:
             return
+        if request.asked == "INDEXES":
+            parsed["ConsumedCapacity"] = consumed
+        elif request.asked == "TOTAL":
+            parsed["ConsumedCapacity"] = (
+                [_total(each) for each in consumed] if isinstance(consumed, list) else _total(consumed)
+            )
         slot = int(self.clock()) // SLOT_SECONDS
         left = _left(parsed)
         for each in consumed if isinstance(consumed, list) else [consumed]:
@@ -141,6 +147,11 @@ class Meter:
     def _learn(self, table: str, key: TargetKey, units: float) -> None:
         mean = self._means.get((table, key))
         self._means[table, key] = units if mean is None else mean + _WEIGHT * (units - mean)
+
+
+def _total(consumed: Mapping[str, Any]) -> dict[str, Any]:
+    """What DynamoDB answers where totals are asked for."""
+    return {name: value for name, value in consumed.items() if not isinstance(value, Mapping)}
 
 
 def _name(table: str) -> str:
