@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -18,7 +19,9 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
 import cdk_highwater
-from highwater.core import Plan, bounds_at
+from highwater.client.fleet import FleetTable
+from highwater.core import Dimension, Plan, bounds_at
+from highwater.handlers.boosts.call import read_request
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import messages, new_stack
 from tests.ports import free_port
@@ -84,7 +87,28 @@ def test_every_text_block_stands_behind_a_snippet_that_says_it() -> None:
 
 
 def test_pages_hold_no_other_kind_of_block() -> None:
-    assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh"}
+    assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh", "json"}
+
+
+def test_requests_of_the_pulse_protocol_are_those_of_the_python_client() -> None:
+    adding, waking = (json.loads(each.code) for each in _snippets() if each.language == "json")
+    asked: list[dict[str, Any]] = []
+
+    class Recorder:
+        def update_item(self, **request: Any) -> dict[str, Any]:
+            asked.append(request)
+            return {"Attributes": {}}
+
+    slot = 29_923_951 * 6 + 3
+    table, index = (None, Dimension.WRITE), ("by_status", Dimension.WRITE)
+    FleetTable(Recorder(), "the coordinator's", "orders").add(
+        {(slot, table, False): 612.5, (slot, index, False): 204.0}
+    )
+    assert asked == [adding]
+    caller = {"userArn": "arn:aws:iam::123456789012:user/service"}
+    context = {"authorizer": {"iam": caller}, "http": {"method": "POST"}}
+    read = read_request({"body": json.dumps(waking), "requestContext": context})
+    assert (read.action, read.document["table"]) == ("pulse", "orders")
 
 
 def _pages_with_commands() -> list[str]:

@@ -96,6 +96,21 @@ def test_traffic_that_idles_and_bursts_is_for_on_demand() -> None:
     exec(compile(code_of(found.best), "recommended", "exec"), {"stack": stack})  # noqa: S102 - the project's own
 
 
+def test_scaler_is_simulated_beside_with_the_lowest_floors_and_each_figure_is_a_rehearsals(
+    found: Recommendation,
+) -> None:
+    assert list(found.scaled) == ["highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"]
+    for name, candidate in found.scaled.items():
+        assert candidate.plan is not None
+        assert candidate.plan.windows == ()
+        assert candidate.plan.write.target_utilization_percent == 90
+        # the quietest minute's 40 units/s at 90 %
+        assert candidate.plan.write.min_capacity == 45
+        run = run_policy(name, table_of(candidate.plan, "table"), _bulk_loads())
+        assert candidate.cost_per_month == run.bill.per_month
+        assert candidate.throttled_percent == run.throttled_per_million / 10_000
+
+
 def test_limit_that_nothing_keeps_says_so() -> None:
     found = recommend(writes(*[60_000] * 60), max_throttled_percent=1)
     assert not found.is_within_limit

@@ -121,8 +121,16 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, console
             f"{candidate.throttled_percent:.4g} %",
             "" if utilization is None else f"{utilization:.0f} %",
         )
+    for name, candidate in recommendation.scaled.items():
+        view.add_row(
+            f"[dim]{name}: {candidate.summary}[/]",
+            f"{candidate.cost_per_month:,.2f}",
+            f"{candidate.throttled_percent:.4g} %",
+            f"{candidate.utilization_percent or 0:.0f} %",
+        )
     console.print(view)
     console.print(f"[dim]{escape(prices.name)}[/]", highlight=False)
+    _print_scaler(recommendation, limit, console)
     if recommendation.is_within_limit:
         console.print(
             f"{recommendation.tried} plans simulated; the cheapest that throttles at most {limit:g} %:\n",
@@ -136,6 +144,22 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, console
         )
     # click prints the code without wrapping or markup, so that it can be copied and piped
     say(code_of(recommendation.best), nl=False)
+
+
+def _print_scaler(recommendation: Recommendation, limit: float, console: Console) -> None:
+    """Say so where the scaler, with pulses or without, keeps the limit for less than the recommended plan."""
+    within = {name: each for name, each in recommendation.scaled.items() if each.throttled_percent <= limit}
+    name = min(within, key=lambda each: within[each].cost_per_month, default=None)
+    if name is None or (
+        recommendation.is_within_limit and within[name].cost_per_month >= recommendation.best.cost_per_month
+    ):
+        return
+    needs = " and clients that pulse" if name.endswith("pulse") else ""
+    console.print(
+        f"[green]✓[/] {name} keeps the limit for {within[name].cost_per_month:,.2f} USD/month: it needs a "
+        f"ThrottleAwareScaler{needs}",
+        highlight=False,
+    )
 
 
 def _print_days_hint(recommendation: Recommendation, traffic: Traffic) -> None:
@@ -170,6 +194,7 @@ def _document(recommendation: Recommendation, prices: Prices) -> dict[str, Any]:
         "best": _candidate(recommendation.best) | {"code": code_of(recommendation.best)},
         "is_within_limit": recommendation.is_within_limit,
         "curve": [_candidate(candidate) for candidate in recommendation.curve],
+        "scaled": {name: _candidate(candidate) for name, candidate in recommendation.scaled.items()},
         "tried": recommendation.tried,
         "was_stopped": recommendation.was_stopped,
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from highwater.core import Capacity, Dimension, HighwaterError, Plan, Window, ch
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
+from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.on_demand import OnDemandMode
 from highwater_lab.recommend.candidates import Candidate, Choice, frontier, plan_of
@@ -28,6 +29,8 @@ _TARGETS = (70, 50, 90, 60, 80, 40, 30)
 _FLOOR_PERCENTS = (0, 25, 50, 75, 90, 99)
 # Complete plans to simulate after each dimension was searched alone
 _MOST_JOINT = 12
+# What the scaler's traffic is simulated with; target tracking runs at 90 % where the scaler adds headroom
+_SCALERS, _SCALED_TARGET = ("highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"), 90
 _Item = TypeVar("_Item")
 
 
@@ -45,6 +48,8 @@ class Recommendation:
         curve: The trade-off: the candidates for which no other is both cheaper and less throttled, cheapest first.
         tried: The number of plans simulated.
         was_stopped: Whether the search was interrupted before its end.
+        scaled: What Highwater's scaler makes of the lowest floors instead, with and without pulses, by policy. Nothing
+            where the search was interrupted before.
     """
 
     best: Candidate
@@ -52,6 +57,7 @@ class Recommendation:
     curve: tuple[Candidate, ...]
     tried: int
     was_stopped: bool
+    scaled: Mapping[str, Candidate] = field(default_factory=dict)
 
 
 def recommend(
@@ -68,7 +74,8 @@ def recommend(
 
     The search tries windows for surges that recur at about the same time on at least two days. A ceiling is 25 % above
     the capacity that the busiest minute needs at the target utilization. Indexes in the traffic follow the table's
-    capacity. On KeyboardInterrupt the search returns the best result so far.
+    capacity. Beside the plans, Highwater's scaler is simulated with the lowest floors, and not recommended, as it takes
+    a function, and pulses take clients that tell. On KeyboardInterrupt the search returns the best result so far.
 
     Args:
         traffic: The requests to the table and its indexes.
@@ -114,9 +121,11 @@ class _Search:
             d for d in Dimension if any(s.dimension is d and any(rates) for s, rates in traffic.rates.items())
         ]
         self._tried = 0
-        self._expected = 1 + len(self._dimensions) * len(_TARGETS) * (len(_FLOOR_PERCENTS) + 2) + _MOST_JOINT
+        plans = len(self._dimensions) * len(_TARGETS) * (len(_FLOOR_PERCENTS) + 2)
+        self._expected = 1 + plans + _MOST_JOINT + len(_SCALERS)
         self._choices: dict[Dimension, list[Choice]] = {dimension: [] for dimension in self._dimensions}
         self._candidates: list[Candidate] = []
+        self._scaled: dict[str, Candidate] = {}
 
     def run(self, limit: float) -> Recommendation:
         was_stopped = False
@@ -128,6 +137,8 @@ class _Search:
             was_stopped = True
         try:
             self._join(limit)
+            if not was_stopped:
+                self._try_scaler()
         except KeyboardInterrupt:
             was_stopped = True
         if not self._candidates:
@@ -140,7 +151,7 @@ class _Search:
             if within
             else min(self._candidates, key=lambda c: (c.throttled_percent, c.cost_per_month))
         )
-        return Recommendation(best, bool(within), _curve(self._candidates), self._tried, was_stopped)
+        return Recommendation(best, bool(within), _curve(self._candidates), self._tried, was_stopped, self._scaled)
 
     def _try_on_demand(self) -> None:
         plan = self._plan(None, None)
@@ -211,6 +222,22 @@ class _Search:
             plan = self._plan(by_dimension.get(Dimension.READ), by_dimension.get(Dimension.WRITE))
             run = self._simulate(table_of(plan, "table"), Declared(), self._traffic)
             self._candidates.append(_candidate(plan, run))
+
+    def _try_scaler(self) -> None:
+        """Simulate the scaler with the lowest floors, at the target utilization that it is made for."""
+        lowest = {
+            dimension: min(
+                (c for c in choices if c.capacity.target_utilization_percent == _SCALED_TARGET and not c.windows),
+                key=lambda choice: int(choice.capacity.min_capacity),
+            )
+            for dimension, choices in self._choices.items()
+        }
+        if not lowest:
+            return
+        plan = self._plan(lowest.get(Dimension.READ), lowest.get(Dimension.WRITE))
+        for name in _SCALERS:
+            run = self._simulate(table_of(plan, "table"), find_policy(name), self._traffic)
+            self._scaled[name] = _candidate(plan, run)
 
     def _plan(self, read: Choice | None, write: Choice | None) -> Plan:
         return plan_of(read, write, self._indexes, self._quota_units)
