@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-import boto3
-
+from acceptance.callers import outputs_of, parameter_value, session_as
 from acceptance.cdk import App
 from acceptance.deployed import read_state
 from acceptance.parts.part import Part
@@ -27,7 +26,7 @@ _LEASE_MINUTES: Final = 3
 def _run(stage: Stage) -> None:
     table = next(each for each in stage.deploy(_APP) if "-Boosted" in each.table)
     name = TargetName(table.table, None, Dimension.WRITE)
-    outputs = _outputs(stage)
+    outputs = outputs_of(stage, _APP)
     _wait_for_permission(stage, name, outputs)
     _boost_and_release(stage, name, outputs)
     _ask_for_more_than_granted(stage, name, outputs)
@@ -104,21 +103,14 @@ def _is_soon(seconds: int | None) -> bool:
 
 
 def _job(stage: Stage, name: TargetName, outputs: dict[str, str], units: int) -> Boost:
-    given = stage.place.client("sts").assume_role(RoleArn=outputs["LoaderRole"], RoleSessionName="highwater-acceptance")
-    credentials: Any = given["Credentials"]
-    session = boto3.Session(
-        credentials["AccessKeyId"], credentials["SecretAccessKey"], credentials["SessionToken"], stage.place.region
-    )
-    parameter = coordinator_parameter(outputs["Coordinator"])
-    url = stage.place.client("ssm").get_parameter(Name=parameter)["Parameter"]["Value"]
     return make_boost(
-        name.table, write=units, minutes=_LEASE_MINUTES, reason="acceptance", coordinator=url, session=session
+        name.table,
+        write=units,
+        minutes=_LEASE_MINUTES,
+        reason="acceptance",
+        coordinator=parameter_value(stage, coordinator_parameter(outputs["Coordinator"])),
+        session=session_as(stage, outputs["LoaderRole"]),
     )
-
-
-def _outputs(stage: Stage) -> dict[str, str]:
-    described = stage.place.client("cloudformation").describe_stacks(StackName=stage.cdk.stack_name(_APP))
-    return {output["OutputKey"]: output["OutputValue"] for output in described["Stacks"][0]["Outputs"]}
 
 
 def _schedules(stage: Stage) -> list[str]:

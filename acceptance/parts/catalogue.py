@@ -9,13 +9,14 @@ from acceptance.parts.decreases import DECREASES
 from acceptance.parts.examples import EXAMPLES
 from acceptance.parts.index_build import INDEX_BUILD
 from acceptance.parts.part import Part
+from acceptance.parts.pulses import PULSES
 from acceptance.parts.raises import RAISES
 from acceptance.parts.scale_in import SCALE_IN
 from acceptance.parts.surge import SURGE
 from acceptance.parts.windows import WINDOWS
 from highwater.core import HighwaterError
 
-PARTS: Final = (*EXAMPLES, WINDOWS, RAISES, SURGE, BOOSTS, SCALE_IN, DECREASES, INDEX_BUILD)
+PARTS: Final = (*EXAMPLES, WINDOWS, RAISES, SURGE, BOOSTS, PULSES, SCALE_IN, DECREASES, INDEX_BUILD)
 
 
 class PartError(HighwaterError, ValueError):
