@@ -113,7 +113,7 @@ def _target(table: str) -> dict[str, Any]:
         ("application-autoscaling", "describe_scalable_targets", {"ServiceNamespace": "dynamodb"}),
         ("cloudwatch", "describe_alarms", {"AlarmNamePrefix": "Highwater "}),
         ("ssm", "get_parameters", {"Names": ["/highwater/plans/mine/orders"]}),
-        ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/mine/"}),
+        ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/mine"}),
         # nobody needs a permission for this
         ("sts", "get_caller_identity", {}),
     ],
@@ -161,7 +161,15 @@ def test_function_may_do_what_its_role_allows(
             "get_parameters_by_path",
             {"Path": "/highwater/plans/other/"},
             "ssm:GetParametersByPath",
-            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/other",
+            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/other/",
+        ),
+        (
+            "ssm",
+            "get_parameters_by_path",
+            # with a slash at its end it is another resource
+            {"Path": "/highwater/plans/mine/"},
+            "ssm:GetParametersByPath",
+            f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine/",
         ),
     ],
 )
