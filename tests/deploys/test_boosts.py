@@ -458,13 +458,13 @@ def test_callers_boost_what_they_were_granted_whatever_they_say(stage: Stage) ->
 
 
 def test_renewed_lease_goes_on_and_one_that_is_over_does_not_come_back(stage: Stage) -> None:
-    boost = stage.boost(write=64, minutes=3)
+    boost = stage.boost(write=64, minutes=10)
     boost.begin()
-    stage.cloud.advance(2 * MINUTE)
+    stage.cloud.advance(6 * MINUTE)
     boost.renew()
-    stage.cloud.advance(2 * MINUTE)
+    stage.cloud.advance(6 * MINUTE)
     assert stage.floor() == 76
-    assert stage.until_floor(12, 5)
+    assert stage.until_floor(12, 12)
     with pytest.raises(BoostRefusedError) as over:
         boost.renew()
     assert str(over.value) == (
