@@ -17,6 +17,8 @@ from highwater.core.scaler.state import TargetState
 # What is raised leaves room for a little more, so that the bucket fills again.
 _RAISED_TARGET_PERCENT: Final = 97
 _LEAST_MOST: Final = 1_000
+# Clients whose requests are refused wait before they ask again, so what they ask for is more than what they tell.
+_REFUSED_PERCENT: Final = 150
 # What is lowered is to last as it is for so long.
 _LOWERED_SECONDS: Final = 60
 # Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
@@ -47,7 +49,8 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     """Raise to what the fleet asks for where the burst bucket would not last until help is there, and only there."""
     seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
     capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
-    enough = min(-(-fresh.rate * 100 // _RAISED_TARGET_PERCENT), _most(seen))
+    asked = fresh.rate * (_REFUSED_PERCENT if fresh.is_refused else 100)
+    enough = min(-(-asked // _RAISED_TARGET_PERCENT), _most(seen))
     if not fresh.lasts(capacity, seconds):
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         if fresh.is_refused or answer.units < fresh.rate:
