@@ -38,13 +38,15 @@ class Fresh:
         rate: Units per second asked for in the highest of the last slots.
         level_units: The tokens that are believed to be in the burst bucket.
         minutes: Units asked for in each minute that CloudWatch does not have yet, oldest first.
-        is_refused: Whether requests were refused in the last minute for want of capacity, since it was last raised.
+        was_refused: Whether requests were refused in the last minute for want of capacity.
+        is_refused: Whether they were since capacity was last raised.
     """
 
     coverage_percent: int | None
     rate: int
     level_units: int
     minutes: tuple[int, ...]
+    was_refused: bool
     is_refused: bool
 
     def lasts(self, capacity_units: int, help_seconds: int) -> bool:
@@ -93,6 +95,7 @@ def fresh_of(
         rate_of(asked),
         level,
         _minutes(asked, slots, seen),
+        any(slots.refused_units[-_REFUSED_SLOTS:]),
         any(slots.refused_units[max(after, len(asked) - _REFUSED_SLOTS) :]),
     )
 

@@ -49,8 +49,7 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     """Raise to what the fleet asks for where the burst bucket would not last until help is there, and only there."""
     seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
     capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
-    asked = fresh.rate * (_REFUSED_PERCENT if fresh.is_refused else 100)
-    enough = min(-(-asked // _RAISED_TARGET_PERCENT), _most(seen))
+    enough = _enough(fresh.rate, seen, is_refused=fresh.is_refused)
     if not fresh.lasts(capacity, seconds):
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         if fresh.is_refused or answer.units < fresh.rate:
@@ -59,6 +58,13 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
         not_above = max(capacity, state.current_without_boosts)
         sentence = f"the burst bucket outlasts the {now_at} that the fleet asks for"
         answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
-    if answer.units < capacity and not fresh.lasts(answer.units, seconds + _LOWERED_SECONDS):
+    was_refused = fresh.was_refused
+    if answer.units < capacity and (was_refused or not fresh.lasts(answer.units, seconds + _LOWERED_SECONDS)):
         sentence = f"with less, the burst bucket would not outlast the {now_at} that the fleet asks for"
+        enough = _enough(fresh.rate, seen, is_refused=was_refused)
         answer.become(min(capacity, max(answer.units, enough)), LimitCode.BUCKET, sentence)
+
+
+def _enough(rate: int, seen: Observation, *, is_refused: bool) -> int:
+    asked = rate * (_REFUSED_PERCENT if is_refused else 100)
+    return min(-(-asked // _RAISED_TARGET_PERCENT), _most(seen))
