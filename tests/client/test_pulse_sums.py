@@ -24,6 +24,7 @@ class Fate(Enum):
     REFUSED = "refused"
     ANSWER_LOST = "answer lost"
     CUT_OFF = "cut off"
+    FAILED = "failed"
 
 
 class Table:
@@ -41,6 +42,12 @@ class Table:
         amounts = {a: float(values[n.replace("#", ":")]["N"]) for n, a in names.items() if n.startswith("#a")}
         if self.fate is Fate.REFUSED:
             raise ClientError({"Error": {"Code": "ProvisionedThroughputExceededException"}}, "UpdateItem")
+        if self.fate is Fate.FAILED:
+            # DynamoDB may have written it or not
+            self.cut_off += sum(amounts.values())
+            where = {"HTTPStatusCode": 500}
+            error: Any = {"Error": {"Code": "InternalServerError"}, "ResponseMetadata": where}
+            raise ClientError(error, "UpdateItem")
         if self.fate is Fate.CUT_OFF:
             self.cut_off += sum(amounts.values())
             raise ReadTimeoutError(endpoint_url="")

@@ -70,6 +70,7 @@ CORE_ARROWS = {
     "schedule": {"plan"},
     "checks": {"plan", "schedule"},
     "pulses": {"plan"},
+    "pacing": set(),
     "scaler": {"plan", "schedule", "checks", "boosts", "pulses"},
 }
 LAB = "highwater_lab"

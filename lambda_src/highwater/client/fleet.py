@@ -47,24 +47,31 @@ class FleetTable:
     def add(self, amounts: Amounts) -> None:
         """Add to the items of the minutes that the amounts are of, and learn what the fleet told.
 
-        Raises `ClientError` or `BotoCoreError` of the first item that cannot be written; *amounts* then has what was
-        not told.
+        Raises `ClientError` or `BotoCoreError` of the first item that cannot be written; *amounts* then has what
+        certainly was not told. What may have arrived is not in it, as it would count twice.
         """
         for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
             parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
             names = {f"#a{number}": amount_attribute(at[0], at[1], refused=at[2]) for number, at in enumerate(parts)}
             values = {f":a{number}": {"N": _text(units)} for number, units in enumerate(parts.values())}
             adding = ", ".join(f"#a{number} :a{number}" for number in range(len(parts)))
-            found = self.dynamodb.update_item(
-                TableName=self.pulse_table,
-                Key=self._key(minute),
-                UpdateExpression=f"ADD {adding} SET #expires = :expires",
-                ExpressionAttributeNames={**names, "#expires": TTL_ATTRIBUTE},
-                ExpressionAttributeValues={**values, ":expires": {"N": str(minute * 60 + KEPT_SECONDS)}},
-                ReturnValues="ALL_NEW",
-            )
-            for at in parts:
-                del amounts[at]
+            may_have_arrived = True
+            try:
+                found = self.dynamodb.update_item(
+                    TableName=self.pulse_table,
+                    Key=self._key(minute),
+                    UpdateExpression=f"ADD {adding} SET #expires = :expires",
+                    ExpressionAttributeNames={**names, "#expires": TTL_ATTRIBUTE},
+                    ExpressionAttributeValues={**values, ":expires": {"N": str(minute * 60 + KEPT_SECONDS)}},
+                    ReturnValues="ALL_NEW",
+                )
+            except ClientError as error:
+                may_have_arrived = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400) >= 500
+                raise
+            finally:
+                if may_have_arrived:
+                    for at in parts:
+                        del amounts[at]
             self._learn(minute, found["Attributes"])
 
     def is_elected(self, slot: int) -> bool:

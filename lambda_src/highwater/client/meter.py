@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from highwater.client.counts import Counts
+from highwater.client.requests import (
+    RefusalKind,
+    Request,
+    ask_for_consumption,
+    items_left,
+    read_request,
+    refusals_of,
+    table_name,
+    take_consumption,
+    units_of,
+)
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS
-from highwater.core.units import Dimension
 
-_READS: Final = frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"})
-_WRITES: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"})
-_STATEMENTS: Final = frozenset({"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"})
-_METERED: Final = _READS | _WRITES | _STATEMENTS
-_THROTTLED: Final = frozenset({"ProvisionedThroughputExceededException", "ThrottlingException"})
-_REASON: Final = re.compile(r"(Table|Index)(Read|Write)ProvisionedThroughputExceeded")
-_INDEX: Final = re.compile(r":table/[^/]+/index/(.+)")
-_KEY: Final = "highwater"
+_KEY: Final = "highwater-meter"
 # How much of a new request goes into the mean that refused ones are estimated by
 _WEIGHT: Final = 0.1
 
 
 @dataclass(slots=True)
-class _Request:
-    """What the hooks know of one request."""
+class _Metered:
+    """A request, and whether an attempt of it was refused."""
 
-    dimension: Dimension
-    # what the caller wants to see: NONE, TOTAL or INDEXES
-    asked: str
-    table: str | None
-    items: dict[str, int]
+    request: Request
     is_refused: bool = False
 
 
@@ -79,54 +77,32 @@ class Meter:
         yield "after-call.dynamodb", self._end
 
     def _begin(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
-        if model.name not in _METERED:
+        request = read_request(model.name, params)
+        if request is None or (request.items and not any(self.is_told(table) for table in request.items)):
             return
-        try:
-            items = _items_of(params)
-            table = params.get("TableName")
-            tables = [_name(table)] if table is not None else [_name(name) for name in items]
-            if tables and not any(self.is_told(name) for name in tables):
-                return
-            asked = params.get("ReturnConsumedCapacity", "NONE")
-            params["ReturnConsumedCapacity"] = "INDEXES"
-            context[_KEY] = _Request(
-                _dimension(model.name, params), asked, None if table is None else _name(table), items
-            )
-        except (TypeError, AttributeError, KeyError):
-            # a request that is malformed is botocore's to refuse
-            return
+        ask_for_consumption(params, context)
+        context[_KEY] = _Metered(request)
 
     def _attempt(self, parsed_response: Any, context: dict[str, Any], **_: Any) -> None:
-        request = context.get(_KEY) if context else None
-        if request is None or request.is_refused or not parsed_response:
+        metered: _Metered | None = context.get(_KEY) if context else None
+        if metered is None or metered.is_refused or not parsed_response:
             return
-        error = parsed_response.get("Error")
-        if error and error.get("Code") in _THROTTLED:
-            tables = [request.table] if request.table is not None else [_name(name) for name in request.items]
-            for index in _refusing(parsed_response):
-                request.is_refused = True
-                for table in tables:
-                    self._refuse(table, (index, request.dimension), request.items.get(table, 1))
+        refused = [each for each in refusals_of(parsed_response) if each.kind is RefusalKind.PROVISIONED]
+        if refused:
+            metered.is_refused = True
+            for table, items in metered.request.items.items():
+                self._refuse(table, (refused[0].index, metered.request.dimension), items)
 
     def _end(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-        request = context.pop(_KEY, None) if context else None
-        if request is None:
+        metered: _Metered | None = context.pop(_KEY, None) if context else None
+        if metered is None:
             return
-        consumed = parsed.pop("ConsumedCapacity", None)
-        if consumed is None:
-            return
-        if request.asked == "INDEXES":
-            parsed["ConsumedCapacity"] = consumed
-        elif request.asked == "TOTAL":
-            parsed["ConsumedCapacity"] = (
-                [_total(each) for each in consumed] if isinstance(consumed, list) else _total(consumed)
-            )
+        request, left = metered.request, items_left(parsed)
         slot = int(self.clock()) // SLOT_SECONDS
-        left = _left(parsed)
-        for each in consumed if isinstance(consumed, list) else [consumed]:
-            table = _name(each.get("TableName", ""))
+        for each in take_consumption(parsed, context):
+            table = table_name(each.get("TableName", ""))
             items = max(request.items.get(table, 1) - left.get(table, 0), 1)
-            for key, units in _units_of(each, request.dimension):
+            for key, units in units_of(each, request.dimension):
                 if units:
                     self._count(table, slot, key, units)
                     self._learn(table, key, units / items)
@@ -147,67 +123,3 @@ class Meter:
     def _learn(self, table: str, key: TargetKey, units: float) -> None:
         mean = self._means.get((table, key))
         self._means[table, key] = units if mean is None else mean + _WEIGHT * (units - mean)
-
-
-def _total(consumed: Mapping[str, Any]) -> dict[str, Any]:
-    """What DynamoDB answers where totals are asked for."""
-    return {name: value for name, value in consumed.items() if not isinstance(value, Mapping)}
-
-
-def _name(table: str) -> str:
-    """A table's name, also where a request gives its ARN."""
-    return table.rpartition(":table/")[2].partition("/")[0]
-
-
-def _dimension(operation: str, params: Mapping[str, Any]) -> Dimension:
-    if operation in _STATEMENTS:
-        several: list[dict[str, Any]] = params.get("Statements") or params.get("TransactStatements") or [{}]
-        first = params.get("Statement") or several[0].get("Statement", "")
-        return Dimension.READ if str(first).lstrip()[:6].upper() == "SELECT" else Dimension.WRITE
-    return Dimension.READ if operation in _READS else Dimension.WRITE
-
-
-def _items_of(params: Mapping[str, Any]) -> dict[str, int]:
-    """How many items of each table a batch or transaction is about; nothing for other requests."""
-    found: dict[str, int] = {}
-    for table, asked in (params.get("RequestItems") or {}).items():
-        found[_name(table)] = len(asked["Keys"]) if isinstance(asked, Mapping) else len(asked)
-    for item in params.get("TransactItems") or ():
-        for action in item.values():
-            table = _name(action["TableName"])
-            found[table] = found.get(table, 0) + 1
-    return found
-
-
-def _left(parsed: Mapping[str, Any]) -> dict[str, int]:
-    """How many items of each table a batch leaves to be asked for again."""
-    found = {_name(table): len(asked) for table, asked in (parsed.get("UnprocessedItems") or {}).items()}
-    keys = (parsed.get("UnprocessedKeys") or {}).items()
-    return found | {_name(table): len(asked.get("Keys", ())) for table, asked in keys}
-
-
-def _units_of(consumed: Mapping[str, Any], dimension: Dimension) -> Iterator[tuple[TargetKey, float]]:
-    """Each target's units; what local indexes consume is the table's."""
-    indexes = consumed.get("GlobalSecondaryIndexes") or {}
-    whole = float(consumed.get("CapacityUnits") or 0)
-    for index, each in indexes.items():
-        units = float(each.get("CapacityUnits") or 0)
-        whole -= units
-        yield (index, dimension), units
-    yield (None, dimension), max(whole, 0.0)
-
-
-def _refusing(parsed: Mapping[str, Any]) -> Iterator[str | None]:
-    """The table (`None`) or indexes whose provisioned capacity refused a request."""
-    reasons = parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons")
-    if not reasons:
-        # DynamoDB names its reasons since 2025; before, this error meant capacity
-        if parsed["Error"]["Code"] == "ProvisionedThroughputExceededException":
-            yield None
-        return
-    for each in reasons:
-        found = _REASON.search(str(each.get("reason", "")))
-        if found is not None:
-            index = _INDEX.search(str(each.get("resource", "")))
-            yield index[1] if found[1] == "Index" and index else None
-            return

@@ -76,7 +76,8 @@ def pulse(
     if session is None:
         session = target if hasattr(target, "events") else boto3.Session(region_name=target.meta.region_name)
     # made before the hooks are, so that pulses are not counted themselves
-    retries: Any = {"mode": "standard", "total_max_attempts": 2}
+    # and never sent twice, as a pulse whose answer is lost may have been counted
+    retries: Any = {"mode": "standard", "total_max_attempts": 1}
     config = Config(connect_timeout=2, read_timeout=3, retries=retries)
     made = Pulse(
         dynamodb=session.client("dynamodb", config=config),
@@ -245,12 +246,11 @@ class Pulse:
             self._keep(table, amounts, error)
 
     def _keep(self, table: str, amounts: Any, error: Exception) -> None:
-        """What was not told for want of an answer is told later; a pulse that may have arrived is not told again."""
+        """What certainly was not told is told later."""
         _LOG.info("pulse of %s: %s", table, error)
         self._beats[table].told_at = self.clock() + _RETRIED_SECONDS
         oldest = int(self.clock()) // SLOT_SECONDS - 2 * SLOTS_PER_MINUTE
-        if isinstance(error, ClientError):
-            self.counts.put_back(table, {at: units for at, units in amounts.items() if at[0] >= oldest})
+        self.counts.put_back(table, {at: units for at, units in amounts.items() if at[0] >= oldest})
 
     def _leave_alone(self, table: str, why: str) -> None:
         _LOG.warning("no pulses of %s for %d minutes: %s", table, _LEFT_ALONE_SECONDS // 60, why)
