@@ -1,7 +1,8 @@
 """Highwater's runtime: provisioned capacity for DynamoDB, declared and kept.
 
-`highwater.boost` asks for capacity before a job starts, `highwater.pulse` has a process say what it asks for. Both are
-imported when they are first used, so that what needs the core alone does not import boto3.
+`highwater.boost` asks for capacity before a job starts, `highwater.pulse` has a process say what it asks for, and
+`highwater.pace` keeps it within a budget. They are imported when they are first used, so that what needs the core alone
+does not import boto3.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from highwater.client.boost import boost
+    from highwater.client.pace import pace
     from highwater.client.pulse import pulse
 
-__all__ = ["boost", "pulse"]
+__all__ = ["boost", "pace", "pulse"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,6 +22,10 @@ def __getattr__(name: str) -> Any:
         from highwater.client.boost import boost
 
         return boost
+    if name == "pace":
+        from highwater.client.pace import pace
+
+        return pace
     if name == "pulse":
         from highwater.client.pulse import pulse
 

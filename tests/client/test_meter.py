@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import boto3
@@ -18,57 +15,11 @@ from pynamodb.models import Model
 from highwater.client import CoordinatorClient, Meter, Pulse
 from highwater.client.counts import Counts
 from highwater.core import Dimension
+from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
 TABLE, STATUS = (None, WRITE), ("by_status", WRITE)
 SLOT = 12_345
-ARN = "arn:aws:dynamodb:eu-central-1:123456789012:table/orders"
-CONSUMED = {
-    "TableName": "orders",
-    "CapacityUnits": 7.0,
-    "Table": {"CapacityUnits": 3.0},
-    "LocalSecondaryIndexes": {"by_day": {"CapacityUnits": 1.5}},
-    "GlobalSecondaryIndexes": {"by_status": {"CapacityUnits": 2.5}},
-}
-ITEM = {"pk": {"S": "a"}}
-
-
-class DynamoDB:
-    """Answers what it is told to, the last for ever, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.answers: list[tuple[int, dict[str, Any]]] = [(200, {"ConsumedCapacity": CONSUMED})]
-        self.asked: list[dict[str, Any]] = []
-
-    def serve(self, body: bytes) -> tuple[int, bytes]:
-        self.asked.append(json.loads(body))
-        status, document = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return status, json.dumps(document).encode()
-
-
-@pytest.fixture
-def dynamodb() -> Iterator[tuple[DynamoDB, boto3.Session, str]]:
-    made = DynamoDB()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            status, body = made.serve(self.rfile.read(int(self.headers["content-length"])))
-            self.send_response(status)
-            self.send_header("content-type", "application/x-amz-json-1.0")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        thread = threading.Thread(target=listening.serve_forever)
-        thread.start()
-        session = boto3.Session(aws_access_key_id="A", aws_secret_access_key="B", region_name="eu-central-1")
-        yield made, session, f"http://127.0.0.1:{listening.server_port}"
-        listening.shutdown()
-        thread.join()
 
 
 class Metered:
@@ -89,13 +40,6 @@ class Metered:
 @pytest.fixture
 def metered(dynamodb: tuple[DynamoDB, boto3.Session, str]) -> Metered:
     return Metered(dynamodb)
-
-
-def throttled(reason: str | None = "TableWriteProvisionedThroughputExceeded", resource: str = ARN) -> Any:
-    document: dict[str, Any] = {"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}
-    if reason is not None:
-        document["ThrottlingReasons"] = [{"reason": reason, "resource": resource}]
-    return 400, document | {"message": "slow down"}
 
 
 def test_consumed_units_are_counted_by_target_and_taken_out_of_the_answer(metered: Metered) -> None:

@@ -1,9 +1,11 @@
-"""What jobs and services use: boosts and pulses, with boto3 alone."""
+"""What jobs and services use: boosts, pulses and pacing, with boto3 alone."""
 
 from highwater.client.answers import BoostAnswer, BoostState, GrantedTarget, TargetState
 from highwater.client.boost import Boost, BoostNotReadyError, boost
 from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
 from highwater.client.meter import Meter
+from highwater.client.pace import Pacing, pace
+from highwater.client.pacer import PaceError, Pacer
 from highwater.client.pulse import Pulse, pulse
 from highwater.client.sizing import read_units_for_scan, write_units_for_load
 
@@ -18,9 +20,13 @@ __all__ = [
     "CoordinatorUnavailableError",
     "GrantedTarget",
     "Meter",
+    "PaceError",
+    "Pacer",
+    "Pacing",
     "Pulse",
     "TargetState",
     "boost",
+    "pace",
     "pulse",
     "read_units_for_scan",
     "write_units_for_load",

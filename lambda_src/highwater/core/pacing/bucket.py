@@ -44,8 +44,9 @@ class PacingBucket:
         """Pay for a request that starts at *start*, which `starts_at` has returned, or later."""
         self.empty_at = self._empty_at(start) + self._time_for(cost)
 
-    def settle(self, paid: int, cost: int) -> None:
+    def settle(self, now: int, paid: int, cost: int) -> None:
         """Correct what was paid for a request by what it really cost, once that is known."""
+        self.empty_at = self._empty_at(now)
         if cost >= paid:
             self.empty_at += self._time_for(cost - paid)
         else:

@@ -1,0 +1,168 @@
+"""Budgets of capacity units by table and index, in which the threads of a process wait their turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from highwater.client.requests import Refusal, RefusalKind
+from highwater.core.errors import HighwaterError
+from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
+from highwater.core.plan.plan import TargetKey
+from highwater.core.units import Dimension
+
+# (table, (index, dimension)): units
+Costs = Mapping[tuple[str, TargetKey], float]
+LEAST_RATE: Final = 0.001
+_KINDS_THAT_BRAKE_ALL: Final = frozenset({RefusalKind.ACCOUNT, RefusalKind.ON_DEMAND})
+
+
+class PaceError(HighwaterError, ValueError):
+    """A budget that cannot be kept to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What was paid for one attempt, in thousandths of a unit."""
+
+    milliunits: Mapping[tuple[str, TargetKey], int]
+
+
+@dataclass(slots=True)
+class _Budget:
+    """One table's or index's: *goal* is its rate in thousandths of a unit per second, while nothing is refused.
+
+    *is_own* says that an index has another rate than its table.
+    """
+
+    goal: int
+    is_own: bool = False
+    bucket: PacingBucket = field(init=False)
+    brake: Brake = field(default_factory=Brake)
+
+    def __post_init__(self) -> None:
+        self.bucket = PacingBucket(self.goal, _burst(self.goal))
+
+    def follow_brake(self, now: int) -> None:
+        rate = max(self.goal * self.brake.percent // 100, 1)
+        self.bucket.change(now, rate, _burst(rate))
+
+
+@dataclass(slots=True)
+class Pacer:
+    """Keeps what a process asks for within budgets; may be used from several threads.
+
+    In any window of W seconds, the process asks a table or index for at most rate * (W + 1) units, and what single
+    requests cost beyond a second of the rate and beyond what was expected of them. What a request costs more than was
+    expected delays those after it, however long that takes.
+
+    Attributes:
+        clock: Nanoseconds that do not go back.
+        pause: Waits for so many seconds.
+    """
+
+    clock: Callable[[], int] = time.monotonic_ns
+    pause: Callable[[float], None] = time.sleep
+    _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
+    _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def limit(self, table: str | None, dimension: Dimension, rate: float) -> None:
+        """Limit a table, and each of its indexes, to *rate* units per second; `None` limits each table that has no
+        limit of its own. May be changed while requests are under way; debt stays.
+
+        Raises `PaceError` for a rate below 0.001.
+        """
+        goal = _milliunits_per_second(rate, f"{dimension} rate")
+        with self._lock:
+            self._defaults[table, dimension] = goal
+            for (name, key), budget in self._budgets.items():
+                if not budget.is_own and key[1] is dimension and self._goal(name, key) == goal:
+                    budget.goal = goal
+                    budget.follow_brake(self.clock())
+
+    def limit_index(self, table: str, index: str, dimension: Dimension, rate: float) -> None:
+        """Limit one index to another rate than its table; raises `PaceError` for a rate below 0.001."""
+        goal = _milliunits_per_second(rate, f"{dimension} rate of index {index!r}")
+        with self._lock:
+            self._budgets[table, (index, dimension)] = _Budget(goal, is_own=True)
+
+    def wait(self, costs: Costs) -> Paid:
+        """Pay for a request, and return when it may be sent; requests are served in the order in which they come."""
+        with self._lock:
+            now = self.clock()
+            paid = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
+            found = {at: budget for at in paid if (budget := self._budget(at, now)) is not None}
+            start = max((budget.bucket.starts_at(now, paid[at]) for at, budget in found.items()), default=now)
+            for at, budget in found.items():
+                budget.bucket.reserve(start, paid[at])
+        while (left := start - self.clock()) > 0:
+            self.pause(left / NANOSECONDS)
+        return Paid({at: paid[at] for at in found})
+
+    def settle(self, paid: Paid, costs: Costs) -> None:
+        """Correct what was paid for a request by what it consumed."""
+        consumed = {at: round(units * MILLIUNITS) for at, units in costs.items()}
+        with self._lock:
+            now = self.clock()
+            for at in {*paid.milliunits, *consumed}:
+                budget = self._budget(at, now)
+                if budget is not None:
+                    budget.bucket.settle(now, paid.milliunits.get(at, 0), consumed.get(at, 0))
+
+    def refund(self, paid: Paid, table: str, dimension: Dimension, refusals: Iterable[Refusal]) -> None:
+        """Give back what was paid for an attempt that was refused, and slow down if more capacity would have helped.
+
+        A hot key slows nothing down, as other keys are not short of capacity.
+        """
+        self.settle(paid, {})
+        with self._lock:
+            now = self.clock()
+            for refusal in refusals:
+                if refusal.kind is RefusalKind.PROVISIONED:
+                    self._press([(table, (refusal.index, dimension))], now)
+                elif refusal.kind in _KINDS_THAT_BRAKE_ALL:
+                    self._press([at for at in self._budgets if at[1][1] is dimension], now)
+
+    def rate(self, table: str, index: str | None, dimension: Dimension) -> float | None:
+        """Return the units per second that are kept to now, `None` where there is no limit."""
+        with self._lock:
+            budget = self._budget((table, (index, dimension)), self.clock())
+            return None if budget is None else budget.bucket.rate / MILLIUNITS
+
+    def _press(self, targets: Iterable[tuple[str, TargetKey]], now: int) -> None:
+        for at in targets:
+            budget = self._budget(at, now)
+            if budget is not None and budget.brake.press(now):
+                budget.follow_brake(now)
+
+    def _budget(self, at: tuple[str, TargetKey], now: int) -> _Budget | None:
+        found = self._budgets.get(at)
+        if found is None:
+            goal = self._goal(*at)
+            if goal is None:
+                return None
+            found = self._budgets[at] = _Budget(goal)
+        if found.brake.recover(now):
+            found.follow_brake(now)
+        return found
+
+    def _goal(self, table: str, key: TargetKey) -> int | None:
+        return self._defaults.get((table, key[1]), self._defaults.get((None, key[1])))
+
+
+def _burst(rate: int) -> int:
+    """A second of the rate: background work should leave the table's burst capacity to others."""
+    return rate
+
+
+def _milliunits_per_second(rate: float, what: str) -> int:
+    if not rate >= LEAST_RATE:
+        message = f"{what}: got {rate:g}, allowed: {LEAST_RATE} or more units per second; leave it out for no limit"
+        raise PaceError(message)
+    if rate == float("inf"):
+        raise PaceError(f"{what}: got infinity, allowed: a number of units per second; leave it out for no limit")
+    return round(rate * MILLIUNITS)

@@ -1,0 +1,221 @@
+"""Pacing under real clients, resources and batch writers of boto3, with a clock that moves where somebody waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+import highwater
+from highwater.client import Meter, PaceError, Pacer
+from highwater.client.counts import Counts
+from highwater.core import Dimension
+from tests.client.scripted import CONSUMED, ITEM, DynamoDB, throttled
+
+READ, WRITE = Dimension.READ, Dimension.WRITE
+SECOND = 1_000_000_000
+
+
+@dataclass
+class Clock:
+    """Moves where a pacer waits, and by hand."""
+
+    now: int = 5_000 * SECOND
+    waited: list[float] = field(default_factory=list)
+
+    def pause(self, seconds: float) -> None:
+        # a bucket's times are rounded up to a nanosecond
+        if seconds > 1e-6:
+            self.waited.append(round(seconds, 3))
+        self.now += round(seconds * SECOND)
+
+
+@dataclass
+class Paced:
+    """A paced client against a scripted DynamoDB."""
+
+    server: DynamoDB
+    session: boto3.Session
+    url: str
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.pacer = Pacer(clock=lambda: self.clock.now, pause=self.clock.pause)
+
+    def pace(self, **budget: Any) -> Any:
+        """A client of the session, paced."""
+        highwater.pace(self.session, pacer=self.pacer, **budget)
+        return self.client()
+
+    def client(self) -> Any:
+        retries: Any = {"mode": "standard", "total_max_attempts": 3}
+        return self.session.client("dynamodb", endpoint_url=self.url, config=Config(retries=retries))
+
+    def answers(self, units: float, **more: Any) -> None:
+        consumed = {"TableName": "orders", "CapacityUnits": units}
+        self.server.answers = [(200, {"ConsumedCapacity": consumed} | more)]
+
+
+@pytest.fixture
+def paced(dynamodb: tuple[DynamoDB, boto3.Session, str]) -> Paced:
+    return Paced(*dynamodb)
+
+
+def test_requests_wait_for_what_those_before_consumed(paced: Paced) -> None:
+    client = paced.pace(write=5)
+    paced.answers(2.0)
+    for _ in range(6):
+        client.put_item(TableName="orders", Item=ITEM)
+    # five units at once, then two each 0.4 s; the first was expected to cost one
+    assert paced.clock.waited == [0.2, 0.4, 0.4, 0.4]
+    client.close()
+
+
+def test_answers_stay_as_they_are_and_other_operations_are_not_touched(paced: Paced) -> None:
+    client = paced.pace(write=5)
+    assert "ConsumedCapacity" not in client.put_item(TableName="orders", Item=ITEM)
+    paced.server.answers = [(200, {"Table": {"TableName": "orders"}})]
+    client.describe_table(TableName="orders")
+    assert "ReturnConsumedCapacity" not in paced.server.asked[-1]
+    paced.answers(70.0)
+    client.get_item(TableName="orders", Key=ITEM)
+    client.get_item(TableName="orders", Key=ITEM)
+    assert paced.clock.waited == [], "reads have no limit"
+    client.close()
+
+
+def test_debt_is_paid_however_long_it_takes(paced: Paced) -> None:
+    client = paced.pace(read=0.5)
+    paced.answers(128.0, Items=[], Count=0, ScannedCount=0)
+    client.scan(TableName="orders", Limit=1)
+    paced.answers(1.0)
+    client.scan(TableName="orders", Limit=1)
+    # 127.5 units of debt, and half a unit to begin with, at half a unit a second
+    assert paced.clock.waited == [256.0]
+    client.close()
+
+
+def test_each_index_has_a_budget_of_its_own(paced: Paced) -> None:
+    client = paced.pace(write=9, table="orders", indexes={"by_status": 2.5})
+    paced.server.answers = [(200, {"ConsumedCapacity": CONSUMED})]
+    client.put_item(TableName="orders", Item=ITEM)
+    client.put_item(TableName="orders", Item=ITEM)
+    client.put_item(TableName="orders", Item=ITEM)
+    # 2.5 units each for the index, which refills in a second; the table's 4.5 would not wait for the second
+    assert paced.clock.waited == [1.0, 1.0]
+    assert (paced.pacer.rate("orders", "by_status", WRITE), paced.pacer.rate("orders", None, WRITE)) == (2.5, 9.0)
+    assert paced.pacer.rate("others", None, WRITE) is None
+    client.close()
+
+
+def test_attempts_that_are_refused_wait_each_cost_nothing_and_slow_down(paced: Paced) -> None:
+    client = paced.pace(write=10)
+    consumed = {"TableName": "orders", "CapacityUnits": 1.0}
+    paced.server.answers = [throttled(), throttled(), (200, {"ConsumedCapacity": consumed})]
+    client.put_item(TableName="orders", Item=ITEM)
+    assert len(paced.server.asked) == 3
+    assert paced.pacer.rate("orders", None, WRITE) == 7.0
+    paced.clock.now += 21 * SECOND
+    assert paced.pacer.rate("orders", None, WRITE) == 8.0
+    client.close()
+
+
+def test_hot_key_slows_nothing_down(paced: Paced) -> None:
+    client = paced.pace(write=10)
+    paced.server.answers = [throttled("TableWriteKeyRangeThroughputExceeded"), (200, {})]
+    client.put_item(TableName="orders", Item=ITEM)
+    assert paced.pacer.rate("orders", None, WRITE) == 10.0
+    client.close()
+
+
+def test_limit_of_the_account_slows_every_budget_of_that_dimension(paced: Paced) -> None:
+    client = paced.pace(write=10, read=20)
+    paced.answers(1.0)
+    client.put_item(TableName="orders", Item=ITEM)
+    client.get_item(TableName="orders", Key=ITEM)
+    paced.server.answers = [throttled("TableWriteAccountLimitExceeded"), (200, {})]
+    client.put_item(TableName="orders", Item=ITEM)
+    assert [paced.pacer.rate("orders", None, each) for each in (WRITE, READ)] == [7.0, 20.0]
+    client.close()
+
+
+def test_batch_writer_is_paced_and_what_is_left_slows_down(paced: Paced) -> None:
+    highwater.pace(paced.session, write=25, pacer=paced.pacer)
+    resource = paced.session.resource("dynamodb", endpoint_url=paced.url)
+    left = {"orders": [{"PutRequest": {"Item": ITEM}}]}
+    consumed = {"TableName": "orders", "CapacityUnits": 24.0}
+    paced.server.answers = [
+        (200, {"ConsumedCapacity": [consumed], "UnprocessedItems": left}),
+        (200, {"ConsumedCapacity": [consumed], "UnprocessedItems": {}}),
+    ]
+    with resource.Table("orders").batch_writer() as batch:
+        for number in range(25):
+            batch.put_item(Item={"pk": str(number)})
+    assert paced.pacer.rate("orders", None, WRITE) == 17.5
+    resource.meta.client.close()
+
+
+def test_pacing_and_meter_see_the_same_requests(paced: Paced) -> None:
+    counts = Counts()
+    highwater.pace(paced.session, write=10, pacer=paced.pacer)
+    Meter(counts, clock=lambda: 60.0).install(paced.session)
+    client = paced.client()
+    paced.server.answers = [(200, {"ConsumedCapacity": CONSUMED})]
+    assert "ConsumedCapacity" not in client.put_item(TableName="orders", Item=ITEM)
+    assert sum(counts.peek("orders").values()) == 7.0
+    client.put_item(TableName="orders", Item=ITEM)
+    client.put_item(TableName="orders", Item=ITEM)
+    assert paced.clock.waited == [0.35]
+    answer = client.put_item(TableName="orders", Item=ITEM, ReturnConsumedCapacity="TOTAL")
+    assert answer["ConsumedCapacity"] == {"TableName": "orders", "CapacityUnits": 7.0}
+    client.close()
+
+
+def test_rate_may_change_while_requests_are_under_way_and_stop_ends_it(paced: Paced) -> None:
+    pacing = highwater.pace(paced.session, write=10, pacer=paced.pacer)
+    client = paced.client()
+    paced.answers(10.0)
+    client.put_item(TableName="orders", Item=ITEM)
+    paced.pacer.limit(None, WRITE, 2)
+    client.put_item(TableName="orders", Item=ITEM)
+    # the bucket is empty and now holds two
+    assert paced.clock.waited == [1.0]
+    pacing.stop()
+    fresh = paced.client()
+    fresh.put_item(TableName="orders", Item=ITEM)
+    assert paced.clock.waited == [1.0]
+    for each in (client, fresh):
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({}, "pace: give read or write, in units per second"),
+        ({"write": 5, "indexes": {"by_status": 2}}, "pace: indexes belong to a table; give table too"),
+        (
+            {"read": 0},
+            "read rate: got 0, allowed: 0.001 or more units per second; leave it out for no limit",
+        ),
+        (
+            {"write": float("nan")},
+            "write rate: got nan, allowed: 0.001 or more units per second; leave it out for no limit",
+        ),
+        (
+            {"write": float("inf")},
+            "write rate: got infinity, allowed: a number of units per second; leave it out for no limit",
+        ),
+        (
+            {"table": "orders", "indexes": {"by_status": -2}},
+            "write rate of index 'by_status': got -2, allowed: 0.001 or more units per second; leave it out for no "
+            "limit",
+        ),
+    ],
+)
+def test_budgets_that_cannot_be(paced: Paced, budget: dict[str, Any], message: str) -> None:
+    with pytest.raises(PaceError) as refused:
+        paced.pace(**budget)
+    assert str(refused.value) == message
