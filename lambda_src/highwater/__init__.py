@@ -1,8 +1,8 @@
 """Highwater's runtime: provisioned capacity for DynamoDB, declared and kept.
 
-`highwater.boost` asks for capacity before a job starts, `highwater.pulse` has a process say what it asks for, and
-`highwater.pace` keeps it within a budget. They are imported when they are first used, so that what needs the core alone
-does not import boto3.
+`highwater.boost` asks for capacity before a job starts, `highwater.pulse` has a process say what it asks for,
+`highwater.pace` keeps it within a budget, and `highwater.scan` reads a whole table within one. They are imported when
+they are first used, so that what needs the core alone does not import boto3.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from highwater.client.boost import boost
     from highwater.client.pace import pace
     from highwater.client.pulse import pulse
+    from highwater.client.scan import scan
 
-__all__ = ["boost", "pace", "pulse"]
+__all__ = ["boost", "pace", "pulse", "scan"]
 
 
 def __getattr__(name: str) -> Any:
@@ -30,5 +31,9 @@ def __getattr__(name: str) -> Any:
         from highwater.client.pulse import pulse
 
         return pulse
+    if name == "scan":
+        from highwater.client.scan import scan
+
+        return scan
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

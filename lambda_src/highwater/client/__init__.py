@@ -7,6 +7,8 @@ from highwater.client.meter import Meter
 from highwater.client.pace import Pacing, pace
 from highwater.client.pacer import PaceError, Pacer
 from highwater.client.pulse import Pulse, pulse
+from highwater.client.reader import ScanError
+from highwater.client.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
 from highwater.client.sizing import read_units_for_scan, write_units_for_load
 
 __all__ = [
@@ -21,13 +23,19 @@ __all__ = [
     "GrantedTarget",
     "Meter",
     "PaceError",
+    "PacedScan",
     "Pacer",
     "Pacing",
     "Pulse",
+    "ScanError",
+    "ScanPage",
+    "ScanPlan",
+    "ScanProgress",
     "TargetState",
     "boost",
     "pace",
     "pulse",
     "read_units_for_scan",
+    "scan",
     "write_units_for_load",
 ]

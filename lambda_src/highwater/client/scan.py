@@ -1,0 +1,269 @@
+"""`highwater.scan`: reads a whole table or index within a budget, in pages from all over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from boto3.dynamodb.types import TypeDeserializer
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.client.checkpoint import Checkpoint, ScanHeader
+from highwater.client.pacer import Pacer
+from highwater.client.reader import PageReader, ScanError
+from highwater.client.segments import SegmentPages
+from highwater.core.pacing import PageSize, count_segments, scan_units
+from highwater.core.pacing.segments import MOST_SEGMENTS
+from highwater.core.units import Dimension
+
+# A page of 25 units takes DynamoDB about so long
+_PAGE_SECONDS: Final = 0.05
+_MOST_WORKERS: Final = 16
+_PASSED_ON: Final = frozenset(
+    {"FilterExpression", "ProjectionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "Select"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPage:
+    """One page of a scan.
+
+    Attributes:
+        raw: The items as DynamoDB sends them, with their types.
+        segment: The segment that the page is of.
+        scanned: How many items were read; more than `raw` has where a filter left some out.
+        units: The read units that the page consumed.
+    """
+
+    raw: tuple[Mapping[str, Any], ...]
+    segment: int
+    scanned: int
+    units: float
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The items as boto3's resources give them: numbers are `decimal.Decimal`."""
+        read = TypeDeserializer().deserialize
+        return [{name: read(value) for name, value in item.items()} for item in self.raw]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """What a scan is going to cost.
+
+    Attributes:
+        table: The table's name.
+        index: The index that is scanned, `None` for the table.
+        size_bytes: How large it is, by DynamoDB's own count of some hours ago.
+        items: How many items it has, by the same count.
+        units: The read units that the scan consumes.
+        seconds: How long it takes at least.
+        segments: Into how many segments it is divided.
+    """
+
+    table: str
+    index: str | None
+    size_bytes: int
+    items: int
+    units: int
+    seconds: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanProgress:
+    """How far a scan is.
+
+    Attributes:
+        scanned: Items read so far, in earlier runs too.
+        units: Read units consumed so far, in earlier runs too.
+        plan: What it was expected to take.
+        segments_done: How many segments are read to their end.
+    """
+
+    scanned: int
+    units: float
+    plan: ScanPlan
+    segments_done: int
+
+    @property
+    def percent(self) -> float:
+        """The share that is done, by items, or by segments where the number of items is not known."""
+        if self.segments_done == self.plan.segments:
+            return 100.0
+        if self.plan.items:
+            return min(100.0 * self.scanned / self.plan.items, 99.9)
+        return 100.0 * self.segments_done / self.plan.segments
+
+
+def scan(
+    table: str,
+    *,
+    read: float,
+    index: str | None = None,
+    is_consistent: bool = False,
+    segments: int | None = None,
+    workers: int | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Callable[[ScanProgress], None] | None = None,
+    session: Any = None,
+    pacer: Pacer | None = None,
+    **request: Any,
+) -> Iterator[ScanPage]:
+    """Read a table or index within a budget, page by page from segments in random order.
+
+    With a *checkpoint*, a scan that ended early, or was killed, goes on within seconds of where it was: each item comes
+    at least once, and those of the last five seconds may come again. A page counts as done once the next one is asked
+    for.
+
+    Args:
+        table: The table's name.
+        read: Read units per second, fractions allowed.
+        index: The name of a global secondary index to scan instead.
+        is_consistent: Whether reads are strongly consistent, which costs twice as much; an index cannot have them.
+        segments: Into how many segments to divide it, 1 to 1,000,000. By default one for each 256 MB, and four for each
+            worker.
+        workers: How many threads read, 1 to 16. By default as many as the budget needs.
+        checkpoint: A file that keeps where the scan is. It is deleted at the end.
+        progress: Called after each page.
+        session: A boto3 session. By default a new one.
+        pacer: Where the budget is, to share it with other work. By default a new one.
+        **request: `FilterExpression`, `ProjectionExpression`, `ExpressionAttributeNames`, `ExpressionAttributeValues`
+            and `Select`, as `Scan` has them.
+
+    Yields:
+        The pages, also those in which a filter left nothing.
+
+    Raises:
+        ScanError: There is no such table or index, an argument makes no sense, the checkpoint is of another scan, or
+            DynamoDB refuses for good. The message says how to go on.
+        PaceError: The rate is below 0.001.
+    """
+    made = PacedScan(
+        table=table,
+        read=read,
+        index=index,
+        is_consistent=is_consistent,
+        segments=segments,
+        workers=workers,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        session=session,
+        pacer=pacer,
+        request=request,
+    )
+    yield from made.pages(progress)
+
+
+@dataclass(kw_only=True)
+class PacedScan:
+    """One scan; the attributes are the arguments of `scan`."""
+
+    table: str
+    read: float
+    request: Mapping[str, Any]
+    index: str | None = None
+    is_consistent: bool = False
+    segments: int | None = None
+    workers: int | None = None
+    checkpoint: Path | None = None
+    session: Any = None
+    pacer: Pacer | None = None
+
+    def pages(
+        self, progress: Callable[[ScanProgress], None] | None = None, save: Callable[[], int] | None = None
+    ) -> Iterator[ScanPage]:
+        """Yield the pages; *save* is called before each checkpoint and returns how far the caller's output is."""
+        plan = self.plan
+        pacer = self.pacer or Pacer()
+        pacer.limit(self.table, Dimension.READ, self.read)
+        size = PageSize(max(round(self.read * 1_000), 1), self.is_consistent)
+        reader = PageReader(self._client, pacer, self.table, self.index, size, self._arguments(plan))
+        with Checkpoint(self.checkpoint, self._header(plan), save) as kept:
+            pages = SegmentPages(reader.read, kept.pending(), self._workers)
+            try:
+                for segment, page, key in pages:
+                    raw = tuple(page.get("Items", ()))
+                    units = reader.units_of(page)
+                    yield ScanPage(raw, segment, int(page["ScannedCount"]), units)
+                    kept.note(segment, key, int(page["ScannedCount"]), units)
+                    if progress is not None:
+                        progress(ScanProgress(kept.scanned, kept.units, plan, len(kept.done)))
+            finally:
+                pages.stop()
+
+    @cached_property
+    def plan(self) -> ScanPlan:
+        """What the scan is going to cost; raises `ScanError` like `scan`."""
+        self._check()
+        described = self._describe()
+        found = described if self.index is None else self._find_index(described)
+        size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
+        known = Checkpoint.segments_of(self.checkpoint)
+        segments = known or self.segments or count_segments(size, self._workers)
+        page = PageSize(max(round(self.read * 1_000), 1), self.is_consistent).milliunits
+        units = scan_units(size, is_consistent=self.is_consistent, page_milliunits=page, segments=segments)
+        return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.read), segments)
+
+    def _check(self) -> None:
+        unknown = set(self.request) - _PASSED_ON
+        if unknown:
+            raise ScanError(
+                f"scan: {', '.join(sorted(unknown))} cannot be passed on; allowed: {', '.join(sorted(_PASSED_ON))}"
+            )
+        if not self.read >= 0.001:
+            raise ScanError(f"scan: read: got {self.read:g}, allowed: 0.001 or more units per second")
+        if self.segments is not None and not 1 <= self.segments <= MOST_SEGMENTS:
+            raise ScanError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")
+        if self.workers is not None and not 1 <= self.workers <= _MOST_WORKERS:
+            raise ScanError(f"scan: workers: got {self.workers}, allowed: 1 to {_MOST_WORKERS}")
+        if self.index is not None and self.is_consistent:
+            raise ScanError("scan: an index has no strongly consistent reads; leave out is_consistent, or the index")
+
+    @property
+    def _workers(self) -> int:
+        if self.workers is not None:
+            return self.workers
+        size = PageSize(max(round(self.read * 1_000), 1), self.is_consistent)
+        return min(max(math.ceil(self.read / (size.milliunits / 1_000) * _PAGE_SECONDS), 1), _MOST_WORKERS)
+
+    @cached_property
+    def _client(self) -> Any:
+        # each attempt is paid for, so the reader sends again itself
+        retries: Any = {"mode": "standard", "total_max_attempts": 1}
+        config = Config(retries=retries, max_pool_connections=_MOST_WORKERS)
+        return (self.session or boto3.Session()).client("dynamodb", config=config)
+
+    def _describe(self) -> Mapping[str, Any]:
+        try:
+            found: Mapping[str, Any] = self._client.describe_table(TableName=self.table)["Table"]
+        except self._client.exceptions.ResourceNotFoundException:
+            region = self._client.meta.region_name
+            raise ScanError(f"scan: there is no table {self.table!r} in {region}; give its name and region") from None
+        except (ClientError, BotoCoreError) as error:
+            raise ScanError(f"scan: table {self.table!r} cannot be described: {error}") from error
+        return found
+
+    def _find_index(self, described: Mapping[str, Any]) -> Mapping[str, Any]:
+        indexes = {
+            each["IndexName"]: each
+            for name in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+            for each in described.get(name, ())
+        }
+        if self.index not in indexes:
+            known = ", ".join(sorted(indexes)) or "none"
+            raise ScanError(f"scan: table {self.table!r} has no index {self.index!r}; its indexes: {known}")
+        found: Mapping[str, Any] = indexes[self.index]
+        return found
+
+    def _arguments(self, plan: ScanPlan) -> dict[str, Any]:
+        arguments = {"TableName": self.table, "TotalSegments": plan.segments, "ConsistentRead": self.is_consistent}
+        return arguments | ({} if self.index is None else {"IndexName": self.index}) | dict(self.request)
+
+    def _header(self, plan: ScanPlan) -> ScanHeader:
+        return ScanHeader.of(self._client.meta.region_name, self._arguments(plan))

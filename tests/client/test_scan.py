@@ -1,0 +1,301 @@
+"""Paced scans: every item, within the budget, and on again from where they were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError
+from hypothesis import given
+from hypothesis import strategies as st
+
+import highwater
+from highwater.client import Pacer, ScanError, ScanPage, ScanProgress
+from highwater.client.checkpoint import Checkpoint, ScanHeader
+from highwater.client.reader import PageReader
+from highwater.core.pacing import PageSize
+from tests.client.memory_table import MemoryTable, refused
+
+SECOND = 1_000_000_000
+GOES_ON = "start it again with the same checkpoint to go on"
+
+
+@dataclass
+class Clock:
+    """Moves where somebody waits; threads that wait at once each move it, so one worker is used with it."""
+
+    now: int = 0
+
+    def pacer(self) -> Pacer:
+        return Pacer(clock=lambda: self.now, pause=self.pause)
+
+    def pause(self, seconds: float) -> None:
+        self.now += round(seconds * SECOND)
+
+
+def items(count: int, size: int = 900) -> dict[str, int]:
+    return {f"order-{number:05}": size for number in range(count)}
+
+
+def scan(table: MemoryTable, clock: Clock | None = None, **more: Any) -> Iterator[ScanPage]:
+    arguments: dict[str, Any] = {"read": 200, "workers": 1, "session": table, "pacer": (clock or Clock()).pacer()}
+    return highwater.scan("orders", **arguments | more)
+
+
+def keys(pages: list[ScanPage]) -> list[str]:
+    return sorted(item["pk"] for page in pages for item in page.items)
+
+
+def test_every_item_comes_once_and_pages_come_from_all_over_the_table() -> None:
+    table = MemoryTable(items(3_000))
+    pages = list(scan(table))
+    assert keys(pages) == sorted(table.sizes)
+    assert sum(page.units for page in pages) == table.units
+    assert sum(page.scanned for page in pages) == 3_000
+    # four segments in turn, from the first page on
+    assert len({page.segment for page in pages[:8]}) == 4
+
+
+def test_scan_keeps_to_its_budget_from_the_first_second_to_the_last() -> None:
+    table, clock = MemoryTable(items(20_000, 3_000)), Clock()
+    spent: list[tuple[int, float]] = []
+    for page in scan(table, clock, read=250):
+        spent.append((clock.now, page.units))
+    took = clock.now / SECOND
+    assert table.units / took == pytest.approx(250, rel=0.05)
+    for at, _ in spent:
+        within = sum(units for later, units in spent if at <= later < at + 60 * SECOND)
+        assert within <= 250 * 61 + 26
+
+
+def test_threads_read_everything_once_too() -> None:
+    table = MemoryTable(items(4_000))
+    assert keys(list(highwater.scan("orders", read=1e9, workers=6, session=table, segments=37))) == sorted(table.sizes)
+
+
+def test_pages_fit_a_small_budget_and_large_items() -> None:
+    table = MemoryTable(items(300, 30_000))
+    pages = list(scan(table, read=25))
+    # a quarter of a second of 25 units, where an item costs four
+    assert max(page.units for page in pages[4:]) <= 8
+    assert keys(pages) == sorted(table.sizes)
+
+
+@given(
+    st.integers(0, 400),
+    st.integers(1, 40),
+    st.lists(st.integers(1, 30), max_size=6),
+    st.integers(1, 30),
+)
+def test_scan_that_is_killed_anywhere_goes_on_and_misses_nothing(
+    count: int, segments: int, kills: list[int], limit: int
+) -> None:
+    table = MemoryTable(items(count, 40_960 // limit))
+    header = ScanHeader("t", None, segments, False, "")
+    kept: set[str] = set()
+    written: str | None = None
+
+    class Kept(Checkpoint):
+        """A checkpoint whose file is a text, written after each page."""
+
+        def write(self) -> None:
+            nonlocal written
+            document = {"done": sorted(self.done), "keys": {str(s): k for s, k in self._keys.items()}}
+            written = json.dumps(document)
+
+    for pages_until in [*kills, 10_000]:
+        place = Kept(None, header)
+        if written is not None:
+            found = json.loads(written)
+            place.done = {int(each) for each in found["done"]}
+            place._keys = {int(segment): key for segment, key in found["keys"].items()}
+        pending = dict(place.pending())
+        for _ in range(pages_until):
+            if not pending:
+                break
+            segment, key = next(iter(pending.items()))
+            page = table.scan(
+                TotalSegments=segments,
+                Segment=segment,
+                Limit=limit,
+                ConsistentRead=False,
+                **({} if key is None else {"ExclusiveStartKey": key}),
+            )
+            kept |= {item["pk"]["S"] for item in page["Items"]}
+            following = page.get("LastEvaluatedKey")
+            place.note(segment, following, 1, 1.0)
+            place.write()
+            if following is None:
+                del pending[segment]
+            else:
+                pending[segment] = following
+    assert kept == set(table.sizes)
+
+
+def test_scan_that_stops_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    table, place = MemoryTable(items(3_000)), tmp_path / "orders.checkpoint"
+    first: list[ScanPage] = []
+    running = scan(table, checkpoint=place)
+    for page in running:
+        first.append(page)
+        if len(first) == 9:
+            break
+    running.close()  # type: ignore[attr-defined] # a generator
+    asked = len(table.asked)
+    told: list[ScanProgress] = []
+    rest = list(scan(table, checkpoint=place, progress=told.append))
+    # the page on which the first scan stopped comes again, as nobody said that it was done
+    assert sorted({*keys(first), *keys(rest)}) == sorted(table.sizes)
+    assert len(keys(rest)) == 3_000 - len(keys(first[:8]))
+    assert len(table.asked) > asked
+    assert not place.exists(), "a scan that is done needs no checkpoint"
+    assert (told[-1].scanned, told[-1].percent, told[-1].segments_done) == (3_000, 100.0, 4)
+    assert told[0].scanned > len(keys(first[:8]))
+
+
+@pytest.mark.parametrize(
+    ("more", "differs"),
+    [
+        ({"index": "by_status"}, "index"),
+        ({"is_consistent": True}, "consistency"),
+        ({"FilterExpression": "a = b"}, "filter or projection"),
+    ],
+)
+def test_checkpoint_of_another_scan_is_refused(tmp_path: Path, more: dict[str, Any], differs: str) -> None:
+    table, place = MemoryTable(items(300)), tmp_path / "orders.checkpoint"
+    running = scan(table, checkpoint=place)
+    next(running)
+    running.close()  # type: ignore[attr-defined] # a generator
+    before = place.read_text()
+    with pytest.raises(ScanError) as told:
+        next(scan(table, checkpoint=place, **more))
+    what = f"is of a scan with another {differs}; give the same arguments, or another file to begin anew"
+    assert str(told.value) == f"checkpoint {place}: {what}"
+    assert place.read_text() == before
+
+
+def test_checkpoint_that_cannot_be(tmp_path: Path) -> None:
+    place = tmp_path / "orders.checkpoint"
+    place.write_text("{}")
+    with pytest.raises(ScanError) as none:
+        next(scan(MemoryTable(items(3)), checkpoint=place))
+    assert str(none.value) == f"checkpoint {place}: is no checkpoint of a scan; give another file"
+    elsewhere = tmp_path / "missing" / "checkpoint"
+    with pytest.raises(ScanError) as unwritten:
+        next(scan(MemoryTable(items(3)), checkpoint=elsewhere))
+    assert str(unwritten.value) == f"checkpoint {elsewhere}: cannot be written: No such file or directory"
+
+
+def test_requests_refused_for_capacity_are_sent_again_for_as_long_as_it_takes() -> None:
+    table, pacer = MemoryTable(items(40)), Clock().pacer()
+    left = [40]
+
+    def throttle(_: dict[str, Any]) -> None:
+        if left[0]:
+            left[0] -= 1
+            reason = {"reason": "TableReadProvisionedThroughputExceeded", "resource": "arn"}
+            raise refused("ProvisionedThroughputExceededException", ThrottlingReasons=[reason])
+
+    table.before = throttle
+    pauses: list[float] = []
+    size = PageSize(200_000, is_consistent=False)
+    arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
+    reader = PageReader(table, pacer, "orders", None, size, arguments, pauses.append)
+    page = reader.read(0, None)
+    assert page["ScannedCount"] == 1
+    assert len(pauses) == 40
+    assert max(pauses) <= 20
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            refused("ExpiredTokenException"),
+            "An error occurred (ExpiredTokenException) when calling the Scan operation: it rests",
+        ),
+        (NoCredentialsError(), "Unable to locate credentials"),
+    ],
+)
+def test_request_that_is_refused_for_good_ends_the_scan_and_keeps_its_place(
+    tmp_path: Path, error: Exception, message: str
+) -> None:
+    table, place = MemoryTable(items(3_000)), tmp_path / "orders.checkpoint"
+
+    def fail(_: dict[str, Any]) -> None:
+        if len(table.asked) == 8:
+            raise error
+
+    table.before = fail
+    pages: list[ScanPage] = []
+    with pytest.raises(ScanError) as told:
+        pages.extend(scan(table, checkpoint=place))
+    assert str(told.value) == f"scan of orders stopped: {message}; {GOES_ON}"
+    table.before = lambda _: None
+    rest = list(scan(table, checkpoint=place))
+    assert sorted([*keys(pages), *keys(rest)]) == sorted(table.sizes)
+
+
+def test_network_that_fails_again_and_again_ends_the_scan() -> None:
+    table = MemoryTable(items(3))
+
+    def fail(_: dict[str, Any]) -> None:
+        raise EndpointConnectionError(endpoint_url="https://dynamodb.eu-central-1.amazonaws.com")
+
+    table.before = fail
+    size = PageSize(200_000, is_consistent=False)
+    arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
+    reader = PageReader(table, Clock().pacer(), "orders", None, size, arguments, lambda _: None)
+    with pytest.raises(ScanError) as told:
+        reader.read(0, None)
+    assert str(told.value) == (
+        'scan of orders stopped: Could not connect to the endpoint URL: "https://dynamodb.eu-central-1.amazonaws.com"; '
+        f"{GOES_ON} (tried 8 times)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"table": "other"}, "scan: there is no table 'other' in eu-central-1; give its name and region"),
+        ({"index": "by_day"}, "scan: table 'orders' has no index 'by_day'; its indexes: by_status"),
+        ({"read": 0}, "scan: read: got 0, allowed: 0.001 or more units per second"),
+        ({"segments": 0}, "scan: segments: got 0, allowed: 1 to 1,000,000"),
+        ({"workers": 17}, "scan: workers: got 17, allowed: 1 to 16"),
+        (
+            {"index": "by_status", "is_consistent": True},
+            "scan: an index has no strongly consistent reads; leave out is_consistent, or the index",
+        ),
+        (
+            {"Limit": 5},
+            "scan: Limit cannot be passed on; allowed: ExpressionAttributeNames, ExpressionAttributeValues, "
+            "FilterExpression, ProjectionExpression, Select",
+        ),
+    ],
+)
+def test_scans_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
+    given_arguments: dict[str, Any] = {"table": "orders", "read": 5, "session": MemoryTable(items(3))} | arguments
+    with pytest.raises(ScanError) as told:
+        next(highwater.scan(given_arguments.pop("table"), **given_arguments))
+    assert str(told.value) == message
+
+
+def test_index_is_scanned_and_filters_are_passed_on() -> None:
+    table = MemoryTable(items(30))
+    list(scan(table, index="by_status", FilterExpression="a = :b", ExpressionAttributeValues={":b": {"N": "5"}}))
+    for request in table.asked:
+        assert (request["IndexName"], request["FilterExpression"]) == ("by_status", "a = :b")
+
+
+def test_keys_of_bytes_survive_a_checkpoint(tmp_path: Path) -> None:
+    place = tmp_path / "checkpoint"
+    header = ScanHeader("eu-central-1 orders", None, 2, False, "digest")
+    with Checkpoint(place, header) as kept:
+        kept.note(1, {"pk": {"B": b"\x00\xff"}, "sk": {"N": "5"}}, 7, 2.5)
+    again = Checkpoint(place, header)
+    assert again.pending() == {0: None, 1: {"pk": {"B": b"\x00\xff"}, "sk": {"N": "5"}}}
+    assert (again.scanned, again.units) == (7, 2.5)
