@@ -34,6 +34,7 @@ ALLOWED = {
         "botocore",
         "click",
         "rich",
+        "zstandard",
     },
     ROOT / "constructs_pkg" / "cdk_highwater": {
         "highwater",

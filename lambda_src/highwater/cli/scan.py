@@ -1,0 +1,207 @@
+"""`highwater scan`: read a whole table within a budget, into a file, and go on where it stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import click
+from botocore.exceptions import BotoCoreError
+
+from highwater.cli.item_output import ItemOutput, OutputError
+from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.cli.terminal import open_console, say
+from highwater.client import PacedScan, PaceError, ScanError, ScanPlan, ScanProgress
+from highwater.client.checkpoint import Checkpoint
+from highwater.core import Dimension
+from highwater.core.prices import unit_hour_micro_usd
+
+_FINDING = 1
+_INTERRUPTED = 130
+
+
+@click.command("scan", short_help="Read a whole table or index within a budget, into a file.")
+@click.argument("table")
+@click.option("--read", type=float, required=True, help="Read units per second; fractions are allowed.")
+@click.option(
+    "--to",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file; .gz and .zst are compressed. By default standard output, which cannot be resumed.",
+)
+@click.option("--resume", is_flag=True, help="Go on where an earlier scan to the same file stopped.")
+@click.option("--plan", "is_plan", is_flag=True, help="Say what the scan costs and how long it takes, and end.")
+@click.option("--index", help="Scan this index instead of the table.")
+@click.option("--consistent", is_flag=True, help="Read strongly consistently, which costs twice as much.")
+@click.option("--segments", type=int, help="Divide the table into so many segments. By default one for 256 MB.")
+@click.option(
+    "--filter", "filter_text", metavar="EXPRESSION", help="A FilterExpression; what it leaves out is paid for."
+)
+@click.option("--projection", metavar="EXPRESSION", help="A ProjectionExpression.")
+@click.option("--names", metavar="JSON", help='ExpressionAttributeNames, such as {"#s": "status"}.')
+@click.option("--values", metavar="JSON", help='ExpressionAttributeValues, such as {":s": {"S": "open"}}.')
+@account_options
+@as_json_option
+def scan(
+    table: str,
+    read: float,
+    path: Path | None,
+    resume: bool,
+    is_plan: bool,
+    index: str | None,
+    consistent: bool,
+    segments: int | None,
+    filter_text: str | None,
+    projection: str | None,
+    names: str | None,
+    values: str | None,
+    region: str | None,
+    as_json: bool,
+) -> None:
+    """Read TABLE within a budget of read units per second, pages from all over it in turn.
+
+    Items are written as lines {"Item": {...}} with DynamoDB's types, as DynamoDB's exports have them. Beside the file
+    is a checkpoint, FILE.checkpoint, until the scan is done: a scan that stopped, or was killed, goes on with --resume.
+
+    \b
+    highwater scan orders --read 2000 --plan
+    highwater scan orders --read 2000 --to orders.jsonl.zst
+    highwater scan orders --read 2000 --to orders.jsonl.zst --resume
+
+    Exit status: 0 done, 1 stopped before its end, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    request = {
+        "FilterExpression": filter_text,
+        "ProjectionExpression": projection,
+        "ExpressionAttributeNames": _json_of(names, "--names"),
+        "ExpressionAttributeValues": _json_of(values, "--values"),
+    }
+    if resume and path is None:
+        raise click.UsageError("--resume goes on with a file; give --to too")
+    place = None if path is None else path.with_name(f"{path.name}.checkpoint")
+    paced = PacedScan(
+        table=table,
+        read=read,
+        index=index,
+        is_consistent=consistent,
+        segments=segments,
+        checkpoint=place,
+        session=boto3.Session(region_name=region),
+        request={name: value for name, value in request.items() if value is not None},
+    )
+    try:
+        plan = paced.plan
+        if is_plan:
+            _print_plan(plan, read, region or boto3.Session().region_name, as_json=as_json)
+            return
+        scanned, units = _run(paced, path, place, is_resumed=resume)
+    except BotoCoreError as error:
+        raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
+    except (ScanError, PaceError, OutputError) as error:
+        raise click.UsageError(str(error)) from error
+    if as_json and path is not None:
+        click.echo(json.dumps({"scanned": scanned, "units": units, "path": str(path)}))
+    else:
+        say(f"{scanned:,} items read, {units:,.1f} read units consumed", err=True)
+
+
+def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed: bool) -> tuple[int, float]:
+    """Write all pages; return the items and units of the whole scan."""
+    kept = None if place is None else Checkpoint.output_of(place)
+    if kept is not None and not is_resumed:
+        raise ScanError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")
+    last: list[ScanProgress] = []
+    output = ItemOutput(path, kept)
+    with contextlib.closing(output), _progress(paced.table) as show:
+
+        def told(progress: ScanProgress) -> None:
+            last[:] = [progress]
+            show(progress)
+
+        pages = paced.pages(told, output.save)
+        try:
+            for page in pages:
+                output.write(page.raw)
+        except KeyboardInterrupt:
+            _close(pages)
+            _end_early("interrupted", path, _INTERRUPTED)
+        except (ScanError, OutputError) as error:
+            _close(pages)
+            if not last:
+                raise
+            _end_early(str(error), path, _FINDING)
+    return (last[0].scanned, last[0].units) if last else (0, 0.0)
+
+
+def _close(pages: Any) -> None:
+    """End the scan; where its place cannot be written any more, that which was written last holds."""
+    with contextlib.suppress(ScanError, OutputError):
+        pages.close()
+
+
+def _end_early(why: str, path: Path | None, status: int) -> None:
+    goes_on = "" if path is None else "; go on with --resume"
+    say(f"highwater scan: {' '.join(why.split())}{goes_on}", err=True)
+    raise click.exceptions.Exit(status)
+
+
+def _json_of(text: str | None, option: str) -> Any:
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise click.UsageError(f"{option}: got {text!r}, allowed: a JSON object")
+    return found
+
+
+def _print_plan(plan: ScanPlan, read: float, region: str | None, *, as_json: bool) -> None:
+    price = None if region is None else unit_hour_micro_usd(region, Dimension.READ)
+    usd = None if price is None else plan.units * price / 3_600 / 1_000_000
+    if as_json:
+        document = {name: getattr(plan, name) for name in ScanPlan.__slots__}
+        click.echo(json.dumps(document | {"usd": None if usd is None else round(usd, 4)}))
+        return
+    what = plan.table if plan.index is None else f"index {plan.index} of {plan.table}"
+    say(f"{what}: {plan.items:,} items, {plan.size_bytes:,} bytes, as DynamoDB counted in the last six hours")
+    say(f"read units: {plan.units:,}, in {plan.segments:,} segments")
+    say(f"time at {read:,g} units/s: {timedelta(seconds=plan.seconds)} or more")
+    if usd is not None:
+        say(
+            f"worth {usd:,.2f} USD of provisioned capacity, which the table has anyway unless it is raised for the scan"
+        )
+    say(
+        "to read everything without a filter, an export to S3 consumes no capacity: aws dynamodb "
+        "export-table-to-point-in-time (it needs point-in-time recovery)"
+    )
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> Iterator[Callable[[ScanProgress], None]]:
+    """Show a progress bar on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.1f} %  {task.fields[told]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=open_console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=100.0, told="")
+
+        def show(at: ScanProgress) -> None:
+            progress.update(task, completed=at.percent, told=f"{at.scanned:,} items, {at.units:,.0f} units")
+
+        yield show
