@@ -1,8 +1,8 @@
 """Highwater's runtime: provisioned capacity for DynamoDB, declared and kept.
 
 `highwater.boost` asks for capacity before a job starts, `highwater.pulse` has a process say what it asks for,
-`highwater.pace` keeps it within a budget, and `highwater.scan` reads a whole table within one. They are imported when
-they are first used, so that what needs the core alone does not import boto3.
+`highwater.pace` keeps it within a budget, and `highwater.scan` and `highwater.write` read and write many items within
+one. They are imported when they are first used, so that what needs the core alone does not import boto3.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from highwater.client.pace import pace
     from highwater.client.pulse import pulse
     from highwater.client.scan import scan
+    from highwater.client.write import write
 
-__all__ = ["boost", "pace", "pulse", "scan"]
+__all__ = ["boost", "pace", "pulse", "scan", "write"]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,5 +36,9 @@ def __getattr__(name: str) -> Any:
         from highwater.client.scan import scan
 
         return scan
+    if name == "write":
+        from highwater.client.write import write
+
+        return write
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -2,60 +2,31 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import zstandard
 
 from highwater.core.pacing import scan_units
 from highwater_lab.local import LocalCloud
+from tests.cli.paced_stage import Stage, read_items
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("scan")]
 ITEMS = 3_000
 # three quarters of a kilobyte: about 2.3 MB, 290 read units
 _FILL = "x" * 700
-COMMAND = str(Path(sys.executable).parent / "highwater")
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A cloud with a table of orders."""
-
-    cloud: LocalCloud
-
-    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
-        command = [COMMAND, "scan", *arguments]
-        environment = os.environ | self.cloud.environment()
-        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, env=environment, **pipes | more)
-
-    def scan(self, *arguments: str, **more: Any) -> tuple[int, str, str]:
-        with self.start(*arguments, **more) as running:
-            said, told = running.communicate(timeout=300)
-        return running.returncode, said, told
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     log = tmp_path_factory.mktemp("scan") / "server.log"
     with LocalCloud(log=log, has_instant_updates=True) as cloud:
+        stage = Stage(cloud)
+        stage.make("orders")
         dynamodb = cloud.client("dynamodb")
-        dynamodb.create_table(
-            TableName="orders",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            ProvisionedThroughput={"ReadCapacityUnits": 4_000, "WriteCapacityUnits": 4_000},
-        )
         for start in range(0, ITEMS, 25):
             items = [
                 {
@@ -69,21 +40,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             left = dynamodb.batch_write_item(RequestItems={"orders": [{"PutRequest": {"Item": i}} for i in items]})
             assert left["UnprocessedItems"] == {}
         dynamodb.close()
-        yield Stage(cloud)
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        data = gzip.decompress(data)
-    elif path.suffix == ".zst":
-        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
-            data = reader.read()
-    return [json.loads(line)["Item"] for line in data.decode().splitlines()]
+        yield stage
 
 
 def keys(path: Path) -> list[str]:
-    return sorted(item["pk"]["S"] for item in read(path))
+    return sorted(item["pk"]["S"] for item in read_items(path))
 
 
 ALL = [f"order-{number:05}" for number in range(ITEMS)]
@@ -92,17 +53,17 @@ ALL = [f"order-{number:05}" for number in range(ITEMS)]
 @pytest.mark.parametrize("name", ["orders.jsonl", "orders.jsonl.gz", "orders.jsonl.zst"])
 def test_table_is_written_item_by_item_and_nothing_is_left_beside_it(stage: Stage, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    status, said, told = stage.scan("orders", "--read", "2000", "--to", str(path))
+    status, said, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path))
     assert (status, said) == (0, "")
     assert told.startswith("3,000 items read, ")
     assert keys(path) == ALL
-    assert read(path)[0]["b"] == {"B": "AP8="}
+    assert read_items(path)[0]["b"] == {"B": "AP8="}
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
 def test_items_go_to_standard_output_and_the_sum_to_standard_error(stage: Stage) -> None:
-    status, said, told = stage.scan(
-        "orders", "--read", "2000", "--projection", "pk", "--filter", "n < :n", "--values", '{":n": {"N": "7"}}'
+    status, said, told = stage.run(
+        "scan", "orders", "--read", "2000", "--projection", "pk", "--filter", "n < :n", "--values", '{":n": {"N": "7"}}'
     )
     assert status == 0
     assert sorted(said.splitlines()) == [json.dumps({"Item": {"pk": {"S": f"order-{n:05}"}}}) for n in range(7)]
@@ -113,13 +74,13 @@ def test_scan_that_is_killed_goes_on_and_writes_each_item_once(stage: Stage, tmp
     path = tmp_path / "orders.jsonl.zst"
     place = tmp_path / "orders.jsonl.zst.checkpoint"
     # slow enough to be killed after its second checkpoint, five seconds after the first
-    with stage.start("orders", "--read", "30", "--to", str(path)) as running:
+    with stage.start("scan", "orders", "--read", "30", "--to", str(path)) as running:
         while not place.exists() or json.loads(place.read_text())["scanned"] == 0:
             assert running.poll() is None
         running.send_signal(signal.SIGKILL)
     kept = json.loads(place.read_text())["scanned"]
     assert 0 < kept < ITEMS
-    status, _, told = stage.scan("orders", "--read", "2000", "--to", str(path), "--resume", "--json")
+    status, _, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path), "--resume", "--json")
     assert status == 0, told
     assert keys(path) == ALL
     assert [each.name for each in tmp_path.iterdir()] == ["orders.jsonl.zst"]
@@ -127,25 +88,25 @@ def test_scan_that_is_killed_goes_on_and_writes_each_item_once(stage: Stage, tmp
 
 def test_scan_that_is_interrupted_says_how_to_go_on(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "orders.jsonl"
-    with stage.start("orders", "--read", "30", "--to", str(path)) as running:
+    with stage.start("scan", "orders", "--read", "30", "--to", str(path)) as running:
         while not path.exists() or path.stat().st_size == 0:
             assert running.poll() is None
         running.send_signal(signal.SIGINT)
         _, told = running.communicate(timeout=60)
     assert (running.returncode, told) == (130, "highwater scan: interrupted; go on with --resume\n")
-    status, _, told = stage.scan("orders", "--read", "2000", "--to", str(path))
+    status, _, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path))
     assert (status, told) == (
         2,
         f"highwater scan: {path}.checkpoint: an earlier scan stopped here; go on with --resume, or delete it to begin "
         "anew\n",
     )
-    status, _, told = stage.scan("orders", "--read", "2000", "--to", str(path), "--resume", "--consistent")
+    status, _, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path), "--resume", "--consistent")
     assert (status, told) == (
         2,
         f"highwater scan: checkpoint {path}.checkpoint: is of a scan with another consistency; give the same "
         "arguments, or another file to begin anew\n",
     )
-    assert stage.scan("orders", "--read", "2000", "--to", str(path), "--resume")[0] == 0
+    assert stage.run("scan", "orders", "--read", "2000", "--to", str(path), "--resume")[0] == 0
     assert keys(path) == ALL
 
 
@@ -157,20 +118,20 @@ def test_disk_that_is_full_loses_nothing(stage: Stage, tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 
-    status, _, told = stage.scan("orders", "--read", "2000", "--to", str(path), preexec_fn=small_disk)
+    status, _, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path), preexec_fn=small_disk)
     assert (status, told) == (1, f"highwater scan: {path}: cannot be written: File too large; go on with --resume\n")
-    assert stage.scan("orders", "--read", "2000", "--to", str(path), "--resume")[0] == 0
+    assert stage.run("scan", "orders", "--read", "2000", "--to", str(path), "--resume")[0] == 0
     assert keys(path) == ALL
 
 
 def test_plan_says_what_it_takes_before_it_begins(stage: Stage) -> None:
-    status, said, _ = stage.scan("orders", "--read", "25", "--plan", "--json")
+    status, said, _ = stage.run("scan", "orders", "--read", "25", "--plan", "--json")
     plan = json.loads(said)
     assert status == 0
     assert (plan["table"], plan["items"], plan["segments"]) == ("orders", ITEMS, 4)
     assert plan["units"] == scan_units(plan["size_bytes"], is_consistent=False, page_milliunits=6_250, segments=4)
     assert plan["seconds"] == -(-plan["units"] // 25)
-    status, said, _ = stage.scan("orders", "--read", "25", "--plan")
+    status, said, _ = stage.run("scan", "orders", "--read", "25", "--plan")
     lines = said.splitlines()
     assert lines[0] == f"orders: 3,000 items, {plan['size_bytes']:,} bytes, as DynamoDB counted in the last six hours"
     assert lines[1] == f"read units: {plan['units']:,}, in 4 segments"
@@ -201,13 +162,13 @@ def test_plan_says_what_it_takes_before_it_begins(stage: Stage) -> None:
     ],
 )
 def test_misuse_is_told_in_a_line(stage: Stage, arguments: tuple[str, ...], told: str) -> None:
-    assert stage.scan(*arguments) == (2, "", f"highwater scan: {told}\n")
+    assert stage.run("scan", *arguments) == (2, "", f"highwater scan: {told}\n")
 
 
 def test_file_that_is_there_is_not_overwritten(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "orders.jsonl"
     path.write_text("mine")
-    assert stage.scan("orders", "--read", "5", "--to", str(path))[::2] == (
+    assert stage.run("scan", "orders", "--read", "5", "--to", str(path))[::2] == (
         2,
         f"highwater scan: {path}: is there already; give another file, or delete it\n",
     )

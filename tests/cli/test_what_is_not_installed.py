@@ -36,7 +36,7 @@ def test_commands_that_are_not_installed_are_not_listed() -> None:
     commands = listed.split("Commands:")[1]
     assert (status, [line.split()[0] for line in commands.strip().splitlines()]) == (
         0,
-        ["boost", "boosts", "explain", "pause", "resume", "status", "unboost"],
+        ["boost", "boosts", "explain", "load", "pause", "resume", "scan", "status", "unboost"],
     )
 
 

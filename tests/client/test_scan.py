@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import Pacer, ScanError, ScanPage, ScanProgress
+from highwater.client import PacedWorkError, Pacer, ScanPage, ScanProgress
 from highwater.client.checkpoint import Checkpoint, ScanHeader
 from highwater.client.reader import PageReader
 from highwater.core.pacing import PageSize
@@ -171,7 +171,7 @@ def test_checkpoint_of_another_scan_is_refused(tmp_path: Path, more: dict[str, A
     next(running)
     running.close()  # type: ignore[attr-defined] # a generator
     before = place.read_text()
-    with pytest.raises(ScanError) as told:
+    with pytest.raises(PacedWorkError) as told:
         next(scan(table, checkpoint=place, **more))
     what = f"is of a scan with another {differs}; give the same arguments, or another file to begin anew"
     assert str(told.value) == f"checkpoint {place}: {what}"
@@ -181,11 +181,11 @@ def test_checkpoint_of_another_scan_is_refused(tmp_path: Path, more: dict[str, A
 def test_checkpoint_that_cannot_be(tmp_path: Path) -> None:
     place = tmp_path / "orders.checkpoint"
     place.write_text("{}")
-    with pytest.raises(ScanError) as none:
+    with pytest.raises(PacedWorkError) as none:
         next(scan(MemoryTable(items(3)), checkpoint=place))
     assert str(none.value) == f"checkpoint {place}: is no checkpoint of a scan; give another file"
     elsewhere = tmp_path / "missing" / "checkpoint"
-    with pytest.raises(ScanError) as unwritten:
+    with pytest.raises(PacedWorkError) as unwritten:
         next(scan(MemoryTable(items(3)), checkpoint=elsewhere))
     assert str(unwritten.value) == f"checkpoint {elsewhere}: cannot be written: No such file or directory"
 
@@ -232,7 +232,7 @@ def test_request_that_is_refused_for_good_ends_the_scan_and_keeps_its_place(
 
     table.before = fail
     pages: list[ScanPage] = []
-    with pytest.raises(ScanError) as told:
+    with pytest.raises(PacedWorkError) as told:
         pages.extend(scan(table, checkpoint=place))
     assert str(told.value) == f"scan of orders stopped: {message}; {GOES_ON}"
     table.before = lambda _: None
@@ -250,7 +250,7 @@ def test_network_that_fails_again_and_again_ends_the_scan() -> None:
     size = PageSize(200_000, is_consistent=False)
     arguments = {"TotalSegments": 1, "ConsistentRead": False, "TableName": "orders"}
     reader = PageReader(table, Clock().pacer(), "orders", None, size, arguments, lambda _: None)
-    with pytest.raises(ScanError) as told:
+    with pytest.raises(PacedWorkError) as told:
         reader.read(0, None)
     assert str(told.value) == (
         'scan of orders stopped: Could not connect to the endpoint URL: "https://dynamodb.eu-central-1.amazonaws.com"; '
@@ -279,7 +279,7 @@ def test_network_that_fails_again_and_again_ends_the_scan() -> None:
 )
 def test_scans_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
     given_arguments: dict[str, Any] = {"table": "orders", "read": 5, "session": MemoryTable(items(3))} | arguments
-    with pytest.raises(ScanError) as told:
+    with pytest.raises(PacedWorkError) as told:
         next(highwater.scan(given_arguments.pop("table"), **given_arguments))
     assert str(told.value) == message
 

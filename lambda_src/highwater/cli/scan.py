@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError
 from highwater.cli.item_output import ItemOutput, OutputError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.cli.terminal import open_console, say
-from highwater.client import PacedScan, PaceError, ScanError, ScanPlan, ScanProgress
+from highwater.client import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress
 from highwater.client.checkpoint import Checkpoint
 from highwater.core import Dimension
 from highwater.core.prices import unit_hour_micro_usd
@@ -103,7 +103,7 @@ def scan(
         scanned, units = _run(paced, path, place, is_resumed=resume)
     except BotoCoreError as error:
         raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
-    except (ScanError, PaceError, OutputError) as error:
+    except (PacedWorkError, PaceError, OutputError) as error:
         raise click.UsageError(str(error)) from error
     if as_json and path is not None:
         click.echo(json.dumps({"scanned": scanned, "units": units, "path": str(path)}))
@@ -115,7 +115,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
     """Write all pages; return the items and units of the whole scan."""
     kept = None if place is None else Checkpoint.output_of(place)
     if kept is not None and not is_resumed:
-        raise ScanError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")
+        raise PacedWorkError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")
     last: list[ScanProgress] = []
     output = ItemOutput(path, kept)
     with contextlib.closing(output), _progress(paced.table) as show:
@@ -131,7 +131,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
         except KeyboardInterrupt:
             _close(pages)
             _end_early("interrupted", path, _INTERRUPTED)
-        except (ScanError, OutputError) as error:
+        except (PacedWorkError, OutputError) as error:
             _close(pages)
             if not last:
                 raise
@@ -141,7 +141,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
 
 def _close(pages: Any) -> None:
     """End the scan; where its place cannot be written any more, that which was written last holds."""
-    with contextlib.suppress(ScanError, OutputError):
+    with contextlib.suppress(PacedWorkError, OutputError):
         pages.close()
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from highwater.client.reader import ScanError
+from highwater.client.paced_work import PacedWorkError, read_checkpoint, write_checkpoint
 
-_FORMAT: Final = 1
+_KIND: Final = "a scan"
 _SAVED_EVERY: Final = 5.0
 
 
@@ -71,7 +70,7 @@ class Checkpoint:
         clock: Seconds that do not go back.
 
     Raises:
-        ScanError: The file is of another scan, cannot be read, or is no checkpoint.
+        PacedWorkError: The file is of another scan, cannot be read, or is no checkpoint.
     """
 
     def __init__(
@@ -90,20 +89,21 @@ class Checkpoint:
         self.done: set[int] = set()
         self.scanned = 0
         self.units = 0.0
-        if path is not None and path.exists():
-            self._load(_read(path))
+        known = None if path is None else read_checkpoint(path, _KIND)
+        if known is not None:
+            self._load(known)
 
     @staticmethod
     def segments_of(path: Path | None) -> int | None:
         """Into how many segments the scan of a file is divided; `None` where there is no file."""
-        if path is None or not path.exists():
-            return None
-        return int(_read(path)["header"]["segments"])
+        known = None if path is None else read_checkpoint(path, _KIND)
+        return None if known is None else int(known["header"]["segments"])
 
     @staticmethod
     def output_of(path: Path) -> int | None:
         """How many bytes of the caller's output are safe; `None` where there is no file."""
-        return int(_read(path)["output"]) if path.exists() else None
+        known = read_checkpoint(path, _KIND)
+        return None if known is None else int(known["output"])
 
     def __enter__(self) -> Checkpoint:
         """Begin; the file is written at once, so that a place that cannot be written to is told before the scan."""
@@ -137,13 +137,12 @@ class Checkpoint:
             self.write()
 
     def write(self) -> None:
-        """Write the file, whole or not at all; raises `ScanError` where that is not possible."""
+        """Write the file, whole or not at all; raises `PacedWorkError` where that is not possible."""
         output = self._save() if self._save is not None else 0
         self._saved_at = self._clock()
         if self._path is None:
             return
         document = {
-            "format": _FORMAT,
             "header": {name: getattr(self._header, name) for name in ScanHeader.__slots__},
             "done": sorted(self.done),
             "keys": {str(segment): _encoded(key) for segment, key in sorted(self._keys.items())},
@@ -151,15 +150,7 @@ class Checkpoint:
             "units": self.units,
             "output": output,
         }
-        beside = self._path.with_name(f"{self._path.name}.new")
-        try:
-            with beside.open("w") as file:
-                json.dump(document, file)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
-        except OSError as error:
-            raise ScanError(f"checkpoint {self._path}: cannot be written: {error.strerror}") from error
+        write_checkpoint(self._path, _KIND, document)
 
     def _load(self, document: Mapping[str, Any]) -> None:
         known = ScanHeader(**document["header"])
@@ -169,22 +160,10 @@ class Checkpoint:
                 f"checkpoint {self._path}: is of a scan with another {', '.join(differs)}; give the same arguments, or "
                 "another file to begin anew"
             )
-            raise ScanError(message)
+            raise PacedWorkError(message)
         self.done = {int(segment) for segment in document["done"]}
         self._keys = {int(segment): _decoded(key) for segment, key in document["keys"].items()}
         self.scanned, self.units = int(document["scanned"]), float(document["units"])
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text())
-    except OSError as error:
-        raise ScanError(f"checkpoint {path}: cannot be read: {error.strerror}") from error
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        raise ScanError(f"checkpoint {path}: is no checkpoint of a scan; give another file")
-    return document
 
 
 def _encoded(value: Any) -> Any:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
+from highwater.client.paced_work import GOES_ON, TRIES, PacedWorkError, pause_before
 from highwater.client.pacer import Pacer
 from highwater.client.requests import refusals_of
-from highwater.core.errors import HighwaterError
 from highwater.core.pacing import PageSize
 from highwater.core.units import Dimension
-
-# Tries of a request that fails without being throttled
-_TRIES: Final = 8
-_LONGEST_PAUSE: Final = 20.0
-_GOES_ON: Final = "start it again with the same checkpoint to go on"
-
-
-class ScanError(HighwaterError):
-    """A scan that cannot begin or go on."""
 
 
 @dataclass(slots=True)
@@ -53,8 +43,8 @@ class PageReader:
     def read(self, segment: int, key: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the page of a segment after *key*, `None` for its first one.
 
-        A request that is refused for want of capacity is sent again for as long as it takes. Raises `ScanError` for one
-        that is refused for another reason, or fails eight times.
+        A request that is refused for want of capacity is sent again for as long as it takes. Raises `PacedWorkError`
+        for one that is refused for another reason, or fails eight times.
         """
         start = {} if key is None else {"ExclusiveStartKey": key}
         at = (self.table, (self.index, Dimension.READ))
@@ -72,17 +62,17 @@ class PageReader:
                 if refusals:
                     self.pacer.refund(paid, self.table, Dimension.READ, refusals)
                     throttled += 1
-                    self._pause(throttled)
+                    self.pause(pause_before(throttled))
                     continue
                 if error.response["ResponseMetadata"].get("HTTPStatusCode", 400) < 500:
-                    raise ScanError(self._why(error)) from error
+                    raise PacedWorkError(self._why(error)) from error
                 failed += 1
                 self._give_up_after(failed, error)
             except (ConnectionError, HTTPClientError) as error:
                 failed += 1
                 self._give_up_after(failed, error)
             except BotoCoreError as error:
-                raise ScanError(self._why(error)) from error
+                raise PacedWorkError(self._why(error)) from error
             else:
                 units = self.units_of(page)
                 self.pacer.settle(paid, {at: units})
@@ -95,13 +85,9 @@ class PageReader:
         return float((page.get("ConsumedCapacity") or {}).get("CapacityUnits") or 0)
 
     def _give_up_after(self, failed: int, error: Exception) -> None:
-        if failed >= _TRIES:
-            raise ScanError(f"{self._why(error)} (tried {_TRIES} times)") from error
-        self._pause(failed)
-
-    def _pause(self, tries: int) -> None:
-        longest = min(0.1 * 2.0 ** min(tries, 10), _LONGEST_PAUSE)
-        self.pause(random.uniform(longest / 2, longest))  # noqa: S311 - not for security
+        if failed >= TRIES:
+            raise PacedWorkError(f"{self._why(error)} (tried {TRIES} times)") from error
+        self.pause(pause_before(failed))
 
     def _why(self, error: Exception) -> str:
-        return f"scan of {self.table} stopped: {error}; {_GOES_ON}"
+        return f"scan of {self.table} stopped: {error}; {GOES_ON}"

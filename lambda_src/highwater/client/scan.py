@@ -15,8 +15,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.client.checkpoint import Checkpoint, ScanHeader
+from highwater.client.paced_work import PacedWorkError
 from highwater.client.pacer import Pacer
-from highwater.client.reader import PageReader, ScanError
+from highwater.client.reader import PageReader
 from highwater.client.segments import SegmentPages
 from highwater.core.pacing import PageSize, count_segments, scan_units
 from highwater.core.pacing.segments import MOST_SEGMENTS
@@ -141,8 +142,8 @@ def scan(
         The pages, also those in which a filter left nothing.
 
     Raises:
-        ScanError: There is no such table or index, an argument makes no sense, the checkpoint is of another scan, or
-            DynamoDB refuses for good. The message says how to go on.
+        PacedWorkError: There is no such table or index, an argument makes no sense, the checkpoint is of another scan,
+            or DynamoDB refuses for good. The message says how to go on.
         PaceError: The rate is below 0.001.
     """
     made = PacedScan(
@@ -199,7 +200,7 @@ class PacedScan:
 
     @cached_property
     def plan(self) -> ScanPlan:
-        """What the scan is going to cost; raises `ScanError` like `scan`."""
+        """What the scan is going to cost; raises `PacedWorkError` like `scan`."""
         self._check()
         described = self._describe()
         found = described if self.index is None else self._find_index(described)
@@ -213,17 +214,19 @@ class PacedScan:
     def _check(self) -> None:
         unknown = set(self.request) - _PASSED_ON
         if unknown:
-            raise ScanError(
+            raise PacedWorkError(
                 f"scan: {', '.join(sorted(unknown))} cannot be passed on; allowed: {', '.join(sorted(_PASSED_ON))}"
             )
         if not self.read >= 0.001:
-            raise ScanError(f"scan: read: got {self.read:g}, allowed: 0.001 or more units per second")
+            raise PacedWorkError(f"scan: read: got {self.read:g}, allowed: 0.001 or more units per second")
         if self.segments is not None and not 1 <= self.segments <= MOST_SEGMENTS:
-            raise ScanError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")
+            raise PacedWorkError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")
         if self.workers is not None and not 1 <= self.workers <= _MOST_WORKERS:
-            raise ScanError(f"scan: workers: got {self.workers}, allowed: 1 to {_MOST_WORKERS}")
+            raise PacedWorkError(f"scan: workers: got {self.workers}, allowed: 1 to {_MOST_WORKERS}")
         if self.index is not None and self.is_consistent:
-            raise ScanError("scan: an index has no strongly consistent reads; leave out is_consistent, or the index")
+            raise PacedWorkError(
+                "scan: an index has no strongly consistent reads; leave out is_consistent, or the index"
+            )
 
     @property
     def _workers(self) -> int:
@@ -244,9 +247,11 @@ class PacedScan:
             found: Mapping[str, Any] = self._client.describe_table(TableName=self.table)["Table"]
         except self._client.exceptions.ResourceNotFoundException:
             region = self._client.meta.region_name
-            raise ScanError(f"scan: there is no table {self.table!r} in {region}; give its name and region") from None
+            raise PacedWorkError(
+                f"scan: there is no table {self.table!r} in {region}; give its name and region"
+            ) from None
         except (ClientError, BotoCoreError) as error:
-            raise ScanError(f"scan: table {self.table!r} cannot be described: {error}") from error
+            raise PacedWorkError(f"scan: table {self.table!r} cannot be described: {error}") from error
         return found
 
     def _find_index(self, described: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -257,7 +262,7 @@ class PacedScan:
         }
         if self.index not in indexes:
             known = ", ".join(sorted(indexes)) or "none"
-            raise ScanError(f"scan: table {self.table!r} has no index {self.index!r}; its indexes: {known}")
+            raise PacedWorkError(f"scan: table {self.table!r} has no index {self.index!r}; its indexes: {known}")
         found: Mapping[str, Any] = indexes[self.index]
         return found
 

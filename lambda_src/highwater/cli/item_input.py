@@ -1,0 +1,184 @@
+"""Where a load reads its items: lines of JSON, CSV, and exports of DynamoDB."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any
+
+from highwater.client import Put
+from highwater.core.errors import HighwaterError
+
+
+class InputError(HighwaterError):
+    """A file that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the input.
+
+    Attributes:
+        place: The file and the line's number in it, from 1 on.
+        text: The line.
+        action: What it says; raises `ValueError` when it is sent if it says nothing that makes sense.
+    """
+
+    place: str
+    text: str
+    action: Put
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable(Put):
+    """A line that is no item; *why* says what it is instead."""
+
+    why: str = ""
+
+    def raw(self) -> dict[str, Any]:
+        """There is none; raises `ValueError`."""
+        raise ValueError(self.why)
+
+
+def read_lines(path: Path | None, numbers: frozenset[str]) -> Iterator[Line]:
+    """Yield the items of a file, of all files of a folder, or of standard input for `None`.
+
+    A folder is one that DynamoDB has exported to: its files `data/*.json.gz` are read in the order of their names. A
+    name with `.csv` is a table with a head, whose columns in *numbers* are numbers and all others texts; empty cells
+    are left out. Anything else is lines of JSON: `{"Item": {...}}` with DynamoDB's types, or an object as it is.
+
+    Raises `InputError` for a file that cannot be read.
+    """
+    for each in _files(path):
+        with _opened(each) as file:
+            name = "standard input" if each is None else each.name
+            if each is not None and ".csv" in each.suffixes:
+                yield from _rows(name, file, numbers)
+            else:
+                yield from _objects(name, file)
+
+
+def _files(path: Path | None) -> list[Path | None]:
+    if path is None or not path.is_dir():
+        return [path]
+    found: list[Path | None] = [*sorted(path.glob("data/*.json.gz")), *sorted(path.glob("*.json.gz"))]
+    if not found:
+        raise InputError(f"{path}: has no data/*.json.gz, as an export of DynamoDB has; give a file, or such a folder")
+    return found
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[IO[str]]:
+    if path is None:
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="")
+        return
+    try:
+        with path.open("rb") as file:
+            yield io.TextIOWrapper(_decompressed(path, file), encoding="utf-8", newline="")
+    except (OSError, EOFError) as error:
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InputError(f"{path}: cannot be read: {why}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no text in UTF-8") from error
+
+
+def _decompressed(path: Path, file: IO[bytes]) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value] # reads as any binary file
+    if path.suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return file
+
+
+def _objects(name: str, file: IO[str]) -> Iterator[Line]:
+    for number, text in enumerate(file, 1):
+        line = text.strip()
+        if line:
+            yield Line(f"{name}, line {number:,}", line, _object(line))
+
+
+def _object(line: str) -> Put:
+    try:
+        document = json.loads(line, parse_float=Decimal, parse_int=Decimal)
+    except (ValueError, RecursionError):
+        return Unreadable({}, why="the line is no JSON")
+    if not isinstance(document, dict):
+        return Unreadable({}, why="the line is no JSON object")
+    if document.keys() == {"Item"} and isinstance(document["Item"], dict):
+        try:
+            return Put(_typed(document["Item"]), is_raw=True)
+        except (ValueError, TypeError) as error:
+            return Unreadable({}, why=str(error))
+    return Put(document)
+
+
+def _typed(item: dict[str, Any]) -> dict[str, Any]:
+    """An item with DynamoDB's types as JSON has it, as boto3 takes it; raises `ValueError` for anything else."""
+    return {name: _typed_value(value) for name, value in item.items()}
+
+
+def _typed_value(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or len(value) != 1:
+        message = 'a value is not in DynamoDB\'s form, such as {"S": "text"}'
+        raise ValueError(message)
+    ((kind, held),) = value.items()
+    match kind:
+        case "B":
+            return {kind: base64.b64decode(str(held), validate=True)}
+        case "BS":
+            return {kind: [base64.b64decode(str(each), validate=True) for each in held]}
+        case "N":
+            return {kind: str(held)}
+        case "NS":
+            return {kind: [str(each) for each in held]}
+        case "L":
+            return {kind: [_typed_value(each) for each in held]}
+        case "M" if isinstance(held, dict):
+            return {kind: _typed(held)}
+    return {kind: held}
+
+
+def _rows(name: str, file: IO[str], numbers: frozenset[str]) -> Iterator[Line]:
+    reader = csv.DictReader(file, strict=True)
+    missing = numbers - set(reader.fieldnames or ())
+    if missing:
+        raise InputError(
+            f"{name}: has no column {', '.join(sorted(missing))}; its columns: {', '.join(reader.fieldnames or ())}"
+        )
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(f"{name}, line {reader.line_num:,}: is no CSV: {error}") from error
+        place, text = f"{name}, line {reader.line_num:,}", json.dumps(row)
+        yield Line(place, text, _row(row, numbers))
+
+
+def _row(row: dict[str, Any], numbers: frozenset[str]) -> Put:
+    if None in row or None in row.values():
+        return Unreadable({}, why="the row has another number of cells than the head")
+    item: dict[str, Any] = {}
+    for column, cell in row.items():
+        if cell == "":
+            continue
+        if column not in numbers:
+            item[column] = cell
+            continue
+        try:
+            item[column] = Decimal(cell)
+        except ArithmeticError:
+            return Unreadable({}, why=f"column {column}: got {cell!r}, allowed: a number")
+    return Put(item)

@@ -1,0 +1,188 @@
+"""`highwater load`: put many items within a budget, from a file, and go on where it stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import boto3
+import click
+from botocore.exceptions import BotoCoreError
+
+from highwater.cli.item_input import InputError, Line, read_lines
+from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.cli.terminal import open_console, say
+from highwater.client import PacedWorkError, PaceError, Put, Rejected, WriteProgress
+from highwater.client import write as write_paced
+
+_FINDING = 1
+_INTERRUPTED = 130
+_STANDARD_INPUT = "-"
+# more than the actions of a block
+_KEPT_LINES = 2_000
+
+
+@click.command("load", short_help="Put many items within a budget, from a file.")
+@click.argument("table")
+@click.option("--write", type=float, required=True, help="Write units per second; fractions are allowed.")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    help="A file of JSON lines or CSV, also .gz and .zst; the folder of an export of DynamoDB; - for standard input.",
+)
+@click.option("--resume", is_flag=True, help="Go on where an earlier load of the same file stopped.")
+@click.option(
+    "--rejects",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what DynamoDB does not take to this file, with the reason. By default the first one ends the load.",
+)
+@click.option("--number", "numbers", multiple=True, metavar="COLUMN", help="A column of CSV that holds numbers.")
+@account_options
+@as_json_option
+def load(
+    table: str,
+    write: float,
+    source: str,
+    resume: bool,
+    rejects: Path | None,
+    numbers: tuple[str, ...],
+    region: str | None,
+    as_json: bool,
+) -> None:
+    """Put the items of a file into TABLE within a budget of write units per second.
+
+    Lines of JSON are items with DynamoDB's types, {"Item": {...}}, as highwater scan and DynamoDB's exports write them,
+    or objects as they are. Items are shuffled a thousand at a time. What has been put is kept in FILE.load: a load that
+    stopped, or was killed, goes on with --resume, and puts up to a thousand items again.
+
+    \b
+    highwater load orders --write 200 --from orders.jsonl.zst
+    highwater load orders --write 200 --from orders.csv --number total --rejects rejects.jsonl
+    highwater load orders --write 200 --from orders.jsonl.zst --resume
+
+    Exit status: 0 done, 1 stopped before its end or with rejects, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    path = None if source == _STANDARD_INPUT else Path(source)
+    place = None if path is None else path.with_name(f"{path.name}.load")
+    if resume and place is None:
+        raise click.UsageError("--resume goes on with a file; standard input cannot be read again")
+    if place is not None and place.exists() and not resume:
+        raise click.UsageError(
+            f"{place}: an earlier load stopped here; go on with --resume, or delete it to begin anew"
+        )
+    work = _Load(table, write, path, place, region, frozenset(numbers))
+    try:
+        with _rejects(rejects, is_resumed=resume) as file, _progress(table) as show:
+            done = work.run(file, show)
+    except BotoCoreError as error:
+        raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
+    except (PacedWorkError, PaceError, InputError) as error:
+        if not work.has_begun:
+            raise click.UsageError(str(error)) from error
+        _end_early(str(error), place, _FINDING)
+    except KeyboardInterrupt:
+        _end_early("interrupted", place, _INTERRUPTED)
+    _print(done, rejects, as_json=as_json)
+    if done.rejected:
+        raise click.exceptions.Exit(_FINDING)
+
+
+class _Load:
+    """One load; `has_begun` says whether anything may have been put."""
+
+    def __init__(
+        self,
+        table: str,
+        write: float,
+        path: Path | None,
+        place: Path | None,
+        region: str | None,
+        numbers: frozenset[str],
+    ) -> None:
+        self._table = table
+        self._write = write
+        self._path = path
+        self._place = place
+        self._region = region
+        self._numbers = numbers
+        # the newest lines, by the number of their action, as one of them may be rejected
+        self._lines: dict[int, Line] = {}
+        self.has_begun = False
+
+    def run(self, rejects: IO[str] | None, show: Callable[[WriteProgress], None]) -> WriteProgress:
+        """Put everything."""
+
+        def reject(rejected: Rejected) -> None:
+            line = self._lines[rejected.number]
+            if rejects is None:
+                raise PacedWorkError(f"{line.place}: {rejected.why}; give --rejects to go on without such items")
+            rejects.write(f"{json.dumps({'at': line.place, 'why': rejected.why, 'line': line.text})}\n")
+            rejects.flush()
+
+        return write_paced(
+            self._table,
+            self._actions(),
+            write=self._write,
+            checkpoint=self._place,
+            reject=reject,
+            progress=show,
+            session=boto3.Session(region_name=self._region),
+        )
+
+    def _actions(self) -> Iterator[Put]:
+        for number, line in enumerate(read_lines(self._path, self._numbers)):
+            self._lines[number] = line
+            self._lines.pop(number - _KEPT_LINES, None)
+            self.has_begun = True
+            yield line.action
+
+
+@contextlib.contextmanager
+def _rejects(path: Path | None, *, is_resumed: bool) -> Iterator[IO[str] | None]:
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("a" if is_resumed else "x")
+    except FileExistsError:
+        raise click.UsageError(f"{path}: is there already; give another file, or delete it") from None
+    except OSError as error:
+        raise click.UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    with file:
+        yield file
+
+
+def _end_early(why: str, place: Path | None, status: int) -> None:
+    goes_on = "; go on with --resume" if place is not None and place.exists() else ""
+    say(f"highwater load: {' '.join(why.split())}{goes_on}", err=True)
+    raise click.exceptions.Exit(status)
+
+
+def _print(done: WriteProgress, rejects: Path | None, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"items": done.done, "units": done.units, "rejected": done.rejected}))
+        return
+    say(f"{done.done - done.rejected:,} items put, {done.units:,.1f} write units consumed", err=True)
+    if done.rejected:
+        say(f"{done.rejected:,} items rejected, with the reasons in {rejects}", err=True)
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> Iterator[Callable[[WriteProgress], None]]:
+    """Show how far the load is on standard error, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    console = open_console(stderr=True)
+    with console.status(f"{title} …") as status:
+
+        def show(progress: WriteProgress) -> None:
+            rejected = f", {progress.rejected:,} rejected" if progress.rejected else ""
+            status.update(f"{title}: {progress.done:,} items, {progress.units:,.0f} write units{rejected}")
+
+        yield show

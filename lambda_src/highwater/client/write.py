@@ -1,0 +1,210 @@
+"""`highwater.write`: puts, deletes and updates within a budget, in an order that spreads over the table."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.client.actions import Action
+from highwater.client.paced_work import PacedWorkError
+from highwater.client.pacer import Pacer
+from highwater.client.place import WritePlace
+from highwater.client.writer import BatchSender, Job, Rejected, batches_of, job_of
+from highwater.core.units import Dimension
+
+# So many actions are shuffled and sent together; after each such block the place is kept.
+_BLOCK: Final = 1_000
+_BLOCK_SECONDS: Final = 5
+_BATCH_SECONDS: Final = 0.02
+_MOST_WORKERS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProgress:
+    """How far writes are.
+
+    Attributes:
+        done: Actions that are through, in earlier runs too.
+        units: Write units consumed in this run, with those of indexes.
+        rejected: Actions that DynamoDB did not take, in this run.
+        unmet: Updates whose condition did not hold, in this run.
+    """
+
+    done: int = 0
+    units: float = 0.0
+    rejected: int = 0
+    unmet: int = 0
+
+
+def write(
+    table: str,
+    actions: Iterable[Action],
+    *,
+    write: float,
+    workers: int | None = None,
+    checkpoint: str | Path | None = None,
+    reject: Callable[[Rejected], None] | None = None,
+    progress: Callable[[WriteProgress], None] | None = None,
+    session: Any = None,
+    pacer: Pacer | None = None,
+) -> WriteProgress:
+    """Write actions within a budget: puts and deletes in batches, updates one by one.
+
+    Actions are taken in blocks of what five seconds of the budget write, up to a thousand, and shuffled within a block,
+    so that items that lie side by side do not meet the same partition at once. Actions on the same key keep their
+    order. What DynamoDB leaves unprocessed is sent until it is through.
+
+    With a *checkpoint*, writes that ended early, or were killed, go on after the last whole block, given the same
+    actions again; those of the block that was under way come twice.
+
+    Args:
+        table: The table's name.
+        actions: `Put`, `Delete` and `Update`, read as they are needed.
+        write: Write units per second, fractions allowed; each index has a budget of the same size.
+        workers: How many threads send, 1 to 16. By default as many as the budget needs.
+        checkpoint: A file that keeps how far the writes are. It is deleted at the end.
+        reject: Called with each action that DynamoDB does not take, such as an item of more than 400 KB. By default
+            the first such action ends the writes.
+        progress: Called after each block.
+        session: A boto3 session. By default a new one.
+        pacer: Where the budget is, to share it with other work. By default a new one.
+
+    Returns:
+        What was written.
+
+    Raises:
+        PacedWorkError: There is no such table, an argument makes no sense, the checkpoint is of other writes, an action
+            is rejected and nobody takes it, or DynamoDB refuses for good. The message says how to go on.
+        PaceError: The rate is below 0.001.
+    """
+    made = PacedWrite(
+        table=table,
+        write=write,
+        workers=workers,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        session=session,
+        pacer=pacer,
+    )
+    return made.run(actions, reject or _refuse, progress)
+
+
+@dataclass(kw_only=True)
+class PacedWrite:
+    """The writes to one table; the attributes are arguments of `write`."""
+
+    table: str
+    write: float
+    workers: int | None = None
+    checkpoint: Path | None = None
+    session: Any = None
+    pacer: Pacer | None = None
+
+    def run(
+        self,
+        actions: Iterable[Action],
+        reject: Callable[[Rejected], None],
+        progress: Callable[[WriteProgress], None] | None = None,
+    ) -> WriteProgress:
+        """Write all actions; raises like `write`."""
+        if self.workers is not None and not 1 <= self.workers <= _MOST_WORKERS:
+            raise PacedWorkError(f"write: workers: got {self.workers}, allowed: 1 to {_MOST_WORKERS}")
+        pacer = self.pacer or Pacer()
+        pacer.limit(self.table, Dimension.WRITE, self.write)
+        keys = self._keys
+        place = WritePlace(self.checkpoint, f"{self._client.meta.region_name} {self.table}")
+        sender = BatchSender(self._client, pacer, self.table)
+        told = WriteProgress(done=place.done)
+        given = iter(actions)
+        passed = sum(1 for _ in islice(given, place.done))
+        if passed < place.done:
+            message = f"is of {place.done:,} actions that are through, but {passed:,} were given"
+            raise PacedWorkError(f"checkpoint {self.checkpoint}: {message}; give the same ones, or another file")
+        size = min(max(math.ceil(self.write * _BLOCK_SECONDS), 1), _BLOCK)
+        with ThreadPoolExecutor(self._threads) as pool:
+            while block := list(islice(given, size)):
+                found = [job_of(told.done + number, action) for number, action in enumerate(block)]
+                rejected = [each for each in found if isinstance(each, Rejected)]
+                jobs = [each for each in found if isinstance(each, Job)]
+                units, unmet = 0.0, 0
+                for lap in _laps(jobs, keys):
+                    for sent in pool.map(sender.send, list(batches_of(lap))):
+                        units += sent.units
+                        unmet += sent.unmet
+                        rejected += sent.rejected
+                for each in sorted(rejected, key=lambda one: one.number):
+                    reject(each)
+                told = WriteProgress(
+                    told.done + len(block), told.units + units, told.rejected + len(rejected), told.unmet + unmet
+                )
+                place.move_to(told.done)
+                if progress is not None:
+                    progress(told)
+        place.end()
+        return told
+
+    @cached_property
+    def _client(self) -> Any:
+        # each attempt is paid for, so the sender sends again itself
+        retries: Any = {"mode": "standard", "total_max_attempts": 1}
+        config = Config(retries=retries, max_pool_connections=_MOST_WORKERS)
+        return (self.session or boto3.Session()).client("dynamodb", config=config)
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        """The names of the table's key attributes."""
+        try:
+            described = self._client.describe_table(TableName=self.table)["Table"]
+        except self._client.exceptions.ResourceNotFoundException:
+            region = self._client.meta.region_name
+            raise PacedWorkError(
+                f"write: there is no table {self.table!r} in {region}; give its name and region"
+            ) from None
+        except (ClientError, BotoCoreError) as error:
+            raise PacedWorkError(f"write: table {self.table!r} cannot be described: {error}") from error
+        return tuple(part["AttributeName"] for part in described["KeySchema"])
+
+    @property
+    def _threads(self) -> int:
+        if self.workers is not None:
+            return self.workers
+        return min(max(math.ceil(self.write / 25 * _BATCH_SECONDS), 1), _MOST_WORKERS)
+
+
+def _laps(jobs: Iterable[Job], keys: tuple[str, ...]) -> Iterator[list[Job]]:
+    """Yield the jobs so that no lap has two of the same key, and those of a key are in order; each lap is shuffled."""
+    seen: dict[str, int] = {}
+    laps: list[list[Job]] = []
+    for job in jobs:
+        key = repr([_of_key(job.raw.get(name)) for name in keys])
+        lap = seen.get(key, 0)
+        seen[key] = lap + 1
+        if lap == len(laps):
+            laps.append([])
+        laps[lap].append(job)
+    for found in laps:
+        random.shuffle(found)
+        yield found
+
+
+def _of_key(value: Any) -> Any:
+    """A key's value; numbers that are equal are the same key."""
+    if isinstance(value, Mapping) and "N" in value:
+        return float(value["N"])
+    return value
+
+
+def _refuse(rejected: Rejected) -> None:
+    raise PacedWorkError(
+        f"write: action {rejected.number:,}: {rejected.why}; give reject to go on without such actions"
+    )

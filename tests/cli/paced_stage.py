@@ -1,0 +1,69 @@
+"""A local cloud with tables of orders, and the commands that read and write them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from highwater_lab.local import LocalCloud
+
+COMMAND = str(Path(sys.executable).parent / "highwater")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A cloud, and the commands as a user runs them."""
+
+    cloud: LocalCloud
+
+    def start(self, command: str, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+        """Start `highwater COMMAND`."""
+        environment = os.environ | self.cloud.environment()
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen([COMMAND, command, *arguments], env=environment, **pipes | more)
+
+    def run(self, command: str, *arguments: str, given: str | None = None, **more: Any) -> tuple[int, str, str]:
+        """Run `highwater COMMAND`; its status, standard output and standard error."""
+        if given is not None:
+            more["stdin"] = subprocess.PIPE
+        with self.start(command, *arguments, **more) as running:
+            said, told = running.communicate(given, timeout=300)
+        return running.returncode, said, told
+
+    def make(self, table: str, units: int = 4_000) -> None:
+        """Create a table with the key `pk`."""
+        dynamodb = self.cloud.client("dynamodb")
+        dynamodb.create_table(
+            TableName=table,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            ProvisionedThroughput={"ReadCapacityUnits": units, "WriteCapacityUnits": units},
+        )
+        dynamodb.close()
+
+    def items(self, table: str) -> list[dict[str, Any]]:
+        """All items, by key."""
+        dynamodb = self.cloud.client("dynamodb")
+        pages = dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+        found = [item for page in pages for item in page["Items"]]
+        dynamodb.close()
+        return sorted(found, key=lambda item: str(item["pk"]["S"]))
+
+
+def read_items(path: Path) -> list[dict[str, Any]]:
+    """The items of a file that a scan wrote."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    elif path.suffix == ".zst":
+        with zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True) as reader:
+            data = reader.read()
+    return [json.loads(line)["Item"] for line in data.decode().splitlines()]

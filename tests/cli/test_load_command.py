@@ -1,0 +1,179 @@
+"""`highwater load` as a command, against a local cloud: what it puts, what it rejects, where it goes on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from highwater_lab.local import LocalCloud
+from tests.cli.paced_stage import Stage
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("scan")]
+_WIDE = "x" * 2_600
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    log = tmp_path_factory.mktemp("load") / "server.log"
+    with LocalCloud(log=log, has_instant_updates=True) as cloud:
+        yield Stage(cloud)
+
+
+def typed(count: int, fill: str = "") -> str:
+    lines = (
+        {"Item": {"pk": {"S": f"order-{n:05}"}, "n": {"N": str(n)}, "b": {"B": "AP8="}, "x": {"S": fill}}}
+        for n in range(count)
+    )
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def test_what_a_scan_wrote_can_be_loaded_into_another_table(stage: Stage, tmp_path: Path) -> None:
+    for table in ("first", "second"):
+        stage.make(table)
+    path, written = tmp_path / "orders.jsonl", tmp_path / "written.jsonl.zst"
+    path.write_text(typed(900))
+    assert stage.run("load", "first", "--write", "2000", "--from", str(path)) == (
+        0,
+        "",
+        "900 items put, 900.0 write units consumed\n",
+    )
+    assert stage.run("scan", "first", "--read", "2000", "--to", str(written))[0] == 0
+    status, said, _ = stage.run("load", "second", "--write", "2000", "--from", str(written), "--json")
+    assert (status, json.loads(said)) == (0, {"items": 900, "units": 900.0, "rejected": 0})
+    assert stage.items("second") == stage.items("first")
+    assert stage.items("first")[7] == {
+        "pk": {"S": "order-00007"},
+        "n": {"N": "7"},
+        "b": {"B": b"\x00\xff"},
+        "x": {"S": ""},
+    }
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["orders.jsonl", "written.jsonl.zst"]
+
+
+def test_objects_csv_and_exports_are_read(stage: Stage, tmp_path: Path) -> None:
+    for table in ("plain", "rows", "exported"):
+        stage.make(table)
+    plain = '{"pk": "a", "total": 12.50, "tags": ["x", {"deep": true}], "none": null}\n\n{"pk": "b"}\n'
+    assert stage.run("load", "plain", "--write", "50", "--from", "-", given=plain)[0] == 0
+    assert stage.items("plain") == [
+        {
+            "pk": {"S": "a"},
+            "total": {"N": "12.5"},
+            "tags": {"L": [{"S": "x"}, {"M": {"deep": {"BOOL": True}}}]},
+            "none": {"NULL": True},
+        },
+        {"pk": {"S": "b"}},
+    ]
+    rows = tmp_path / "orders.csv.gz"
+    rows.write_bytes(gzip.compress(b'pk,total,note\na,7.25,"two\nlines"\nb,,\n'))
+    assert stage.run("load", "rows", "--write", "50", "--from", str(rows), "--number", "total")[0] == 0
+    assert stage.items("rows") == [
+        {"pk": {"S": "a"}, "total": {"N": "7.25"}, "note": {"S": "two\nlines"}},
+        {"pk": {"S": "b"}},
+    ]
+    data = tmp_path / "export" / "data"
+    data.mkdir(parents=True)
+    for name, lines in (("one", typed(3)), ("two", typed(5))):
+        (data / f"{name}.json.gz").write_bytes(gzip.compress(lines.encode()))
+    assert stage.run("load", "exported", "--write", "50", "--from", str(data.parent))[0] == 0
+    assert len(stage.items("exported")) == 5
+
+
+def test_items_that_dynamodb_does_not_take_are_named_with_their_lines(stage: Stage, tmp_path: Path) -> None:
+    stage.make("strict")
+    path, rejects = tmp_path / "orders.jsonl", tmp_path / "rejects.jsonl"
+    large = json.dumps({"pk": "large", "x": "y" * 409_600})
+    path.write_text(
+        f'{{"pk": "a"}}\n{{"pk": \n[5]\n{{"key": "no pk"}}\n{large}\n{{"Item": {{"pk": "c"}}}}\n{{"pk": "b"}}\n'
+    )
+    status, _, told = stage.run("load", "strict", "--write", "500", "--from", str(path))
+    assert (status, told) == (
+        1,
+        "highwater load: orders.jsonl, line 2: the line is no JSON; give --rejects to go on without such items; go on "
+        "with --resume\n",
+    )
+    arguments = ("load", "strict", "--write", "500", "--from", str(path), "--rejects", str(rejects), "--resume")
+    status, _, told = stage.run(*arguments)
+    assert status == 1
+    assert told == f"2 items put, 2.0 write units consumed\n5 items rejected, with the reasons in {rejects}\n"
+    found = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [each["at"] for each in found] == [f"orders.jsonl, line {number}" for number in (2, 3, 4, 5, 6)]
+    assert [found[number]["why"] for number in (0, 1, 3, 4)] == [
+        "the line is no JSON",
+        "the line is no JSON object",
+        "the item has 409,608 bytes; allowed: 409,600 (400 KB)",
+        'a value is not in DynamoDB\'s form, such as {"S": "text"}',
+    ]
+    assert "pk" in found[2]["why"]
+    assert found[3]["line"] == large
+    assert [item["pk"]["S"] for item in stage.items("strict")] == ["a", "b"]
+
+
+def test_load_that_is_killed_goes_on_and_misses_nothing(stage: Stage, tmp_path: Path) -> None:
+    stage.make("killed")
+    path, place = tmp_path / "orders.jsonl.zst", tmp_path / "orders.jsonl.zst.load"
+    path.write_bytes(zstandard.ZstdCompressor().compress(typed(2_500, _WIDE).encode()))
+    # three units an item: blocks of 500 items
+    with stage.start("load", "killed", "--write", "100", "--from", str(path)) as running:
+        while not place.exists() or json.loads(place.read_text())["done"] == 0:
+            assert running.poll() is None
+        running.send_signal(signal.SIGKILL)
+    done = json.loads(place.read_text())["done"]
+    assert 0 < done < 2_500
+    status, _, told = stage.run("load", "killed", "--write", "4000", "--from", str(path))
+    assert (status, told) == (
+        2,
+        f"highwater load: {place}: an earlier load stopped here; go on with --resume, or delete it to begin anew\n",
+    )
+    status, said, _ = stage.run("load", "killed", "--write", "4000", "--from", str(path), "--resume", "--json")
+    assert (status, json.loads(said)) == (0, {"items": 2_500, "units": 3.0 * (2_500 - done), "rejected": 0})
+    assert len(stage.items("killed")) == 2_500
+    assert not place.exists()
+
+
+def test_misuse_is_told_in_a_line(stage: Stage, tmp_path: Path) -> None:
+    stage.make("misused", units=5)
+    rows, binary, empty = tmp_path / "a.csv", tmp_path / "a.jsonl", tmp_path / "empty"
+    rows.write_text("pk,n\na,1\n")
+    binary.write_bytes(b"\xff\xfe\x00")
+    empty.mkdir()
+    missing = tmp_path / "missing.jsonl"
+    for arguments, told in (
+        (("others", "--from", str(rows)), "write: there is no table 'others' in us-east-1; give its name and region"),
+        (("misused", "--from", str(missing)), f"{missing}: cannot be read: No such file or directory"),
+        (("misused", "--from", str(binary)), f"{binary}: is no text in UTF-8"),
+        (
+            ("misused", "--from", str(empty)),
+            f"{empty}: has no data/*.json.gz, as an export of DynamoDB has; give a file, or such a folder",
+        ),
+        (("misused", "--from", str(rows), "--number", "m"), "a.csv: has no column m; its columns: pk, n"),
+        (("misused", "--from", "-", "--resume"), "--resume goes on with a file; standard input cannot be read again"),
+    ):
+        assert stage.run("load", *arguments, "--write", "5") == (2, "", f"highwater load: {told}\n")
+        for place in tmp_path.glob("*.load"):
+            place.unlink()
+    assert stage.run("load", "misused", "--write", "0", "--from", str(rows))[::2] == (
+        2,
+        "highwater load: write rate: got 0, allowed: 0.001 or more units per second; leave it out for no limit\n",
+    )
+    assert stage.items("misused") == []
+
+
+def test_budget_is_kept_where_the_table_has_less(stage: Stage, tmp_path: Path) -> None:
+    """The table throttles at five units a second after its burst; nothing is lost."""
+    stage.make("small", units=5)
+    path = tmp_path / "orders.jsonl"
+    path.write_text(typed(400, _WIDE))
+    stage.cloud.run_at(20)
+    try:
+        status, said, told = stage.run("load", "small", "--write", "400", "--from", str(path), "--json")
+    finally:
+        stage.cloud.run_at(1)
+    assert (status, json.loads(said)["items"]) == (0, 400), told
+    assert len(stage.items("small")) == 400

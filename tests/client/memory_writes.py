@@ -1,0 +1,93 @@
+"""A table in memory that is written to, as far as paced writes use it: it refuses what a test says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from tests.client.memory_table import ResourceNotFoundException, refused
+
+
+@dataclass
+class MemoryWrites:
+    """A session, a client and a table in one.
+
+    Attributes:
+        items: By key.
+        leaves: How many members of a batch come back unprocessed, asked for each batch with its size.
+        before: Called with each request before it is carried out; may raise.
+        requests: The operations, with how many items each was about.
+    """
+
+    items: dict[str, dict[str, Any]] = field(default_factory=dict)
+    leaves: Callable[[int], int] = lambda _: 0
+    before: Callable[[str, dict[str, Any]], None] = lambda *_: None
+    requests: list[tuple[str, int]] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
+    exceptions: Any = field(
+        default_factory=lambda: SimpleNamespace(ResourceNotFoundException=ResourceNotFoundException)
+    )
+    meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="eu-central-1"))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def client(self, *_: Any, **__: Any) -> MemoryWrites:
+        return self
+
+    def describe_table(self, TableName: str) -> dict[str, Any]:
+        if TableName != "orders":
+            raise ResourceNotFoundException
+        return {"Table": {"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]}}
+
+    def batch_write_item(self, **request: Any) -> dict[str, Any]:
+        members = request["RequestItems"]["orders"]
+        with self._lock:
+            self.requests.append(("batch", len(members)))
+            self.before("batch_write_item", request)
+            keys = [(m.get("PutRequest") or {}).get("Item") or m["DeleteRequest"]["Key"] for m in members]
+            if len({key["pk"]["S"] for key in keys}) < len(keys):
+                raise refused("ValidationException")
+            assert len(members) <= 25
+            left = members[len(members) - min(self.leaves(len(members)), len(members)) :]
+            for member in members[: len(members) - len(left)]:
+                if "PutRequest" in member:
+                    self._put(member["PutRequest"]["Item"])
+                else:
+                    self._delete(member["DeleteRequest"]["Key"])
+            done = len(members) - len(left)
+        answer: dict[str, Any] = {"UnprocessedItems": {"orders": left} if left else {}}
+        return answer | {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": float(done)}]}
+
+    def put_item(self, **request: Any) -> dict[str, Any]:
+        return self._single("put_item", request, lambda: self._put(request["Item"]))
+
+    def delete_item(self, **request: Any) -> dict[str, Any]:
+        return self._single("delete_item", request, lambda: self._delete(request["Key"]))
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        def update() -> None:
+            key = request["Key"]["pk"]["S"]
+            if request.get("ConditionExpression") and key not in self.items:
+                raise refused("ConditionalCheckFailedException")
+            self.order.append(f"update {key}")
+            item = self.items.setdefault(key, dict(request["Key"]))
+            item["state"] = request["ExpressionAttributeValues"][":state"]
+
+        return self._single("update_item", request, update)
+
+    def _single(self, operation: str, request: dict[str, Any], carry_out: Callable[[], None]) -> dict[str, Any]:
+        with self._lock:
+            self.requests.append((operation, 1))
+            self.before(operation, request)
+            carry_out()
+        return {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 1.0}}
+
+    def _put(self, item: dict[str, Any]) -> None:
+        self.order.append(f"put {item['pk']['S']}")
+        self.items[item["pk"]["S"]] = item
+
+    def _delete(self, key: dict[str, Any]) -> None:
+        self.order.append(f"delete {key['pk']['S']}")
+        self.items.pop(key["pk"]["S"], None)

@@ -1,0 +1,241 @@
+"""Paced writes: everything arrives once it is said to, in order for each key, within the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+from hypothesis import given
+from hypothesis import strategies as st
+
+import highwater
+from highwater.client import Delete, PacedWorkError, Pacer, Put, Rejected, Update, WriteProgress
+from highwater.client.actions import Action
+from highwater.client.writer import BatchSender, Job, batches_of, job_of
+from highwater.core import Dimension
+from highwater.core.pacing.items import item_bytes, write_units_of
+from tests.client.memory_table import refused
+from tests.client.memory_writes import MemoryWrites
+
+SECOND = 1_000_000_000
+REASON = {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn"}
+
+
+@dataclass
+class Clock:
+    """Moves where somebody waits."""
+
+    now: int = 0
+
+    def pacer(self) -> Pacer:
+        return Pacer(clock=lambda: self.now, pause=self.pause)
+
+    def pause(self, seconds: float) -> None:
+        self.now += round(seconds * SECOND)
+
+
+def write(table: MemoryWrites, actions: Any, **more: Any) -> WriteProgress:
+    arguments: dict[str, Any] = {"write": 200, "workers": 1, "session": table, "pacer": Clock().pacer()}
+    return highwater.write("orders", actions, **arguments | more)
+
+
+def puts(count: int) -> list[Action]:
+    return [Put({"pk": f"order-{number}", "n": number}) for number in range(count)]
+
+
+def test_items_arrive_in_batches_and_in_another_order_than_they_were_given_in() -> None:
+    table = MemoryWrites()
+    told: list[WriteProgress] = []
+    done = write(table, puts(2_130), progress=told.append)
+    assert sorted(table.items) == sorted(f"order-{number}" for number in range(2_130))
+    assert table.items["order-7"] == {"pk": {"S": "order-7"}, "n": {"N": "7"}}
+    assert done == WriteProgress(done=2_130, units=2_130.0)
+    assert [each.done for each in told] == [1_000, 2_000, 2_130]
+    assert table.requests == [("batch", 25)] * 85 + [("batch", 5)]
+    assert table.order[:1_000] != [f"put order-{number}" for number in range(1_000)]
+    assert sorted(table.order[:1_000]) == sorted(f"put order-{number}" for number in range(1_000))
+
+
+def test_writes_keep_to_their_budget() -> None:
+    clock = Clock()
+    write(MemoryWrites(), puts(3_000), write=40, pacer=clock.pacer())
+    assert (3_000 - 40) / 40 <= clock.now / SECOND <= 3_000 / 40
+
+
+def test_several_threads_write_everything_too() -> None:
+    table = MemoryWrites()
+    highwater.write("orders", puts(2_000), write=1e9, workers=8, session=table)
+    assert len(table.items) == 2_000
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["put", "delete", "update"])), max_size=60),
+    st.lists(st.one_of(st.integers(0, 25), st.just("throttled"), st.just("failed")), max_size=30),
+)
+def test_nothing_that_comes_back_is_lost_and_each_key_ends_as_its_last_action_says(
+    given_actions: list[tuple[int, str]], fates: list[int | str]
+) -> None:
+    table = MemoryWrites()
+    left = list(fates)
+
+    def before(operation: str, _: dict[str, Any]) -> None:
+        if left and isinstance(left[0], str):
+            if left.pop(0) == "throttled":
+                raise refused("ProvisionedThroughputExceededException", ThrottlingReasons=[REASON])
+            if operation != "update_item":
+                raise ReadTimeoutError(endpoint_url="")
+
+    def leaves(size: int) -> int:
+        return int(left.pop(0)) % (size + 1) if left and isinstance(left[0], int) else 0
+
+    table.before, table.leaves = before, leaves
+    actions: list[Action] = []
+    expected: dict[str, str | None] = {}
+    for number, (key, kind) in enumerate(given_actions):
+        name = f"order-{key}"
+        match kind:
+            case "put":
+                actions.append(Put({"pk": name, "state": str(number)}))
+                expected[name] = str(number)
+            case "delete":
+                actions.append(Delete({"pk": name}))
+                expected[name] = None
+            case _:
+                actions.append(
+                    Update({"pk": name}, "SET #s = :state", names={"#s": "state"}, values={":state": str(number)})
+                )
+                expected[name] = str(number)
+    clock = Clock()
+    sender = BatchSender(table, clock.pacer(), "orders", clock.pause)
+    sender.pacer.limit("orders", Dimension.WRITE, 1_000)
+    from highwater.client.write import _laps
+
+    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), Job)]
+    for lap in _laps(jobs, ("pk",)):
+        for batch in batches_of(lap):
+            assert sender.send(batch).rejected == ()
+    found: dict[str, str | None] = {name: item["state"]["S"] for name, item in table.items.items()}
+    assert found == {name: state for name, state in expected.items() if state is not None}
+
+
+def test_update_whose_condition_does_not_hold_is_counted_and_no_error() -> None:
+    table = MemoryWrites(items={"order-1": {"pk": {"S": "order-1"}}})
+    members: dict[str, Any] = {"expression": "SET #s = :state", "names": {"#s": "state"}, "values": {":state": "paid"}}
+    updates = [Update({"pk": f"order-{n}"}, condition="attribute_exists(pk)", **members) for n in range(3)]
+    assert write(table, updates) == WriteProgress(done=3, units=3.0, unmet=2)
+    assert table.items == {"order-1": {"pk": {"S": "order-1"}, "state": {"S": "paid"}}}
+
+
+def test_item_that_dynamodb_does_not_take_is_named_and_the_others_of_its_batch_are_written() -> None:
+    table = MemoryWrites()
+
+    def before(_: str, request: dict[str, Any]) -> None:
+        members = request.get("RequestItems", {}).get("orders") or [{"PutRequest": request}]
+        if any("bad" in member["PutRequest"]["Item"] for member in members):
+            raise refused("ValidationException")
+
+    table.before = before
+    actions = [
+        *puts(10),
+        Put({"pk": "b", "bad": True}),
+        Put({"pk": "large", "x": "y" * 409_600}),
+        Put({"pk": "f", "x": 0.5}),
+    ]
+    rejected: list[Rejected] = []
+    done = write(table, actions, reject=rejected.append)
+    assert (done.done, done.rejected) == (13, 3)
+    assert sorted(table.items) == sorted(f"order-{number}" for number in range(10))
+    assert [(each.number, each.why) for each in rejected] == [
+        (10, "it rests"),
+        (11, "the item has 409,608 bytes; allowed: 409,600 (400 KB)"),
+        (12, "Float types are not supported. Use Decimal types instead."),
+    ]
+    with pytest.raises(PacedWorkError) as told:
+        write(MemoryWrites(), actions[11:])
+    why = "the item has 409,608 bytes; allowed: 409,600 (400 KB)"
+    assert str(told.value) == f"write: action 0: {why}; give reject to go on without such actions"
+
+
+def test_writes_that_stop_go_on_after_the_last_whole_block(tmp_path: Path) -> None:
+    table, place = MemoryWrites(), tmp_path / "orders.checkpoint"
+
+    def before(*_: Any) -> None:
+        if len(table.requests) == 45:
+            raise refused("ExpiredTokenException")
+
+    table.before = before
+    with pytest.raises(PacedWorkError) as told:
+        write(table, puts(3_000), checkpoint=place)
+    why = "An error occurred (ExpiredTokenException) when calling the Scan operation: it rests"
+    assert str(told.value) == f"writes to orders stopped: {why}; start it again with the same checkpoint to go on"
+    read: list[int] = []
+
+    def again() -> Iterator[Action]:
+        for number, action in enumerate(puts(3_000)):
+            read.append(number)
+            yield action
+
+    table.before = lambda *_: None
+    sent = sum(number for _, number in table.requests)
+    done = write(table, again(), checkpoint=place)
+    assert (done.done, done.units) == (3_000, 2_000.0)
+    assert sum(number for _, number in table.requests) == sent + 2_000
+    assert len(table.items) == 3_000
+    assert not place.exists()
+
+
+def test_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "orders.checkpoint"
+    place.write_text('{"format": 1, "kind": "writes", "table": "eu-central-1 orders", "done": 12}')
+    with pytest.raises(PacedWorkError) as fewer:
+        write(MemoryWrites(), puts(5), checkpoint=place)
+    assert str(fewer.value) == (
+        f"checkpoint {place}: is of 12 actions that are through, but 5 were given; give the same ones, or another file"
+    )
+    place.write_text('{"format": 1, "kind": "writes", "table": "us-east-1 orders", "done": 12}')
+    with pytest.raises(PacedWorkError) as other:
+        write(MemoryWrites(), puts(5), checkpoint=place)
+    assert str(other.value) == f"checkpoint {place}: is of writes to us-east-1 orders, not to eu-central-1 orders"
+    place.write_text('{"format": 1, "kind": "a scan"}')
+    with pytest.raises(PacedWorkError) as scan:
+        write(MemoryWrites(), puts(5), checkpoint=place)
+    assert str(scan.value) == f"checkpoint {place}: is no checkpoint of writes; give another file"
+
+
+def test_writes_that_cannot_be() -> None:
+    with pytest.raises(PacedWorkError) as none:
+        highwater.write("others", [], write=5, session=MemoryWrites())
+    assert str(none.value) == "write: there is no table 'others' in eu-central-1; give its name and region"
+    with pytest.raises(PacedWorkError) as workers:
+        write(MemoryWrites(), [], workers=0)
+    assert str(workers.value) == "write: workers: got 0, allowed: 1 to 16"
+
+
+@pytest.mark.parametrize(
+    ("item", "size"),
+    [
+        ({"pk": {"S": "naïve"}}, 2 + 6),
+        ({"n": {"N": "-123.45"}}, 1 + 5),
+        ({"n": {"N": "1000"}}, 1 + 2),
+        ({"b": {"B": b"\x00\x01\x02"}}, 1 + 3),
+        ({"b": {"B": "AP8="}}, 1 + 2),
+        ({"t": {"BOOL": True}, "u": {"NULL": True}}, 2 + 2),
+        ({"s": {"SS": ["ab", "cde"]}}, 1 + 5),
+        ({"s": {"NS": ["7", "12"]}, "t": {"BS": [b"ab"]}}, 1 + 4 + 1 + 2),
+        ({"l": {"L": [{"S": "ab"}, {"N": "5"}]}}, 1 + 3 + 2 + 2 + 2),
+        ({"m": {"M": {"ab": {"S": "cd"}}}}, 1 + 3 + 1 + 4),
+    ],
+)
+def test_items_weigh_what_the_guide_says(item: dict[str, Any], size: int) -> None:
+    assert item_bytes(item) == size
+
+
+def test_a_kilobyte_begun_is_a_unit_and_values_become_dynamodbs() -> None:
+    assert [write_units_of(size) for size in (0, 1_024, 1_025, 409_600)] == [1, 1, 2, 400]
+    assert Put({"n": Decimal("1.50"), "s": {"a"}}).raw() == {"n": {"N": "1.50"}, "s": {"SS": ["a"]}}
+    assert Delete({"pk": {"S": "a"}}, is_raw=True).raw() == {"pk": {"S": "a"}}
