@@ -106,6 +106,10 @@ benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, latenes
 benchmark-meter: setup ## What the meter costs a request, and a thousand processes' pulses (offline, free)
 	@$(BIN)/python -m benchmarks.meter
 
+.PHONY: benchmark-pace
+benchmark-pace: setup ## Paced scans beside other clients' and live traffic on a local cloud (offline, free; five minutes)
+	@$(BIN)/python -m benchmarks.pace
+
 .PHONY: benchmark-settings
 benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
 	@$(BIN)/python -m benchmarks.settings $(if $(TRACES),--traces $(TRACES))
