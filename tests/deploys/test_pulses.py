@@ -184,7 +184,8 @@ def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stag
     while any(loader.poll() is None for loaders in fleets.values() for loader in loaders):
         for table in fleets.keys() - raised.keys():
             found = dynamodb.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
-            if found["WriteCapacityUnits"] >= 150:
+            # the first raise is by what the fleet asked for in a slot that the jump may have begun in the middle of
+            if found["WriteCapacityUnits"] >= 60:
                 raised[table] = time.monotonic() - began - _BEFORE
         time.sleep(0.5)
     dynamodb.close()
@@ -197,8 +198,7 @@ def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stag
         assert not any(result["shown"] for result in found)
         sent = sum(result["sent"] for result in found)
         assert stage.told(table) == sent, "each unit that was consumed is told once"
-        refused = sum(result["refused"] for result in found)
-        assert refused <= sent / 10, (raised, results)
+        assert sum(result["refused"] for result in found) <= sent / 10, (raised, results)
     logs = stage.cloud.client("logs")
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     lines = [event["message"] for name in groups for event in logs.filter_log_events(logGroupName=name)["events"]]
