@@ -11,6 +11,7 @@ from highwater.client.pacer import PaceError, Pacer
 from highwater.client.pulse import Pulse, pulse
 from highwater.client.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
 from highwater.client.sizing import read_units_for_scan, write_units_for_load
+from highwater.client.transform import transform
 from highwater.client.write import WriteProgress, write
 from highwater.client.writer import Rejected
 
@@ -45,6 +46,7 @@ __all__ = [
     "pulse",
     "read_units_for_scan",
     "scan",
+    "transform",
     "write",
     "write_units_for_load",
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -20,7 +21,7 @@ from highwater.client.actions import Action
 from highwater.client.paced_work import PacedWorkError
 from highwater.client.pacer import Pacer
 from highwater.client.place import WritePlace
-from highwater.client.writer import BatchSender, Job, Rejected, batches_of, job_of
+from highwater.client.writer import BatchSender, Job, Rejected, Sent, batches_of, job_of
 from highwater.core.units import Dimension
 
 # So many actions are shuffled and sent together; after each such block the place is kept.
@@ -45,6 +46,12 @@ class WriteProgress:
     units: float = 0.0
     rejected: int = 0
     unmet: int = 0
+
+    def after(self, actions: int, sent: Sent) -> WriteProgress:
+        """How far they are after so many more actions."""
+        return WriteProgress(
+            self.done + actions, self.units + sent.units, self.rejected + len(sent.rejected), self.unmet + sent.unmet
+        )
 
 
 def write(
@@ -96,7 +103,7 @@ def write(
         session=session,
         pacer=pacer,
     )
-    return made.run(actions, reject or _refuse, progress)
+    return made.run(actions, reject or refuse, progress)
 
 
 @dataclass(kw_only=True)
@@ -119,11 +126,7 @@ class PacedWrite:
         """Write all actions; raises like `write`."""
         if self.workers is not None and not 1 <= self.workers <= _MOST_WORKERS:
             raise PacedWorkError(f"write: workers: got {self.workers}, allowed: 1 to {_MOST_WORKERS}")
-        pacer = self.pacer or Pacer()
-        pacer.limit(self.table, Dimension.WRITE, self.write)
-        keys = self._keys
-        place = WritePlace(self.checkpoint, f"{self._client.meta.region_name} {self.table}")
-        sender = BatchSender(self._client, pacer, self.table)
+        place = WritePlace(self.checkpoint, f"{self.client.meta.region_name} {self.table}")
         told = WriteProgress(done=place.done)
         given = iter(actions)
         passed = sum(1 for _ in islice(given, place.done))
@@ -131,30 +134,27 @@ class PacedWrite:
             message = f"is of {place.done:,} actions that are through, but {passed:,} were given"
             raise PacedWorkError(f"checkpoint {self.checkpoint}: {message}; give the same ones, or another file")
         size = min(max(math.ceil(self.write * _BLOCK_SECONDS), 1), _BLOCK)
-        with ThreadPoolExecutor(self._threads) as pool:
+        with self.opened() as writer:
             while block := list(islice(given, size)):
-                found = [job_of(told.done + number, action) for number, action in enumerate(block)]
-                rejected = [each for each in found if isinstance(each, Rejected)]
-                jobs = [each for each in found if isinstance(each, Job)]
-                units, unmet = 0.0, 0
-                for lap in _laps(jobs, keys):
-                    for sent in pool.map(sender.send, list(batches_of(lap))):
-                        units += sent.units
-                        unmet += sent.unmet
-                        rejected += sent.rejected
-                for each in sorted(rejected, key=lambda one: one.number):
-                    reject(each)
-                told = WriteProgress(
-                    told.done + len(block), told.units + units, told.rejected + len(rejected), told.unmet + unmet
-                )
+                told = told.after(len(block), writer.write(block, told.done, reject))
                 place.move_to(told.done)
                 if progress is not None:
                     progress(told)
         place.end()
         return told
 
+    @contextmanager
+    def opened(self) -> Iterator[BlockWriter]:
+        """Yield what writes blocks of actions; raises like `write`."""
+        pacer = self.pacer or Pacer()
+        pacer.limit(self.table, Dimension.WRITE, self.write)
+        keys = self._keys
+        with ThreadPoolExecutor(self._threads) as pool:
+            yield BlockWriter(BatchSender(self.client, pacer, self.table), keys, pool)
+
     @cached_property
-    def _client(self) -> Any:
+    def client(self) -> Any:
+        """The DynamoDB client that writes."""
         # each attempt is paid for, so the sender sends again itself
         retries: Any = {"mode": "standard", "total_max_attempts": 1}
         config = Config(retries=retries, max_pool_connections=_MOST_WORKERS)
@@ -164,9 +164,9 @@ class PacedWrite:
     def _keys(self) -> tuple[str, ...]:
         """The names of the table's key attributes."""
         try:
-            described = self._client.describe_table(TableName=self.table)["Table"]
-        except self._client.exceptions.ResourceNotFoundException:
-            region = self._client.meta.region_name
+            described = self.client.describe_table(TableName=self.table)["Table"]
+        except self.client.exceptions.ResourceNotFoundException:
+            region = self.client.meta.region_name
             raise PacedWorkError(
                 f"write: there is no table {self.table!r} in {region}; give its name and region"
             ) from None
@@ -179,6 +179,31 @@ class PacedWrite:
         if self.workers is not None:
             return self.workers
         return min(max(math.ceil(self.write / 25 * _BATCH_SECONDS), 1), _MOST_WORKERS)
+
+
+@dataclass(slots=True)
+class BlockWriter:
+    """Writes blocks of actions, and comes back when a block is through.
+
+    Attributes:
+        sender: Sends batches.
+        keys: The names of the table's key attributes.
+        pool: The threads that send.
+    """
+
+    sender: BatchSender
+    keys: tuple[str, ...]
+    pool: ThreadPoolExecutor
+
+    def write(self, actions: Sequence[Action], first: int, reject: Callable[[Rejected], None]) -> Sent:
+        """Write actions, the first of which has the number *first*; those that are not taken go to *reject*."""
+        found = [job_of(first + number, action) for number, action in enumerate(actions)]
+        sent = Sent(rejected=tuple(each for each in found if isinstance(each, Rejected)))
+        for lap in _laps((each for each in found if isinstance(each, Job)), self.keys):
+            sent = sum(self.pool.map(self.sender.send, list(batches_of(lap))), sent)
+        for each in sorted(sent.rejected, key=lambda one: one.number):
+            reject(each)
+        return sent
 
 
 def _laps(jobs: Iterable[Job], keys: tuple[str, ...]) -> Iterator[list[Job]]:
@@ -204,7 +229,8 @@ def _of_key(value: Any) -> Any:
     return value
 
 
-def _refuse(rejected: Rejected) -> None:
+def refuse(rejected: Rejected) -> None:
+    """End the writes at the first action that DynamoDB does not take; raises `PacedWorkError`."""
     raise PacedWorkError(
         f"write: action {rejected.number:,}: {rejected.why}; give reject to go on without such actions"
     )

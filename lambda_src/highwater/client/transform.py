@@ -1,0 +1,90 @@
+"""`highwater.transform`: reads a whole table and writes what becomes of its items, within two budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from highwater.client.actions import Action
+from highwater.client.pacer import Pacer
+from highwater.client.scan import PacedScan, ScanProgress
+from highwater.client.write import PacedWrite, WriteProgress, refuse
+from highwater.client.writer import Rejected
+
+
+def transform(
+    table: str,
+    change: Callable[[dict[str, Any]], Iterable[Action] | Action | None],
+    *,
+    read: float,
+    write: float,
+    to: str | None = None,
+    index: str | None = None,
+    segments: int | None = None,
+    checkpoint: str | Path | None = None,
+    reject: Callable[[Rejected], None] | None = None,
+    progress: Callable[[ScanProgress, WriteProgress], None] | None = None,
+    session: Any = None,
+    pacer: Pacer | None = None,
+    **request: Any,
+) -> WriteProgress:
+    """Call *change* with each item of a table or index, and write what it returns.
+
+    Pages are read ahead of the writes, a few at the most. A page is done once all that came of it is written: with a
+    *checkpoint*, work that ended early, or was killed, goes on there, and the pages of the last five seconds come
+    again. So what *change* returns has to bear being carried out twice: an `Update` with a condition rather than a
+    `Put` of the item as it was read, which would undo what others wrote meanwhile.
+
+    Args:
+        table: The name of the table to read.
+        change: Gets an item, with Python values, and returns a `Put`, `Delete` or `Update`, several, or `None`.
+        read: Read units per second, fractions allowed.
+        write: Write units per second, fractions allowed.
+        to: The name of the table to write to. By default the one that is read.
+        index: The name of a global secondary index to read instead of the table.
+        segments: As for `scan`.
+        checkpoint: A file that keeps where the work is. It is deleted at the end.
+        reject: Called with each action that DynamoDB does not take, numbered from the start of this run. By default
+            the first such action ends the work.
+        progress: Called after each page.
+        session: A boto3 session. By default a new one.
+        pacer: Where the budgets are, to share them with other work. By default a new one.
+        **request: As for `scan`.
+
+    Returns:
+        What was written in this run.
+
+    Raises:
+        PacedWorkError: As for `scan` and `write`.
+        PaceError: A rate is below 0.001.
+    """
+    shared = pacer or Pacer()
+    scan = PacedScan(
+        table=table,
+        read=read,
+        index=index,
+        segments=segments,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        session=session,
+        pacer=shared,
+        request=request,
+    )
+    told = WriteProgress()
+
+    def seen(at: ScanProgress) -> None:
+        """A page is read, and all that came of it is written."""
+        if progress is not None:
+            progress(at, told)
+
+    with PacedWrite(table=to or table, write=write, session=session, pacer=shared).opened() as writer:
+        for page in scan.pages(seen):
+            actions = [action for item in page.items for action in _several(change(item))]
+            told = told.after(len(actions), writer.write(actions, told.done, reject or refuse))
+    return told
+
+
+def _several(found: Iterable[Action] | Action | None) -> Iterable[Action]:
+    if found is None:
+        return ()
+    return found if isinstance(found, Iterable) else (found,)
