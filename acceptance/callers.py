@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import boto3
 
 from acceptance.cdk import App
 from acceptance.stage import Stage
+from highwater.client import BoostRefusedError, CoordinatorClient
+
+_PERMITTED_WITHIN: Final = timedelta(minutes=3)
 
 
 def outputs_of(stage: Stage, app: App) -> dict[str, str]:
@@ -28,3 +32,19 @@ def session_as(stage: Stage, role_arn: str) -> boto3.Session:
 def parameter_value(stage: Stage, name: str) -> str:
     """The value of a parameter of Systems Manager."""
     return str(stage.place.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+
+
+def wait_for_permission(stage: Stage, coordinator: CoordinatorClient, action: str, table: str) -> None:
+    """IAM needs a while until a role that was just made may call; a check says how long."""
+
+    def is_permitted() -> bool:
+        try:
+            coordinator.send(action, table=table)
+        except BoostRefusedError as refused:
+            if refused.status == 403:
+                return False
+            raise
+        return True
+
+    took = stage.seconds_until(is_permitted, _PERMITTED_WITHIN, "the role may call")
+    stage.check("the role may call the coordinator", "within 3 minutes", took, holds=took is not None)

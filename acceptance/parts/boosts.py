@@ -6,12 +6,12 @@ import time
 from datetime import datetime, timedelta
 from typing import Final
 
-from acceptance.callers import outputs_of, parameter_value, session_as
+from acceptance.callers import outputs_of, parameter_value, session_as, wait_for_permission
 from acceptance.cdk import App
 from acceptance.deployed import read_state
 from acceptance.parts.part import Part
 from acceptance.stage import Stage
-from highwater.client import Boost, BoostRefusedError
+from highwater.client import Boost
 from highwater.client import boost as make_boost
 from highwater.core import Dimension
 from highwater.core.names import TargetName, coordinator_parameter
@@ -27,26 +27,10 @@ def _run(stage: Stage) -> None:
     table = next(each for each in stage.deploy(_APP) if "-Boosted" in each.table)
     name = TargetName(table.table, None, Dimension.WRITE)
     outputs = outputs_of(stage, _APP)
-    _wait_for_permission(stage, name, outputs)
+    wait_for_permission(stage, _job(stage, name, outputs, 1).client, "list", name.table)
     _boost_and_release(stage, name, outputs)
     _ask_for_more_than_granted(stage, name, outputs)
     _let_lease_end(stage, name, outputs)
-
-
-def _wait_for_permission(stage: Stage, name: TargetName, outputs: dict[str, str]) -> None:
-    """IAM needs a while until a role that was just made may call."""
-
-    def is_permitted() -> bool:
-        try:
-            _job(stage, name, outputs, 1).client.send("list", table=name.table)
-        except BoostRefusedError as refused:
-            if refused.status == 403:
-                return False
-            raise
-        return True
-
-    took = stage.seconds_until(is_permitted, 3 * _MINUTE, "the job's role may call")
-    stage.check("the job's role may call the coordinator", "within 3 minutes", took, holds=took is not None)
 
 
 def _boost_and_release(stage: Stage, name: TargetName, outputs: dict[str, str]) -> None:

@@ -6,13 +6,13 @@ import time
 from datetime import datetime, timedelta
 from typing import Final
 
-from acceptance.callers import outputs_of, parameter_value, session_as
+from acceptance.callers import outputs_of, parameter_value, session_as, wait_for_permission
 from acceptance.cdk import App
 from acceptance.deployed import read_state
 from acceptance.parts.part import Part
 from acceptance.sending import sending
 from acceptance.stage import Stage
-from highwater.client import BoostRefusedError, CoordinatorClient, Pulse
+from highwater.client import CoordinatorClient, Pulse
 from highwater.core import Dimension
 from highwater.core.names import TargetName, coordinator_parameter, pulses_parameter
 from highwater_lab.local.load import Load
@@ -35,7 +35,7 @@ def _run(stage: Stage) -> None:
     outputs = outputs_of(stage, _APP)
     pulse_table = parameter_value(stage, pulses_parameter(outputs["Teller"]))
     pulse = _pulse(stage, outputs, pulse_table)
-    _wait_for_permission(stage, pulse, name)
+    wait_for_permission(stage, pulse.coordinator, "pulse", name.table)
     stage.wait_until((stage.now() + _MINUTE).replace(second=0, microsecond=0), "the traffic begins on a whole minute")
     start = stage.now()
     jump = start + _CALM_MINUTES * _MINUTE
@@ -69,22 +69,6 @@ def _pulse(stage: Stage, outputs: dict[str, str], pulse_table: str) -> Pulse:
         clock=lambda: status.now.timestamp() + (time.monotonic() - began) * status.speed,
         pause=lambda seconds: time.sleep(seconds / status.speed),
     )
-
-
-def _wait_for_permission(stage: Stage, pulse: Pulse, name: TargetName) -> None:
-    """IAM needs a while until a role that was just made may call."""
-
-    def is_permitted() -> bool:
-        try:
-            pulse.coordinator.send("pulse", table=name.table)
-        except BoostRefusedError as refused:
-            if refused.status == 403:
-                return False
-            raise
-        return True
-
-    took = stage.seconds_until(is_permitted, 3 * _MINUTE, "the fleet's role may call")
-    stage.check("the fleet's role may wake the scaler", "within 3 minutes", took, holds=took is not None)
 
 
 def _traffic(start: datetime, lead: int) -> Traffic:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import PacedWorkError, Pacer, ScanPage, ScanProgress
+from highwater.client import PacedWorkError, ScanPage, ScanProgress
 from highwater.client.checkpoint import Checkpoint, ScanHeader
 from highwater.client.reader import PageReader
 from highwater.core.pacing import PageSize
 from tests.client.memory_table import MemoryTable, refused
+from tests.client.virtual_clock import SECOND, Clock
 
-SECOND = 1_000_000_000
 GOES_ON = "start it again with the same checkpoint to go on"
-
-
-@dataclass
-class Clock:
-    """Moves where somebody waits; threads that wait at once each move it, so one worker is used with it."""
-
-    now: int = 0
-
-    def pacer(self) -> Pacer:
-        return Pacer(clock=lambda: self.now, pause=self.pause)
-
-    def pause(self, seconds: float) -> None:
-        self.now += round(seconds * SECOND)
 
 
 def items(count: int, size: int = 900) -> dict[str, int]:

@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import Delete, PacedWorkError, Pacer, Put, ScanProgress, Update, WriteProgress
+from highwater.client import Delete, PacedWorkError, Put, ScanProgress, Update, WriteProgress
 from highwater.client.actions import Action
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.memory_writes import MemoryWrites
-
-SECOND = 1_000_000_000
+from tests.client.virtual_clock import SECOND, Clock
 
 
 @dataclass
@@ -41,19 +40,6 @@ class Orders(MemoryWrites):
 
     def state(self) -> dict[str, str | None]:
         return {key: item.get("state", {}).get("S") for key, item in self.items.items()}
-
-
-@dataclass
-class Clock:
-    """Moves where somebody waits."""
-
-    now: int = 0
-
-    def pacer(self) -> Pacer:
-        return Pacer(clock=lambda: self.now, pause=self.pause)
-
-    def pause(self, seconds: float) -> None:
-        self.now += round(seconds * SECOND)
 
 
 def archive(item: dict[str, Any]) -> Update:

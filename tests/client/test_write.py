@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,29 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import Delete, PacedWorkError, Pacer, Put, Rejected, Update, WriteProgress
+from highwater.client import Delete, PacedWorkError, Put, Rejected, Update, WriteProgress
 from highwater.client.actions import Action
 from highwater.client.writer import BatchSender, Job, batches_of, job_of
 from highwater.core import Dimension
 from highwater.core.pacing.items import item_bytes, write_units_of
 from tests.client.memory_table import refused
 from tests.client.memory_writes import MemoryWrites
+from tests.client.virtual_clock import SECOND, Clock
 
-SECOND = 1_000_000_000
 REASON = {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn"}
-
-
-@dataclass
-class Clock:
-    """Moves where somebody waits."""
-
-    now: int = 0
-
-    def pacer(self) -> Pacer:
-        return Pacer(clock=lambda: self.now, pause=self.pause)
-
-    def pause(self, seconds: float) -> None:
-        self.now += round(seconds * SECOND)
 
 
 def write(table: MemoryWrites, actions: Any, **more: Any) -> WriteProgress:

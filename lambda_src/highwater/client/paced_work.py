@@ -9,17 +9,50 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
 from highwater.core.errors import HighwaterError
 
 GOES_ON: Final = "start it again with the same checkpoint to go on"
 # Tries of a request that fails without being throttled
 TRIES: Final = 8
+MOST_WORKERS: Final = 16
 _FORMAT: Final = 1
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
 
 
 class PacedWorkError(HighwaterError):
     """A scan, or writes, that cannot begin or go on."""
+
+
+def paced_client(session: Any) -> Any:
+    """Return a DynamoDB client of a boto3 session, by default a new one, that sends each request once.
+
+    Each attempt is paid for, so whoever uses it sends again itself.
+    """
+    retries: Any = {"mode": "standard", "total_max_attempts": 1}
+    config = Config(retries=retries, max_pool_connections=MOST_WORKERS)
+    return (session or boto3.Session()).client("dynamodb", config=config)
+
+
+def describe_table(client: Any, table: str, what: str) -> Mapping[str, Any]:
+    """Return what DescribeTable says; raises `PacedWorkError`, which names *what* is to be done."""
+    try:
+        found: Mapping[str, Any] = client.describe_table(TableName=table)["Table"]
+    except client.exceptions.ResourceNotFoundException:
+        region = client.meta.region_name
+        raise PacedWorkError(f"{what}: there is no table {table!r} in {region}; give its name and region") from None
+    except (ClientError, BotoCoreError) as error:
+        raise PacedWorkError(f"{what}: table {table!r} cannot be described: {error}") from error
+    return found
+
+
+def check_workers(workers: int | None, what: str) -> None:
+    """Raise `PacedWorkError` for a number of threads that is not allowed; `None` is."""
+    if workers is not None and not 1 <= workers <= MOST_WORKERS:
+        raise PacedWorkError(f"{what}: workers: got {workers}, allowed: 1 to {MOST_WORKERS}")
 
 
 def pause_before(tries: int) -> float:

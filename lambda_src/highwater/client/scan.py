@@ -9,13 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import boto3
 from boto3.dynamodb.types import TypeDeserializer
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.client.checkpoint import Checkpoint, ScanHeader
-from highwater.client.paced_work import PacedWorkError
+from highwater.client.paced_work import MOST_WORKERS, PacedWorkError, check_workers, describe_table, paced_client
 from highwater.client.pacer import Pacer
 from highwater.client.reader import PageReader
 from highwater.client.segments import SegmentPages
@@ -25,7 +22,6 @@ from highwater.core.units import Dimension
 
 # A page of 25 units takes DynamoDB about so long
 _PAGE_SECONDS: Final = 0.05
-_MOST_WORKERS: Final = 16
 _PASSED_ON: Final = frozenset(
     {"FilterExpression", "ProjectionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "Select"}
 )
@@ -202,7 +198,7 @@ class PacedScan:
     def plan(self) -> ScanPlan:
         """What the scan is going to cost; raises `PacedWorkError` like `scan`."""
         self._check()
-        described = self._describe()
+        described = describe_table(self._client, self.table, "scan")
         found = described if self.index is None else self._find_index(described)
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
         known = Checkpoint.segments_of(self.checkpoint)
@@ -221,8 +217,7 @@ class PacedScan:
             raise PacedWorkError(f"scan: read: got {self.read:g}, allowed: 0.001 or more units per second")
         if self.segments is not None and not 1 <= self.segments <= MOST_SEGMENTS:
             raise PacedWorkError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")
-        if self.workers is not None and not 1 <= self.workers <= _MOST_WORKERS:
-            raise PacedWorkError(f"scan: workers: got {self.workers}, allowed: 1 to {_MOST_WORKERS}")
+        check_workers(self.workers, "scan")
         if self.index is not None and self.is_consistent:
             raise PacedWorkError(
                 "scan: an index has no strongly consistent reads; leave out is_consistent, or the index"
@@ -233,26 +228,11 @@ class PacedScan:
         if self.workers is not None:
             return self.workers
         size = PageSize(max(round(self.read * 1_000), 1), self.is_consistent)
-        return min(max(math.ceil(self.read / (size.milliunits / 1_000) * _PAGE_SECONDS), 1), _MOST_WORKERS)
+        return min(max(math.ceil(self.read / (size.milliunits / 1_000) * _PAGE_SECONDS), 1), MOST_WORKERS)
 
     @cached_property
     def _client(self) -> Any:
-        # each attempt is paid for, so the reader sends again itself
-        retries: Any = {"mode": "standard", "total_max_attempts": 1}
-        config = Config(retries=retries, max_pool_connections=_MOST_WORKERS)
-        return (self.session or boto3.Session()).client("dynamodb", config=config)
-
-    def _describe(self) -> Mapping[str, Any]:
-        try:
-            found: Mapping[str, Any] = self._client.describe_table(TableName=self.table)["Table"]
-        except self._client.exceptions.ResourceNotFoundException:
-            region = self._client.meta.region_name
-            raise PacedWorkError(
-                f"scan: there is no table {self.table!r} in {region}; give its name and region"
-            ) from None
-        except (ClientError, BotoCoreError) as error:
-            raise PacedWorkError(f"scan: table {self.table!r} cannot be described: {error}") from error
-        return found
+        return paced_client(self.session)
 
     def _find_index(self, described: Mapping[str, Any]) -> Mapping[str, Any]:
         indexes = {

@@ -13,12 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
-
 from highwater.client.actions import Action
-from highwater.client.paced_work import PacedWorkError
+from highwater.client.paced_work import MOST_WORKERS, PacedWorkError, check_workers, describe_table, paced_client
 from highwater.client.pacer import Pacer
 from highwater.client.place import WritePlace
 from highwater.client.writer import BatchSender, Job, Rejected, Sent, batches_of, job_of
@@ -28,7 +24,6 @@ from highwater.core.units import Dimension
 _BLOCK: Final = 1_000
 _BLOCK_SECONDS: Final = 5
 _BATCH_SECONDS: Final = 0.02
-_MOST_WORKERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +119,7 @@ class PacedWrite:
         progress: Callable[[WriteProgress], None] | None = None,
     ) -> WriteProgress:
         """Write all actions; raises like `write`."""
-        if self.workers is not None and not 1 <= self.workers <= _MOST_WORKERS:
-            raise PacedWorkError(f"write: workers: got {self.workers}, allowed: 1 to {_MOST_WORKERS}")
+        check_workers(self.workers, "write")
         place = WritePlace(self.checkpoint, f"{self.client.meta.region_name} {self.table}")
         told = WriteProgress(done=place.done)
         given = iter(actions)
@@ -155,30 +149,19 @@ class PacedWrite:
     @cached_property
     def client(self) -> Any:
         """The DynamoDB client that writes."""
-        # each attempt is paid for, so the sender sends again itself
-        retries: Any = {"mode": "standard", "total_max_attempts": 1}
-        config = Config(retries=retries, max_pool_connections=_MOST_WORKERS)
-        return (self.session or boto3.Session()).client("dynamodb", config=config)
+        return paced_client(self.session)
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
         """The names of the table's key attributes."""
-        try:
-            described = self.client.describe_table(TableName=self.table)["Table"]
-        except self.client.exceptions.ResourceNotFoundException:
-            region = self.client.meta.region_name
-            raise PacedWorkError(
-                f"write: there is no table {self.table!r} in {region}; give its name and region"
-            ) from None
-        except (ClientError, BotoCoreError) as error:
-            raise PacedWorkError(f"write: table {self.table!r} cannot be described: {error}") from error
+        described = describe_table(self.client, self.table, "write")
         return tuple(part["AttributeName"] for part in described["KeySchema"])
 
     @property
     def _threads(self) -> int:
         if self.workers is not None:
             return self.workers
-        return min(max(math.ceil(self.write / 25 * _BATCH_SECONDS), 1), _MOST_WORKERS)
+        return min(max(math.ceil(self.write / 25 * _BATCH_SECONDS), 1), MOST_WORKERS)
 
 
 @dataclass(slots=True)
