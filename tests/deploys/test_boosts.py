@@ -381,7 +381,8 @@ def test_state_machine_boosts_around_its_work_also_when_it_fails(stage: Stage, n
 
 
 def test_two_jobs_a_window_and_a_deploy_add_up(stage: Stage) -> None:
-    one, two = stage.boost(write=100, minutes=90), stage.boost("other", write=44, minutes=90)
+    # a deploy takes hours of the cloud on a slow machine
+    one, two = stage.boost(write=100, minutes=900), stage.boost("other", write=44, minutes=900)
     one.begin()
     two.begin()
     assert stage.floor() == 156
