@@ -86,14 +86,15 @@ def test_scan_that_is_killed_goes_on_and_writes_each_item_once(stage: Stage, tmp
     assert [each.name for each in tmp_path.iterdir()] == ["orders.jsonl.zst"]
 
 
-def test_scan_that_is_interrupted_says_how_to_go_on(stage: Stage, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_scan_that_is_interrupted_says_how_to_go_on(stage: Stage, tmp_path: Path, number: int, ends: int) -> None:
     path = tmp_path / "orders.jsonl"
     with stage.start("scan", "orders", "--read", "30", "--to", str(path)) as running:
         while not path.exists() or path.stat().st_size == 0:
             assert running.poll() is None
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         _, told = running.communicate(timeout=60)
-    assert (running.returncode, told) == (130, "highwater scan: interrupted; go on with --resume\n")
+    assert (running.returncode, told) == (ends, "highwater scan: interrupted; go on with --resume\n")
     status, _, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path))
     assert (status, told) == (
         2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -116,6 +117,8 @@ def test_request_that_cannot_be_is_refused(members: dict[str, Any], message: str
 def test_lease_and_target_are_read_as_they_were_written() -> None:
     for each in (lease(), lease(index="by_day", is_total=True, reason="", released=NOW)):
         assert lease_of_document(lease_document(each)) == each
+        part = replace(each, asked=each.units + 7)
+        assert lease_of_document(lease_document(part)) == part
     for key in ((None, READ), ("by_day", WRITE)):
         assert target_of_text(target_text(key)) == key
 

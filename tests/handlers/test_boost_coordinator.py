@@ -260,7 +260,11 @@ def test_request_that_arrives_again_later_is_told_what_was_granted_then() -> Non
     world.region.now += 5 * MINUTE
     again = world.ask(write=5_000)
     assert (again["start"], again["end"]) == (first["start"], first["end"])
-    assert again["targets"][0]["units"] == first["targets"][0]["units"] == 3_988
+    assert again["targets"] == first["targets"]
+    (target,) = again["targets"]
+    assert (again["outcome"], target["asked"], target["units"]) == ("part", 5_000, 3_988)
+    (limit,) = target["limits"]
+    assert limit["sentence"].endswith(" leaves 3,988 units/s")
 
 
 def test_whoever_lost_its_grant_may_still_give_its_boost_back() -> None:

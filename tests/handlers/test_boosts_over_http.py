@@ -96,18 +96,19 @@ def test_none_is_lost_none_granted_twice_and_each_answer_is_true(world: RealLeas
     session = boto3.Session(aws_access_key_id="A", aws_secret_access_key="B", region_name="eu-central-1")
     client = CoordinatorClient(coordinator=url, session=session)
 
-    def ask(number: int) -> tuple[str, int]:
+    def ask(number: int) -> tuple[str, tuple[int, str]]:
         # every tenth is sent twice, as a client does whose answer is lost
         id = f"request-{number - number % 10 if number % 10 == 1 else number:03}"
         answer = client.send("begin", id=id, table="orders", write=31, minutes=10)
-        return id, answer["targets"][0]["units"]
+        return id, (answer["targets"][0]["units"], answer["outcome"])
 
     with ThreadPoolExecutor(_REQUESTS) as pool:
         answers = list(pool.map(ask, range(_REQUESTS)))
     granted = dict(answers)
     assert len(granted) == 180
-    assert all(granted[id] == units for id, units in answers), "who asks twice is told the same"
-    assert sum(granted.values()) == 3_988, "all that the ceiling of 4,000 leaves above the floor of 12"
+    assert all(granted[id] == told for id, told in answers), "who asks twice is told the same"
+    assert sum(units for units, _ in granted.values()) == 3_988, "all that the ceiling of 4,000 leaves above 12"
     kept = {lease.id: lease.units for lease in world.leases.read("orders").leases}
-    assert kept == {id: units for id, units in granted.items() if units}
+    assert kept == {id: units for id, (units, _) in granted.items() if units}
+    assert all(outcome == {31: "whole", 0: "refused"}.get(units, "part") for units, outcome in granted.values())
     assert world.tick() == 4_000

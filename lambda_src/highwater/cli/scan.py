@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +25,6 @@ from highwater.core import Dimension
 from highwater.core.prices import unit_hour_micro_usd
 
 _FINDING = 1
-_INTERRUPTED = 130
 
 
 @click.command("scan", short_help="Read a whole table or index within a budget, into a file.")
@@ -74,7 +75,7 @@ def scan(
     highwater scan orders --read 2000 --to orders.jsonl.zst
     highwater scan orders --read 2000 --to orders.jsonl.zst --resume
 
-    Exit status: 0 done, 1 stopped before its end, 2 misuse.
+    Ctrl-C and SIGTERM end it after a page. Exit status: 0 done, 1 stopped before its end, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     request = {
         "FilterExpression": filter_text,
@@ -118,7 +119,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
         raise PacedWorkError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")
     last: list[ScanProgress] = []
     output = ItemOutput(path, kept)
-    with contextlib.closing(output), _progress(paced.table) as show:
+    with contextlib.closing(output), _stopped_by_signals(paced.is_stopped) as came, _progress(paced.table) as show:
 
         def told(progress: ScanProgress) -> None:
             last[:] = [progress]
@@ -128,15 +129,35 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
         try:
             for page in pages:
                 output.write(page.raw)
-        except KeyboardInterrupt:
-            _close(pages)
-            _end_early("interrupted", path, _INTERRUPTED)
         except (PacedWorkError, OutputError) as error:
             _close(pages)
             if not last:
                 raise
             _end_early(str(error), path, _FINDING)
+    if came and (not last or last[0].percent < 100):
+        _end_early("interrupted", path, 128 + came[0])
     return (last[0].scanned, last[0].units) if last else (0, 0.0)
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(is_stopped: threading.Event) -> Iterator[list[int]]:
+    """Have Ctrl-C and SIGTERM end the scan between two pages, so that each item is written once; yields what came.
+
+    Whoever is impatient sends it again: then the scan ends at once.
+    """
+    came: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        came.append(number)
+        is_stopped.set()
+        signal.signal(number, before[number])
+
+    before = {int(number): signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _close(pages: Any) -> None:

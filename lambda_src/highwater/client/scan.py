@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -159,7 +160,7 @@ def scan(
 
 @dataclass(kw_only=True)
 class PacedScan:
-    """One scan; the attributes are the arguments of `scan`."""
+    """One scan; the attributes are the arguments of `scan`, and `is_stopped`, which ends it after a page once set."""
 
     table: str
     read: float
@@ -171,6 +172,7 @@ class PacedScan:
     checkpoint: Path | None = None
     session: Any = None
     pacer: Pacer | None = None
+    is_stopped: threading.Event = field(default_factory=threading.Event)
 
     def pages(
         self, progress: Callable[[ScanProgress], None] | None = None, save: Callable[[], int] | None = None
@@ -182,7 +184,7 @@ class PacedScan:
         size = PageSize(max(round(self.read * 1_000), 1), self.is_consistent)
         reader = PageReader(self._client, pacer, self.table, self.index, size, self._arguments(plan))
         with Checkpoint(self.checkpoint, self._header(plan), save) as kept:
-            pages = SegmentPages(reader.read, kept.pending(), self._workers)
+            pages = SegmentPages(reader.read, kept.pending(), self._workers, self.is_stopped)
             try:
                 for segment, page, key in pages:
                     raw = tuple(page.get("Items", ()))

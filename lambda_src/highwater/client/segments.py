@@ -23,9 +23,16 @@ class SegmentPages:
         read: Reads the page of a segment after a key.
         pending: Where each segment that is not done begins.
         workers: How many threads read.
+        is_stopped: Ends the pages once it is set, from wherever. By default only `stop` does.
     """
 
-    def __init__(self, read: Callable[[int, Key], dict[str, Any]], pending: Mapping[int, Key], workers: int) -> None:
+    def __init__(
+        self,
+        read: Callable[[int, Key], dict[str, Any]],
+        pending: Mapping[int, Key],
+        workers: int,
+        is_stopped: threading.Event | None = None,
+    ) -> None:
         self._read = read
         waiting = list(pending.items())
         random.shuffle(waiting)
@@ -34,17 +41,20 @@ class SegmentPages:
         self._most_active = max(_LEAST_ACTIVE, workers)
         self._left = len(waiting)
         self._lock = threading.Lock()
-        self._is_stopped = threading.Event()
+        self._is_stopped = is_stopped or threading.Event()
         # pages are not read far ahead of whoever works on them
         self._pages: queue.Queue[tuple[int, dict[str, Any]] | BaseException] = queue.Queue(maxsize=workers)
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(workers, len(waiting)))]
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any], Key]]:
-        """Start the threads and yield pages; raises what a thread raised."""
+        """Start the threads and yield pages until `stop`; raises what a thread raised."""
         for thread in self._threads:
             thread.start()
-        while self._left:
-            found = self._pages.get()
+        while self._left and not self._is_stopped.is_set():
+            try:
+                found = self._pages.get(timeout=_WAIT_SECONDS)
+            except queue.Empty:
+                continue
             if isinstance(found, BaseException):
                 raise found
             segment, page = found

@@ -24,6 +24,7 @@ def lease_document(lease: Lease) -> dict[str, Any]:
         "end": _text(lease.end),
         "owner": lease.owner,
         "reason": lease.reason,
+        "asked": lease.asked,
         "released": None if lease.released is None else _text(lease.released),
     }
 
@@ -42,6 +43,7 @@ def lease_of_document(document: dict[str, Any]) -> Lease:
         end=datetime.fromisoformat(document["end"]),
         owner=document["owner"],
         reason=document["reason"],
+        asked=document.get("asked"),
         released=None if released is None else datetime.fromisoformat(released),
     )
 

@@ -39,7 +39,9 @@ class Grant:
     @property
     def lease(self) -> Lease | None:
         """The lease that is granted, `None` if it is refused."""
-        return replace(self.asked, units=self.units) if self.units else None
+        if not self.units:
+            return None
+        return replace(self.asked, units=self.units, asked=None if self.is_whole else self.asked.units)
 
     @property
     def is_whole(self) -> bool:

@@ -40,6 +40,7 @@ class Lease:
         end: The aware instant at which the lease ends by itself, after *start* and at most a day later.
         owner: Who asked, as AWS authenticated it.
         reason: Why, in the job's own words. By default nothing.
+        asked: The units per second that the job asked for, where it got fewer; `None` where it got all.
         released: The aware instant at which the job gave the units back, `None` while it has not.
 
     Raises:
@@ -56,6 +57,7 @@ class Lease:
     end: datetime
     owner: str
     reason: str = ""
+    asked: int | None = None
     released: datetime | None = None
 
     def __post_init__(self) -> None:

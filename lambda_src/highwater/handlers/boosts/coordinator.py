@@ -22,7 +22,7 @@ from highwater.core.boosts.request import read_id, read_minutes
 from highwater.core.scaler import ScaledPlan
 from highwater.handlers.boosts.answers import grant_documents, notes_on, outcome_of, target_documents
 from highwater.handlers.boosts.call import Call
-from highwater.handlers.boosts.granting import check_room, grant_of, read_table
+from highwater.handlers.boosts.granting import check_room, grant_of, grant_of_known, read_table
 from highwater.handlers.boosts.refusal import RefusedError
 from highwater.handlers.boosts.state import TableState
 from highwater.handlers.scaler.outcome import Outcome
@@ -121,7 +121,9 @@ class Coordinator:
             known = self.leases.read(label)
             if any(lease.id == request.id for lease in known.leases):
                 own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
-                return [Grant(own[key], own[key].units) if key in own else Grant(each, 0) for key, each in keyed], False
+                return [
+                    grant_of_known(own[key], known, cap, state) if key in own else Grant(each, 0) for key, each in keyed
+                ], False
             grants = [grant_of(each, known, cap, state) for each in asked]
             if request.is_all_or_nothing and not all(each.is_whole for each in grants):
                 grants = [Grant(each.asked, 0, each.limits) for each in grants]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from highwater.aws.leases import TableLeases
@@ -28,6 +29,14 @@ def grant_of(asked: Lease, known: TableLeases, cap: BoostCap, state: TableState)
         quota_units=state.scaled.plan.table_quota_units,
         cap_units=cap.of(asked.dimension),
     )
+
+
+def grant_of_known(lease: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> Grant:
+    """Return what a lease got before, for a request that arrives again; its limits as they are now."""
+    if lease.asked is None:
+        return Grant(lease, lease.units)
+    asked = replace(lease, units=lease.asked, asked=None)
+    return Grant(asked, lease.units, grant_of(asked, known, cap, state).limits)
 
 
 def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> None:
