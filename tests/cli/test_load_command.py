@@ -137,6 +137,22 @@ def test_load_that_is_killed_goes_on_and_misses_nothing(stage: Stage, tmp_path: 
     assert not place.exists()
 
 
+def test_load_that_is_interrupted_ends_between_two_blocks(stage: Stage, tmp_path: Path) -> None:
+    stage.make("stopped")
+    path, place = tmp_path / "orders.jsonl", tmp_path / "orders.jsonl.load"
+    path.write_text(typed(2_500, _WIDE))
+    with stage.start("load", "stopped", "--write", "300", "--from", str(path)) as running:
+        while not place.exists() or json.loads(place.read_text())["done"] == 0:
+            assert running.poll() is None
+        running.send_signal(signal.SIGTERM)
+        _, told = running.communicate(timeout=60)
+    assert (running.returncode, told) == (143, "highwater load: interrupted; go on with --resume\n")
+    done = json.loads(place.read_text())["done"]
+    assert len(stage.items("stopped")) == done < 2_500
+    assert stage.run("load", "stopped", "--write", "4000", "--from", str(path), "--resume")[0] == 0
+    assert len(stage.items("stopped")) == 2_500
+
+
 def test_misuse_is_told_in_a_line(stage: Stage, tmp_path: Path) -> None:
     stage.make("misused", units=5)
     rows, binary, empty = tmp_path / "a.csv", tmp_path / "a.jsonl", tmp_path / "empty"
@@ -160,7 +176,12 @@ def test_misuse_is_told_in_a_line(stage: Stage, tmp_path: Path) -> None:
             place.unlink()
     assert stage.run("load", "misused", "--write", "0", "--from", str(rows))[::2] == (
         2,
-        "highwater load: write rate: got 0, allowed: 0.001 or more units per second; leave it out for no limit\n",
+        "highwater load: write rate: got 0, allowed: 0.001 or more units per second\n",
+    )
+    assert stage.run("load", "misused", "--write", "5x", "--from", str(rows))[::2] == (
+        2,
+        "highwater load: Invalid value for '--write': '5x' is no rate; write units per second, such as 200, or a share "
+        "such as 30%\n",
     )
     assert stage.items("misused") == []
 

@@ -149,7 +149,16 @@ def test_plan_says_what_it_takes_before_it_begins(stage: Stage) -> None:
     ("arguments", "told"),
     [
         (("others", "--read", "5"), "scan: there is no table 'others' in us-east-1; give its name and region"),
-        (("orders", "--read", "0"), "scan: read: got 0, allowed: 0.001 or more units per second"),
+        (("orders", "--read", "0"), "read rate: got 0, allowed: 0.001 or more units per second"),
+        (
+            ("orders", "--read", "x%"),
+            "read rate: got 'x%', allowed: units per second, or a share of the provisioned "
+            "capacity from '1%' to '100%'",
+        ),
+        (
+            ("orders", "--read", "5", "--start", "fast"),
+            "Invalid value for '--start': 'fast' is not one of 'full', 'slow', 'boosted'.",
+        ),
         (("orders", "--read", "5", "--resume"), "--resume goes on with a file; give --to too"),
         (("orders", "--read", "5", "--names", "[]"), "--names: got '[]', allowed: a JSON object"),
         (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import PacedWorkError, ScanPage, ScanProgress
+from highwater.client import PacedWorkError, PaceError, ScanPage, ScanProgress
 from highwater.client.checkpoint import Checkpoint, ScanHeader
 from highwater.client.reader import PageReader
 from highwater.core.pacing import PageSize
@@ -249,7 +249,8 @@ def test_network_that_fails_again_and_again_ends_the_scan() -> None:
     [
         ({"table": "other"}, "scan: there is no table 'other' in eu-central-1; give its name and region"),
         ({"index": "by_day"}, "scan: table 'orders' has no index 'by_day'; its indexes: by_status"),
-        ({"read": 0}, "scan: read: got 0, allowed: 0.001 or more units per second"),
+        ({"read": 0}, "read rate: got 0, allowed: 0.001 or more units per second"),
+        ({"start": "fast"}, "start: got 'fast', allowed: full, slow, boosted"),
         ({"segments": 0}, "scan: segments: got 0, allowed: 1 to 1,000,000"),
         ({"workers": 17}, "scan: workers: got 17, allowed: 1 to 16"),
         (
@@ -265,7 +266,7 @@ def test_network_that_fails_again_and_again_ends_the_scan() -> None:
 )
 def test_scans_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
     given_arguments: dict[str, Any] = {"table": "orders", "read": 5, "session": MemoryTable(items(3))} | arguments
-    with pytest.raises(PacedWorkError) as told:
+    with pytest.raises((PacedWorkError, PaceError)) as told:
         next(highwater.scan(given_arguments.pop("table"), **given_arguments))
     assert str(told.value) == message
 

@@ -22,7 +22,7 @@ from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
 
-pytestmark = pytest.mark.xdist_group("pulses")
+pytestmark = [pytest.mark.cloud, pytest.mark.alone, pytest.mark.xdist_group("pulses")]
 APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb

@@ -23,7 +23,7 @@ from tests.cdk_cli import CdkCli
 from tests.local.world import WRITE
 from tests.simulation.tables import table, tracked, writes
 
-pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-scaled")]
+pytestmark = [pytest.mark.cloud, pytest.mark.alone, pytest.mark.xdist_group("cloud-scaled")]
 APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb

@@ -27,7 +27,7 @@ class BoostOption(click.ParamType[PlannedBoost]):
         if isinstance(value, PlannedBoost):
             return value
         match = _FORM.fullmatch(" ".join(str(value).split()))
-        at = None if match is None else _parse_time(match["at"])
+        at = None if match is None else parse_time(match["at"])
         if match is None or at is None:
             self.fail(f"{value!r} is no boost; write it like 'write=8000 at 02:00 for 30m'", param, ctx)
         return PlannedBoost(
@@ -40,7 +40,8 @@ class BoostOption(click.ParamType[PlannedBoost]):
         )
 
 
-def _parse_time(text: str) -> time | datetime | None:
+def parse_time(text: str) -> time | datetime | None:
+    """Return a time of day, or an instant in UTC; `None` for a text that is neither."""
     try:
         return time.fromisoformat(text) if "T" not in text else datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:

@@ -12,6 +12,7 @@ from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.commands.boosts import BoostOption
+from highwater_lab.commands.jobs import JobOption
 from highwater_lab.commands.options import (
     Finite,
     KeysOption,
@@ -22,7 +23,7 @@ from highwater_lab.commands.options import (
 )
 from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
-from highwater_lab.rehearse import Limits, PlannedBoost, rehearse
+from highwater_lab.rehearse import Limits, PlannedBoost, PlannedJob, rehearse
 from highwater_lab.report.document import rehearsal_document
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_picture
@@ -56,6 +57,14 @@ _path = click.Path(path_type=Path)
     type=BoostOption(),
     multiple=True,
     help="A boost that a job asks for: 'write=8000 at 02:00 for 30m', every day (UTC); or at 2026-11-02T02:00, once.",
+)
+@click.option(
+    "--job",
+    "jobs",
+    type=JobOption(),
+    multiple=True,
+    help="Work that keeps to a budget beside the traffic: 'write=2000 at 02:00 for 7200000 units slow', or boosted, or "
+    "throttled; or a share, read=30%.",
 )
 @click.option(
     "--keys",
@@ -103,6 +112,7 @@ def rehearse_command(
     targets: tuple[tuple[str, str], ...],
     compare: str,
     boosts: tuple[PlannedBoost, ...],
+    jobs: tuple[PlannedJob, ...],
     keys: tuple[tuple[str | None, object], ...],
     index_share: tuple[tuple[str, str], ...],
     size_gb: int,
@@ -144,6 +154,7 @@ def rehearse_command(
                 targets=dict(targets),
                 compare=[name.strip() for name in compare.split(",")] if compare else [],
                 boosts=boosts,
+                jobs=jobs,
                 keys=dict(keys),  # type: ignore[arg-type] # KeysOption returns key distributions
                 write_share_percent={index: _parse_percent(text) for index, text in index_share},
                 size_gb=size_gb,

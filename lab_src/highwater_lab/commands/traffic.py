@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from highwater.cli.durations import Duration
+from highwater.cli.interrupts import stopped_by_signals
 from highwater.cli.terminal import open_console, say
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
@@ -99,7 +100,9 @@ def traffic_command(
                 retries=retries,
                 tell=lambda _, minute: progress(minute, traffic.minutes),
             )
-            load.run()
+            with stopped_by_signals(load.stop) as came:
+                load.run()
+            status = 128 + came[0] if came else 0
     except (HighwaterError, CloudError) as error:
         raise Misuse(str(error)) from error
     except KeyboardInterrupt:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 from highwater.core import Dimension, HighwaterError
@@ -16,6 +17,7 @@ from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse.boosts import PlannedBoost, leases_of
+from highwater_lab.rehearse.jobs import PlannedJob, boosts_of, jobs_of
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup
@@ -69,6 +71,7 @@ def rehearse(
     targets: Mapping[str, str] | None = None,
     compare: Sequence[str] = (),
     boosts: Sequence[PlannedBoost] = (),
+    jobs: Sequence[PlannedJob] = (),
     keys: Mapping[str | None, KeyDistribution] | None = None,
     write_share_percent: Mapping[str, int] | None = None,
     size_gb: int = 0,
@@ -92,6 +95,8 @@ def rehearse(
         parameters: Values of the template's parameters; by default the template's own defaults.
         targets: By the logical id of a scalable target the name of its table, where the template leaves that open.
         boosts: What jobs would ask for, in the policy `declared`. By default nothing.
+        jobs: Background work beside the traffic, in every policy; what boosted ones ask for, in `declared`. By default
+            none.
         compare: Names of further policies to simulate: `native:50`, `on-demand`, `clairvoyant`, ...
         keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
         write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
@@ -111,8 +116,8 @@ def rehearse(
     Raises:
         TemplateError: The template cannot be read.
         TrafficError: The traffic cannot be read.
-        RehearsalError: The traffic, *keys*, *boosts* or *write_share_percent* names an index that the table does not
-            have, or a boost is for capacity that nothing scales.
+        RehearsalError: The traffic, *keys*, *boosts*, *jobs* or *write_share_percent* names an index that the table
+            does not have, a boost is for capacity that nothing scales, or no job begins within the traffic.
         LeaseError: A boost is longer than a day, or for no units.
         PriceError: The prices cannot be read, or the file has none of a region.
         PolicyError: A policy in *compare* is unknown.
@@ -132,7 +137,7 @@ def rehearse(
                 f"traffic {series.name} has a column {stream.label}, but table {setup.name} has "
                 f"{'only the indexes ' + ', '.join(setup.indexes) if setup.indexes else 'no index'}; remove the column"
             )
-    setup = _with_boosts(setup, boosts, series)
+    setup = _with_jobs(_with_boosts(setup, (*boosts, *boosts_of(jobs, setup)), series), jobs, series)
     names = [name for name in dict.fromkeys(compare) if name != Declared.name]
     for name in names:
         if name != CLAIRVOYANT:
@@ -164,6 +169,27 @@ def _with_boosts(setup: TableSetup, boosts: Sequence[PlannedBoost], traffic: Tra
                 "declare it as autoscaled"
             )
     return replace(setup, leases=leases_of(boosts, setup.name, traffic))
+
+
+def _with_jobs(setup: TableSetup, jobs: Sequence[PlannedJob], traffic: Traffic) -> TableSetup:
+    for job in jobs:
+        if job.index is not None and job.index not in setup.indexes:
+            raise RehearsalError(
+                f"job {job.label}: table {setup.name} has no index {job.index!r}; its indexes: "
+                f"{', '.join(setup.indexes) or 'none'}"
+            )
+        if setup.is_on_demand and job.percent is not None:
+            raise RehearsalError(
+                f"job {job.label}: {setup.name} is on demand, so there is no capacity to have a share of; give units "
+                "per second"
+            )
+        if not jobs_of([job], traffic):
+            end = traffic.start + timedelta(minutes=traffic.minutes)
+            raise RehearsalError(
+                f"job {job.label}: does not begin within the traffic, from {traffic.start:%Y-%m-%d %H:%M} to "
+                f"{end:%Y-%m-%d %H:%M} UTC"
+            )
+    return replace(setup, jobs=jobs_of(jobs, traffic))
 
 
 def _with_workload(

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from highwater_lab.rehearse import Rehearsal
-from highwater_lab.simulation import Run
+from highwater_lab.simulation import JobRun, Run
 from highwater_lab.simulation.events import Event
 
 
@@ -72,7 +72,20 @@ def run_document(run: Run) -> dict[str, Any]:
             }
             for target in run.targets
         ],
+        "jobs": [_job(run, each) for each in run.jobs],
         "events": [_event(run, event) for event in run.events],
+    }
+
+
+def _job(run: Run, each: JobRun) -> dict[str, Any]:
+    return {
+        "name": each.job.name,
+        "start": (run.start + timedelta(seconds=each.start)).isoformat(),
+        "seconds": None if each.end is None else each.end - each.start,
+        "seconds_to_full_rate": None if each.full_at is None else each.full_at - each.start,
+        "units": round(each.units, 3),
+        "throttled_units": round(each.throttled_units, 3),
+        "others_throttled_units": round(each.others_throttled_units, 3),
     }
 
 

@@ -31,6 +31,8 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
     for note in rehearsal.setup.notes:
         console.print(f"[yellow]![/] {escape(note)}", highlight=False)
     console.print(_comparison(rehearsal))
+    for line in job_lines(run):
+        console.print(line, highlight=False, markup=False)
     console.print(f"[dim]{escape(rehearsal.prices.name)}[/]", highlight=False)
     _print_advice(run, console)
 
@@ -53,6 +55,24 @@ def _comparison(rehearsal: Rehearsal) -> Table:
             f"{run.refused_decreases:,}",
         )
     return view
+
+
+def job_lines(run: Run) -> list[str]:
+    """Return a line for each job: how long it took, and whom it hurt."""
+    lines = []
+    for each in run.jobs:
+        rate = (
+            "" if each.full_at is None else f", at its full rate after {timedelta(seconds=each.full_at - each.start)}"
+        )
+        took = (
+            f"not done, {each.units:,.0f} of {each.job.units:,} units{rate}"
+            if each.end is None
+            else f"done in {timedelta(seconds=each.end - each.start)}{rate}"
+        )
+        own = f"{each.throttled_units:,.0f} of its own units throttled" if each.throttled_units else "never throttled"
+        hurt = f"{each.others_throttled_units:,.0f} units of other traffic throttled meanwhile"
+        lines.append(f"job {each.job.name}: {took}; {own}, {hurt if each.others_throttled_units else 'nobody hurt'}")
+    return lines
 
 
 def share_text(run: Run) -> str:

@@ -2,6 +2,7 @@
 
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.simulation.events import Event, EventKind
+from highwater_lab.simulation.job import Job, JobRun
 from highwater_lab.simulation.run import Run, TargetRun
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.simulator import simulate
@@ -9,6 +10,8 @@ from highwater_lab.simulation.simulator import simulate
 __all__ = [
     "Event",
     "EventKind",
+    "Job",
+    "JobRun",
     "ResourceSetup",
     "Run",
     "ScheduledChange",

@@ -94,7 +94,8 @@ class Fleet:
 
     def plan_minute(self, minute: int) -> None:
         """Stop at each slot of a minute in which something may be refused."""
-        self._is_hot = any(told.is_hot(minute) for told in self._asked)
+        # what jobs will ask for is not known before
+        self._is_hot = bool(self._table.setup.jobs) or any(told.is_hot(minute) for told in self._asked)
         if not self._is_hot:
             return
         start = minute * 60

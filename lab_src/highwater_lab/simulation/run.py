@@ -12,6 +12,7 @@ from highwater.core import Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.billing import Bill
 from highwater_lab.simulation.events import Event, EventKind
+from highwater_lab.simulation.job import JobRun
 from highwater_lab.traffic.series import Stream
 
 Change = tuple[int, int]
@@ -107,6 +108,7 @@ class Run:
         decreases: Decreases accepted, of the table and all indexes.
         refused_decreases: Decreases asked for and refused, each attempt counted.
         bill: What it cost.
+        jobs: What became of the background work.
     """
 
     table: str
@@ -119,6 +121,7 @@ class Run:
     refused_decreases: int
     bill: Bill
     notes: tuple[str, ...] = field(default=())
+    jobs: tuple[JobRun, ...] = field(default=())
 
     def target(self, dimension: Dimension, index: str | None = None) -> TargetRun:
         """One target's record; raises `KeyError` where there is none."""

@@ -12,6 +12,7 @@ from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.physics import BURST_SECONDS, KeyDistribution
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.simulation.job import Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,7 @@ class TableSetup:
         replicas: The further replicas of a global table.
         burst_seconds: How many seconds of unused capacity its burst buckets keep.
         leases: The boosts that jobs ask for, in the order of their starts.
+        jobs: Background work beside the traffic.
         notes: What a reader of the template should know, a line each.
     """
 
@@ -139,6 +141,7 @@ class TableSetup:
     replicas: tuple[ReplicaSetup, ...] = ()
     burst_seconds: int = BURST_SECONDS
     leases: tuple[Lease, ...] = ()
+    jobs: tuple[Job, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -12,6 +12,7 @@ from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.autoscaling import AutoScaling
+from highwater_lab.simulation.background import start_jobs
 from highwater_lab.simulation.fleet import Fleet
 from highwater_lab.simulation.opening import opening
 from highwater_lab.simulation.policy import Policy
@@ -46,6 +47,8 @@ def simulate(
     autoscaling = AutoScaling(table, timing)
     poller = _Poller(table, autoscaling, policy, timing) if policy.period_seconds else None
     fleet = poller.fleet if poller else None
+    shares = {resource.index: resource.write_share_percent for resource in opened.resources if resource.index}
+    jobs = start_jobs(opened.jobs, table, timing.metric_delay, shares)
     minutes = traffic.minutes
     for minute in range(minutes):
         start, end = minute * 60, minute * 60 + 60
@@ -89,6 +92,7 @@ def simulate(
         refused_decreases=table.refused_decreases,
         bill=_bill(table, prices or load_prices(), poller.metrics_requested if poller else 0, policy),
         notes=opened.notes,
+        jobs=tuple(job.result() for job in jobs),
     )
 
 

@@ -192,6 +192,10 @@ class SimulatedTable:
             setup = resource.target(dimension)
             tracking = None if self.setup.is_on_demand else setup.tracking
             rates = rates_of(traffic, resource, dimension)
+            if any(job.dimension is dimension for job in self.setup.jobs):
+                # jobs add to it as they go
+                bins = traffic.minutes * 60 // traffic.bin_seconds
+                rates = array("q", rates or bytes(8 * bins))
             self.targets.append(
                 TargetState(index, dimension, throughput[dimension], rates, tracking, setup.min, setup.max)
             )

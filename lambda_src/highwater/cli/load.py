@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import boto3
 import click
 from botocore.exceptions import BotoCoreError
 
+from highwater.cli.interrupts import stopped_by_signals
 from highwater.cli.item_input import InputError, Line, read_lines
 from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.cli.pace_options import Rate, pace_options
 from highwater.cli.terminal import open_console, say
 from highwater.client import PacedWorkError, PaceError, Put, Rejected, WriteProgress
-from highwater.client import write as write_paced
+from highwater.client.write import PacedWrite
 
 _FINDING = 1
-_INTERRUPTED = 130
 _STANDARD_INPUT = "-"
 # more than the actions of a block
 _KEPT_LINES = 2_000
@@ -28,7 +30,10 @@ _KEPT_LINES = 2_000
 
 @click.command("load", short_help="Put many items within a budget, from a file.")
 @click.argument("table")
-@click.option("--write", type=float, required=True, help="Write units per second; fractions are allowed.")
+@click.option(
+    "--write", type=Rate(), required=True, help="Write units per second, or a share of the capacity such as 30%."
+)
+@pace_options
 @click.option(
     "--from",
     "source",
@@ -46,7 +51,8 @@ _KEPT_LINES = 2_000
 @as_json_option
 def load(
     table: str,
-    write: float,
+    write: float | str,
+    pacing: dict[str, Any],
     source: str,
     resume: bool,
     rejects: Path | None,
@@ -65,7 +71,8 @@ def load(
     highwater load orders --write 200 --from orders.csv --number total --rejects rejects.jsonl
     highwater load orders --write 200 --from orders.jsonl.zst --resume
 
-    Exit status: 0 done, 1 stopped before its end or with rejects, 2 misuse.
+    Ctrl-C and SIGTERM end it after the items under way. Exit status: 0 done, 1 stopped before its end or with rejects,
+    2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     path = None if source == _STANDARD_INPUT else Path(source)
     place = None if path is None else path.with_name(f"{path.name}.load")
@@ -75,9 +82,13 @@ def load(
         raise click.UsageError(
             f"{place}: an earlier load stopped here; go on with --resume, or delete it to begin anew"
         )
-    work = _Load(table, write, path, place, region, frozenset(numbers))
+    work = _Load(table, pacing | {"write": write}, path, place, region, frozenset(numbers))
     try:
-        with _rejects(rejects, is_resumed=resume) as file, _progress(table) as show:
+        with (
+            _rejects(rejects, is_resumed=resume) as file,
+            stopped_by_signals(work.is_stopped.set) as came,
+            _progress(table) as show,
+        ):
             done = work.run(file, show)
     except BotoCoreError as error:
         raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
@@ -85,8 +96,8 @@ def load(
         if not work.has_begun:
             raise click.UsageError(str(error)) from error
         _end_early(str(error), place, _FINDING)
-    except KeyboardInterrupt:
-        _end_early("interrupted", place, _INTERRUPTED)
+    if came and not work.is_done(done):
+        _end_early("interrupted", place, 128 + came[0])
     _print(done, rejects, as_json=as_json)
     if done.rejected:
         raise click.exceptions.Exit(_FINDING)
@@ -98,14 +109,14 @@ class _Load:
     def __init__(
         self,
         table: str,
-        write: float,
+        pacing: dict[str, Any],
         path: Path | None,
         place: Path | None,
         region: str | None,
         numbers: frozenset[str],
     ) -> None:
         self._table = table
-        self._write = write
+        self._pacing = pacing
         self._path = path
         self._place = place
         self._region = region
@@ -113,6 +124,12 @@ class _Load:
         # the newest lines, by the number of their action, as one of them may be rejected
         self._lines: dict[int, Line] = {}
         self.has_begun = False
+        self._is_read, self._count = False, 0
+        self.is_stopped = threading.Event()
+
+    def is_done(self, told: WriteProgress) -> bool:
+        """Whether all lines were read, and what was read is through."""
+        return self._is_read and told.done == self._count
 
     def run(self, rejects: IO[str] | None, show: Callable[[WriteProgress], None]) -> WriteProgress:
         """Put everything."""
@@ -124,22 +141,22 @@ class _Load:
             rejects.write(f"{json.dumps({'at': line.place, 'why': rejected.why, 'line': line.text})}\n")
             rejects.flush()
 
-        return write_paced(
-            self._table,
-            self._actions(),
-            write=self._write,
+        work = PacedWrite(
+            table=self._table,
+            **self._pacing,
             checkpoint=self._place,
-            reject=reject,
-            progress=show,
             session=boto3.Session(region_name=self._region),
+            is_stopped=self.is_stopped,
         )
+        return work.run(self._actions(), reject, show)
 
     def _actions(self) -> Iterator[Put]:
         for number, line in enumerate(read_lines(self._path, self._numbers)):
             self._lines[number] = line
             self._lines.pop(number - _KEPT_LINES, None)
-            self.has_begun = True
+            self.has_begun, self._count = True, number + 1
             yield line.action
+        self._is_read = True
 
 
 @contextlib.contextmanager

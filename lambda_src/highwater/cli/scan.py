@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -16,8 +14,10 @@ import boto3
 import click
 from botocore.exceptions import BotoCoreError
 
+from highwater.cli.interrupts import stopped_by_signals
 from highwater.cli.item_output import ItemOutput, OutputError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
+from highwater.cli.pace_options import Rate, pace_options
 from highwater.cli.terminal import open_console, say
 from highwater.client import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress
 from highwater.client.checkpoint import Checkpoint
@@ -29,7 +29,10 @@ _FINDING = 1
 
 @click.command("scan", short_help="Read a whole table or index within a budget, into a file.")
 @click.argument("table")
-@click.option("--read", type=float, required=True, help="Read units per second; fractions are allowed.")
+@click.option(
+    "--read", type=Rate(), required=True, help="Read units per second, or a share of the capacity such as 30%."
+)
+@pace_options
 @click.option(
     "--to",
     "path",
@@ -51,7 +54,8 @@ _FINDING = 1
 @as_json_option
 def scan(
     table: str,
-    read: float,
+    read: float | str,
+    pacing: dict[str, Any],
     path: Path | None,
     resume: bool,
     is_plan: bool,
@@ -89,6 +93,7 @@ def scan(
     paced = PacedScan(
         table=table,
         read=read,
+        **pacing,
         index=index,
         is_consistent=consistent,
         segments=segments,
@@ -99,7 +104,7 @@ def scan(
     try:
         plan = paced.plan
         if is_plan:
-            _print_plan(plan, read, region or boto3.Session().region_name, as_json=as_json)
+            _print_plan(plan, paced.rate, region or boto3.Session().region_name, as_json=as_json)
             return
         scanned, units = _run(paced, path, place, is_resumed=resume)
     except BotoCoreError as error:
@@ -119,7 +124,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
         raise PacedWorkError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")
     last: list[ScanProgress] = []
     output = ItemOutput(path, kept)
-    with contextlib.closing(output), _stopped_by_signals(paced.is_stopped) as came, _progress(paced.table) as show:
+    with contextlib.closing(output), stopped_by_signals(paced.is_stopped.set) as came, _progress(paced.table) as show:
 
         def told(progress: ScanProgress) -> None:
             last[:] = [progress]
@@ -137,27 +142,6 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
     if came and (not last or last[0].percent < 100):
         _end_early("interrupted", path, 128 + came[0])
     return (last[0].scanned, last[0].units) if last else (0, 0.0)
-
-
-@contextlib.contextmanager
-def _stopped_by_signals(is_stopped: threading.Event) -> Iterator[list[int]]:
-    """Have Ctrl-C and SIGTERM end the scan between two pages, so that each item is written once; yields what came.
-
-    Whoever is impatient sends it again: then the scan ends at once.
-    """
-    came: list[int] = []
-
-    def stop(number: int, _: object) -> None:
-        came.append(number)
-        is_stopped.set()
-        signal.signal(number, before[number])
-
-    before = {int(number): signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _close(pages: Any) -> None:

@@ -42,6 +42,8 @@ class _Budget:
     is_own: bool = False
     bucket: PacingBucket = field(init=False)
     brake: Brake = field(default_factory=Brake)
+    spent: int = 0
+    refused: int = 0
 
     def __post_init__(self) -> None:
         self.bucket = PacingBucket(self.goal, _burst(self.goal))
@@ -68,6 +70,7 @@ class Pacer:
     pause: Callable[[float], None] = time.sleep
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
     _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
+    _unbraked: set[tuple[str, Dimension]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def limit(self, table: str | None, dimension: Dimension, rate: float) -> None:
@@ -87,8 +90,19 @@ class Pacer:
     def limit_index(self, table: str, index: str, dimension: Dimension, rate: float) -> None:
         """Limit one index to another rate than its table; raises `PaceError` for a rate below 0.001."""
         goal = _milliunits_per_second(rate, f"{dimension} rate of index {index!r}")
+        at = (table, (index, dimension))
         with self._lock:
-            self._budgets[table, (index, dimension)] = _Budget(goal, is_own=True)
+            known = self._budgets.get(at)
+            if known is None:
+                self._budgets[at] = _Budget(goal, is_own=True)
+                return
+            known.goal, known.is_own = goal, True
+            known.follow_brake(self.clock())
+
+    def allow_throttles(self, table: str, dimension: Dimension) -> None:
+        """Keep the rates of a table and its indexes where requests are refused for want of their capacity."""
+        with self._lock:
+            self._unbraked.add((table, dimension))
 
     def wait(self, costs: Costs) -> Paid:
         """Pay for a request, and return when it may be sent; requests are served in the order in which they come."""
@@ -111,6 +125,7 @@ class Pacer:
             for at in {*paid.milliunits, *consumed}:
                 budget = self._budget(at, now)
                 if budget is not None:
+                    budget.spent += consumed.get(at, 0)
                     budget.bucket.settle(now, paid.milliunits.get(at, 0), consumed.get(at, 0))
 
     def refund(self, paid: Paid, table: str, dimension: Dimension, refusals: Iterable[Refusal]) -> None:
@@ -123,7 +138,7 @@ class Pacer:
             now = self.clock()
             for refusal in refusals:
                 if refusal.kind is RefusalKind.PROVISIONED:
-                    self._press([(table, (refusal.index, dimension))], now)
+                    self._press([(table, (refusal.index, dimension))], now, may_be_allowed=True)
                 elif refusal.kind in _KINDS_THAT_BRAKE_ALL:
                     self._press([at for at in self._budgets if at[1][1] is dimension], now)
 
@@ -133,10 +148,20 @@ class Pacer:
             budget = self._budget((table, (index, dimension)), self.clock())
             return None if budget is None else budget.bucket.rate / MILLIUNITS
 
-    def _press(self, targets: Iterable[tuple[str, TargetKey]], now: int) -> None:
+    def spent(self, table: str, index: str | None, dimension: Dimension) -> tuple[int, int]:
+        """Return the thousandths of a unit that requests are known to have consumed, and how many were refused."""
+        with self._lock:
+            budget = self._budget((table, (index, dimension)), self.clock())
+            return (0, 0) if budget is None else (budget.spent, budget.refused)
+
+    def _press(self, targets: Iterable[tuple[str, TargetKey]], now: int, *, may_be_allowed: bool = False) -> None:
         for at in targets:
             budget = self._budget(at, now)
-            if budget is not None and budget.brake.press(now):
+            if budget is None:
+                continue
+            budget.refused += 1
+            is_allowed = may_be_allowed and (at[0], at[1][1]) in self._unbraked
+            if not is_allowed and budget.brake.press(now):
                 budget.follow_brake(now)
 
     def _budget(self, at: tuple[str, TargetKey], now: int) -> _Budget | None:

@@ -13,11 +13,12 @@ from typing import Any, Final
 from boto3.dynamodb.types import TypeDeserializer
 
 from highwater.client.checkpoint import Checkpoint, ScanHeader
+from highwater.client.followed import FollowedRate, follow, read_start
 from highwater.client.paced_work import MOST_WORKERS, PacedWorkError, check_workers, describe_table, paced_client
 from highwater.client.pacer import Pacer
 from highwater.client.reader import PageReader
 from highwater.client.segments import SegmentPages
-from highwater.core.pacing import PageSize, count_segments, scan_units
+from highwater.core.pacing import PageSize, Start, count_segments, scan_units
 from highwater.core.pacing.segments import MOST_SEGMENTS
 from highwater.core.units import Dimension
 
@@ -103,12 +104,15 @@ class ScanProgress:
 def scan(
     table: str,
     *,
-    read: float,
+    read: float | str,
+    start: Start | str = Start.FULL,
+    allow_throttles: bool = False,
     index: str | None = None,
     is_consistent: bool = False,
     segments: int | None = None,
     workers: int | None = None,
     checkpoint: str | Path | None = None,
+    coordinator: str | None = None,
     progress: Callable[[ScanProgress], None] | None = None,
     session: Any = None,
     pacer: Pacer | None = None,
@@ -122,13 +126,20 @@ def scan(
 
     Args:
         table: The table's name.
-        read: Read units per second, fractions allowed.
+        read: Read units per second, fractions allowed; or a share of the provisioned capacity, such as `"30%"`, which
+            follows the capacity.
+        start: `full`, at the whole rate at once; `slow`, with what there is room for beside other traffic, and more as
+            auto scaling follows; or `boosted`: ask a coordinator for the capacity first, and start slowly if there is
+            none. By default full.
+        allow_throttles: Keep the rate where requests are refused for want of capacity, for a table without other
+            traffic. By default the budget gives way.
         index: The name of a global secondary index to scan instead.
         is_consistent: Whether reads are strongly consistent, which costs twice as much; an index cannot have them.
         segments: Into how many segments to divide it, 1 to 1,000,000. By default one for each 256 MB, and four for each
             worker.
         workers: How many threads read, 1 to 16. By default as many as the budget needs.
         checkpoint: A file that keeps where the scan is. It is deleted at the end.
+        coordinator: Name or URL of the coordinator of a boosted start. By default the only one.
         progress: Called after each page.
         session: A boto3 session. By default a new one.
         pacer: Where the budget is, to share it with other work. By default a new one.
@@ -141,11 +152,14 @@ def scan(
     Raises:
         PacedWorkError: There is no such table or index, an argument makes no sense, the checkpoint is of another scan,
             or DynamoDB refuses for good. The message says how to go on.
-        PaceError: The rate is below 0.001.
+        PaceError: The rate is below 0.001, or no rate.
     """
     made = PacedScan(
         table=table,
         read=read,
+        start=start,
+        allow_throttles=allow_throttles,
+        coordinator=coordinator,
         index=index,
         is_consistent=is_consistent,
         segments=segments,
@@ -163,8 +177,11 @@ class PacedScan:
     """One scan; the attributes are the arguments of `scan`, and `is_stopped`, which ends it after a page once set."""
 
     table: str
-    read: float
+    read: float | str
     request: Mapping[str, Any]
+    start: Start | str = Start.FULL
+    allow_throttles: bool = False
+    coordinator: str | None = None
     index: str | None = None
     is_consistent: bool = False
     segments: int | None = None
@@ -179,11 +196,10 @@ class PacedScan:
     ) -> Iterator[ScanPage]:
         """Yield the pages; *save* is called before each checkpoint and returns how far the caller's output is."""
         plan = self.plan
-        pacer = self.pacer or Pacer()
-        pacer.limit(self.table, Dimension.READ, self.read)
-        size = PageSize(max(round(self.read * 1_000), 1), self.is_consistent)
-        reader = PageReader(self._client, pacer, self.table, self.index, size, self._arguments(plan))
-        with Checkpoint(self.checkpoint, self._header(plan), save) as kept:
+        reader = PageReader(
+            self._client, self._followed.pacer, self.table, self.index, self._page_size, self._arguments(plan)
+        )
+        with Checkpoint(self.checkpoint, self._header(plan), save) as kept, self._followed:
             pages = SegmentPages(reader.read, kept.pending(), self._workers, self.is_stopped)
             try:
                 for segment, page, key in pages:
@@ -205,9 +221,14 @@ class PacedScan:
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
         known = Checkpoint.segments_of(self.checkpoint)
         segments = known or self.segments or count_segments(size, self._workers)
-        page = PageSize(max(round(self.read * 1_000), 1), self.is_consistent).milliunits
+        page = self._page_size.milliunits
         units = scan_units(size, is_consistent=self.is_consistent, page_milliunits=page, segments=segments)
-        return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.read), segments)
+        return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.rate), segments)
+
+    @cached_property
+    def rate(self) -> float:
+        """Read units per second that the scan wants; a share is one of the capacity of now."""
+        return self._followed.rate()
 
     def _check(self) -> None:
         unknown = set(self.request) - _PASSED_ON
@@ -215,8 +236,6 @@ class PacedScan:
             raise PacedWorkError(
                 f"scan: {', '.join(sorted(unknown))} cannot be passed on; allowed: {', '.join(sorted(_PASSED_ON))}"
             )
-        if not self.read >= 0.001:
-            raise PacedWorkError(f"scan: read: got {self.read:g}, allowed: 0.001 or more units per second")
         if self.segments is not None and not 1 <= self.segments <= MOST_SEGMENTS:
             raise PacedWorkError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")
         check_workers(self.workers, "scan")
@@ -229,8 +248,26 @@ class PacedScan:
     def _workers(self) -> int:
         if self.workers is not None:
             return self.workers
-        size = PageSize(max(round(self.read * 1_000), 1), self.is_consistent)
-        return min(max(math.ceil(self.read / (size.milliunits / 1_000) * _PAGE_SECONDS), 1), MOST_WORKERS)
+        return min(max(math.ceil(self.rate / (self._page_size.milliunits / 1_000) * _PAGE_SECONDS), 1), MOST_WORKERS)
+
+    @property
+    def _page_size(self) -> PageSize:
+        return PageSize(max(round(self.rate * 1_000), 1), self.is_consistent)
+
+    @cached_property
+    def _followed(self) -> FollowedRate:
+        return follow(
+            self.pacer or Pacer(),
+            self.read,
+            table=self.table,
+            dimension=Dimension.READ,
+            client=self._client,
+            start=read_start(self.start),
+            allows_throttles=self.allow_throttles,
+            index=self.index,
+            coordinator=self.coordinator,
+            session=self.session,
+        )
 
     @cached_property
     def _client(self) -> Any:

@@ -11,18 +11,22 @@ from highwater.client.pacer import Pacer
 from highwater.client.scan import PacedScan, ScanProgress
 from highwater.client.write import PacedWrite, WriteProgress, refuse
 from highwater.client.writer import Rejected
+from highwater.core.pacing import Start
 
 
 def transform(
     table: str,
     change: Callable[[dict[str, Any]], Iterable[Action] | Action | None],
     *,
-    read: float,
-    write: float,
+    read: float | str,
+    write: float | str,
+    start: Start | str = Start.FULL,
+    allow_throttles: bool = False,
     to: str | None = None,
     index: str | None = None,
     segments: int | None = None,
     checkpoint: str | Path | None = None,
+    coordinator: str | None = None,
     reject: Callable[[Rejected], None] | None = None,
     progress: Callable[[ScanProgress, WriteProgress], None] | None = None,
     session: Any = None,
@@ -39,12 +43,15 @@ def transform(
     Args:
         table: The name of the table to read.
         change: Gets an item, with Python values, and returns a `Put`, `Delete` or `Update`, several, or `None`.
-        read: Read units per second, fractions allowed.
-        write: Write units per second, fractions allowed.
+        read: Read units per second, fractions allowed, or a share such as `"30%"`.
+        write: Write units per second, likewise.
+        start: As for `scan`, of reads and of writes.
+        allow_throttles: As for `scan`, of reads and of writes.
         to: The name of the table to write to. By default the one that is read.
         index: The name of a global secondary index to read instead of the table.
         segments: As for `scan`.
         checkpoint: A file that keeps where the work is. It is deleted at the end.
+        coordinator: As for `scan`.
         reject: Called with each action that DynamoDB does not take, numbered from the start of this run. By default
             the first such action ends the work.
         progress: Called after each page.
@@ -57,9 +64,10 @@ def transform(
 
     Raises:
         PacedWorkError: As for `scan` and `write`.
-        PaceError: A rate is below 0.001.
+        PaceError: A rate is below 0.001, or no rate.
     """
     shared = pacer or Pacer()
+    paced: Any = {"start": start, "allow_throttles": allow_throttles, "coordinator": coordinator}
     scan = PacedScan(
         table=table,
         read=read,
@@ -69,6 +77,7 @@ def transform(
         session=session,
         pacer=shared,
         request=request,
+        **paced,
     )
     told = WriteProgress()
 
@@ -77,7 +86,7 @@ def transform(
         if progress is not None:
             progress(at, told)
 
-    with PacedWrite(table=to or table, write=write, session=session, pacer=shared).opened() as writer:
+    with PacedWrite(table=to or table, write=write, session=session, pacer=shared, **paced).opened() as writer:
         for page in scan.pages(seen):
             actions = [action for item in page.items for action in _several(change(item))]
             told = told.after(len(actions), writer.write(actions, told.done, reject or refuse))

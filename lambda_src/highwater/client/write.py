@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from highwater.client.actions import Action
+from highwater.client.followed import FollowedRate, follow, read_start
 from highwater.client.paced_work import MOST_WORKERS, PacedWorkError, check_workers, describe_table, paced_client
 from highwater.client.pacer import Pacer
 from highwater.client.place import WritePlace
 from highwater.client.writer import BatchSender, Job, Rejected, Sent, batches_of, job_of
+from highwater.core.pacing import Start
 from highwater.core.units import Dimension
 
 # So many actions are shuffled and sent together; after each such block the place is kept.
@@ -53,9 +56,12 @@ def write(
     table: str,
     actions: Iterable[Action],
     *,
-    write: float,
+    write: float | str,
+    start: Start | str = Start.FULL,
+    allow_throttles: bool = False,
     workers: int | None = None,
     checkpoint: str | Path | None = None,
+    coordinator: str | None = None,
     reject: Callable[[Rejected], None] | None = None,
     progress: Callable[[WriteProgress], None] | None = None,
     session: Any = None,
@@ -73,9 +79,13 @@ def write(
     Args:
         table: The table's name.
         actions: `Put`, `Delete` and `Update`, read as they are needed.
-        write: Write units per second, fractions allowed; each index has a budget of the same size.
+        write: Write units per second, fractions allowed; or a share of the provisioned capacity, such as `"30%"`,
+            which follows the capacity. Each index has a budget of the same size, or share.
+        start: `full`, `slow` or `boosted`, as for `scan`.
+        allow_throttles: As for `scan`.
         workers: How many threads send, 1 to 16. By default as many as the budget needs.
         checkpoint: A file that keeps how far the writes are. It is deleted at the end.
+        coordinator: As for `scan`.
         reject: Called with each action that DynamoDB does not take, such as an item of more than 400 KB. By default
             the first such action ends the writes.
         progress: Called after each block.
@@ -88,11 +98,14 @@ def write(
     Raises:
         PacedWorkError: There is no such table, an argument makes no sense, the checkpoint is of other writes, an action
             is rejected and nobody takes it, or DynamoDB refuses for good. The message says how to go on.
-        PaceError: The rate is below 0.001.
+        PaceError: The rate is below 0.001, or no rate.
     """
     made = PacedWrite(
         table=table,
         write=write,
+        start=start,
+        allow_throttles=allow_throttles,
+        coordinator=coordinator,
         workers=workers,
         checkpoint=None if checkpoint is None else Path(checkpoint),
         session=session,
@@ -103,14 +116,20 @@ def write(
 
 @dataclass(kw_only=True)
 class PacedWrite:
-    """The writes to one table; the attributes are arguments of `write`."""
+    """The writes to one table; the attributes are arguments of `write`, and `is_stopped`, which ends them after a block
+    once set.
+    """
 
     table: str
-    write: float
+    write: float | str
+    start: Start | str = Start.FULL
+    allow_throttles: bool = False
+    coordinator: str | None = None
     workers: int | None = None
     checkpoint: Path | None = None
     session: Any = None
     pacer: Pacer | None = None
+    is_stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(
         self,
@@ -127,9 +146,11 @@ class PacedWrite:
         if passed < place.done:
             message = f"is of {place.done:,} actions that are through, but {passed:,} were given"
             raise PacedWorkError(f"checkpoint {self.checkpoint}: {message}; give the same ones, or another file")
-        size = min(max(math.ceil(self.write * _BLOCK_SECONDS), 1), _BLOCK)
+        size = min(max(math.ceil(self.rate * _BLOCK_SECONDS), 1), _BLOCK)
         with self.opened() as writer:
             while block := list(islice(given, size)):
+                if self.is_stopped.is_set():
+                    return told
                 told = told.after(len(block), writer.write(block, told.done, reject))
                 place.move_to(told.done)
                 if progress is not None:
@@ -140,11 +161,9 @@ class PacedWrite:
     @contextmanager
     def opened(self) -> Iterator[BlockWriter]:
         """Yield what writes blocks of actions; raises like `write`."""
-        pacer = self.pacer or Pacer()
-        pacer.limit(self.table, Dimension.WRITE, self.write)
         keys = self._keys
-        with ThreadPoolExecutor(self._threads) as pool:
-            yield BlockWriter(BatchSender(self.client, pacer, self.table), keys, pool)
+        with self._followed as followed, ThreadPoolExecutor(self._threads) as pool:
+            yield BlockWriter(BatchSender(self.client, followed.pacer, self.table), keys, pool)
 
     @cached_property
     def client(self) -> Any:
@@ -161,7 +180,26 @@ class PacedWrite:
     def _threads(self) -> int:
         if self.workers is not None:
             return self.workers
-        return min(max(math.ceil(self.write / 25 * _BATCH_SECONDS), 1), MOST_WORKERS)
+        return min(max(math.ceil(self.rate / 25 * _BATCH_SECONDS), 1), MOST_WORKERS)
+
+    @cached_property
+    def rate(self) -> float:
+        """Write units per second that the work wants; a share is one of the capacity of now."""
+        return self._followed.rate()
+
+    @cached_property
+    def _followed(self) -> FollowedRate:
+        return follow(
+            self.pacer or Pacer(),
+            self.write,
+            table=self.table,
+            dimension=Dimension.WRITE,
+            client=self.client,
+            start=read_start(self.start),
+            allows_throttles=self.allow_throttles,
+            coordinator=self.coordinator,
+            session=self.session,
+        )
 
 
 @dataclass(slots=True)

@@ -1,0 +1,49 @@
+"""Background work on the command line: `write=2000 at 02:00 for 7200000 units slow`."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from highwater.core import Dimension
+from highwater.core.pacing import Start
+from highwater_lab.commands.boosts import parse_time
+from highwater_lab.rehearse import PlannedJob
+
+_FORM = re.compile(
+    r"(?:(?P<index>[A-Za-z0-9_.-]{3,255})\.)?(?P<dimension>read|write)=(?P<rate>[1-9][0-9]{0,7})(?P<share>%)?"
+    r" at (?P<at>[0-9:T-]{5,16}) for (?P<units>[1-9][0-9]{0,14}) units(?: (?P<start>slow|boosted))?"
+    r"(?P<throttled> throttled)?"
+)
+
+
+class JobOption(click.ParamType[PlannedJob]):
+    """A click type for a job: `write=900 at 02:00 for 5000000 units slow`, `read=30% at 02:00 for 900000 units`."""
+
+    name = "job"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> PlannedJob:
+        """Parse the text; raise `click.BadParameter` if it is no job."""
+        if isinstance(value, PlannedJob):
+            return value
+        match = _FORM.fullmatch(" ".join(str(value).split()))
+        at = None if match is None else parse_time(match["at"])
+        if match is None or at is None:
+            self.fail(f"{value!r} is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'", param, ctx)
+        rate, is_share = int(match["rate"]), match["share"] is not None
+        start = Start(match["start"] or Start.FULL)
+        if match["index"] is not None and match["dimension"] == "write":
+            self.fail(f"{value!r}: an index is written to by way of its table; leave the index out", param, ctx)
+        if is_share and (rate > 100 or start is Start.BOOSTED):
+            self.fail(f"{value!r}: a share is from 1% to 100%, and cannot be boosted", param, ctx)
+        return PlannedJob(
+            index=match["index"],
+            dimension=Dimension(match["dimension"]),
+            rate=0 if is_share else rate,
+            percent=rate if is_share else None,
+            units=int(match["units"]),
+            start=start,
+            allows_throttles=match["throttled"] is not None,
+            at=at,
+        )

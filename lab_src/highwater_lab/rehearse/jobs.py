@@ -1,0 +1,120 @@
+"""Background work in a rehearsal: what a job reads or writes, once or every day, and how it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from highwater.core import Dimension
+from highwater.core.boosts import units_for_rate
+from highwater.core.pacing import RateGoal, Start
+from highwater_lab.rehearse.boosts import PlannedBoost
+from highwater_lab.simulation import Job, TableSetup
+from highwater_lab.traffic import Traffic
+
+_DAY: Final = timedelta(days=1)
+_SOME_DAY: Final = date(2027, 3, 4)
+# From the request until the capacity of a quiet table is there
+_UNTIL_READY: Final = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedJob:
+    """Background work that keeps to a budget.
+
+    Attributes:
+        index: Name of the index that is read, `None` for the table. Writes are the table's.
+        dimension: READ or WRITE.
+        rate: Units per second that it wants, 1 or more; 0 for *percent*.
+        percent: A share of the provisioned capacity instead.
+        units: What it has to consume.
+        start: How it begins.
+        allows_throttles: Whether it keeps its rate where it is refused.
+        at: When it begins: a time of day in UTC for a job of every day, or an aware instant.
+    """
+
+    index: str | None = None
+    dimension: Dimension
+    rate: int = 0
+    percent: int | None = None
+    units: int
+    start: Start = Start.FULL
+    allows_throttles: bool = False
+    at: time | datetime
+
+    @property
+    def label(self) -> str:
+        """The job as it is written on the command line."""
+        name = f"{self.index}.{self.dimension}" if self.index else str(self.dimension)
+        rate = str(self.rate) if self.percent is None else f"{self.percent}%"
+        when = f"{self.at:%H:%M}" if isinstance(self.at, time) else f"{self.at:%Y-%m-%dT%H:%M}"
+        how = "" if self.start is Start.FULL else f" {self.start}"
+        return f"{name}={rate} at {when} for {self.units} units{how}{' throttled' if self.allows_throttles else ''}"
+
+    def boost(self, target_percent: int) -> PlannedBoost | None:
+        """What a boosted job asks for, two minutes before it begins and for as long as it takes at its rate.
+
+        It asks for so much that the headroom of a table with that target utilization stays as it is.
+        """
+        if self.start is not Start.BOOSTED:
+            return None
+        at = datetime.combine(_SOME_DAY, self.at, UTC) if isinstance(self.at, time) else self.at
+        asked_at = at - _UNTIL_READY
+        return PlannedBoost(
+            index=self.index,
+            dimension=self.dimension,
+            units=units_for_rate(self.rate, target_percent),
+            at=asked_at.time() if isinstance(self.at, time) else asked_at,
+            length=min(_UNTIL_READY + timedelta(seconds=-(-self.units // self.rate)), _DAY),
+        )
+
+
+def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[Job, ...]:
+    """Return the jobs that begin while *traffic* lasts, in the order of their starts."""
+    jobs = [
+        Job(
+            name=each.label if isinstance(each.at, datetime) else f"{each.label}, {at:%Y-%m-%d}",
+            index=each.index,
+            dimension=each.dimension,
+            goal=RateGoal(
+                milliunits=None if each.percent is not None else each.rate * 1_000,
+                percent=each.percent,
+                is_slow=each.start is not Start.FULL,
+            ),
+            units=each.units,
+            at=at,
+            allows_throttles=each.allows_throttles,
+        )
+        for each in planned
+        for at in _starts(each, traffic)
+    ]
+    return tuple(sorted(jobs, key=lambda job: job.at))
+
+
+def boosts_of(planned: Sequence[PlannedJob], setup: TableSetup) -> list[PlannedBoost]:
+    """Return what the boosted ones of some jobs ask for."""
+    targets = {
+        (resource.index, dimension): resource.target(dimension).tracking
+        for resource in setup.resources
+        for dimension in Dimension
+    }
+    found = []
+    for each in planned:
+        tracking = targets.get((each.index, each.dimension))
+        found.append(each.boost(100 if tracking is None else tracking.target_percent))
+    return [boost for boost in found if boost is not None]
+
+
+def _starts(job: PlannedJob, traffic: Traffic) -> Iterator[datetime]:
+    end = traffic.start + timedelta(minutes=traffic.minutes)
+    if isinstance(job.at, datetime):
+        if traffic.start <= job.at < end:
+            yield job.at
+        return
+    day = traffic.start.astimezone(UTC).date()
+    while (at := datetime.combine(day, job.at, UTC)) < end:
+        if at >= traffic.start:
+            yield at
+        day += _DAY

@@ -1,0 +1,167 @@
+"""Jobs while they run: traffic that reacts to the table, through the pacing that real jobs use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from highwater.core import Dimension
+from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, Follower, Shown
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.simulation.job import Job, JobRun
+from highwater_lab.simulation.table import SimulatedTable
+from highwater_lab.simulation.targets import TargetState
+
+# Where the traffic has seconds, a job looks as often as a real one; else at every minute
+_LOOKS_EVERY: Final = 15
+_MINUTES: Final = 5
+
+
+class RunningJob:
+    """One job: asks for what its follower and its brake let it, and asks again for what was refused.
+
+    Who is refused is not decided request by request: the job's share of what is refused is its share of what is asked.
+
+    Args:
+        job: The job.
+        table: The table.
+        metric_delay: Seconds until CloudWatch has a minute.
+        shares_percent: Units that each unit of the table's costs a target, by target.
+    """
+
+    def __init__(
+        self, job: Job, table: SimulatedTable, metric_delay: int, shares_percent: Mapping[TargetState, int]
+    ) -> None:
+        self._job = job
+        self._table = table
+        self._delay = metric_delay
+        self._shares = shares_percent
+        self._first = next(iter(shares_percent))
+        self._followers = {target: Follower(job.goal) for target in shares_percent}
+        self._brake = Brake()
+        self._own_minutes: dict[int, int] = {}
+        self._period = 60 if table.bin_seconds == 60 else _LOOKS_EVERY
+        self._bins = len(self._first.rates or ())
+        # quanta per second of now, and what was counted before the present look
+        self._rate = 0
+        self._looked_at = self._served_before = self._refused_before = 0
+        self._served = self._refused = self._others_refused = 0
+        self._end: int | None = None
+        self._full_at: int | None = None
+        self._start = max(int(job.at.timestamp()) - table.base, 0)
+        self._start = -(-self._start // self._period) * self._period
+        table.at(self._start, self._look)
+
+    def result(self) -> JobRun:
+        """What became of it."""
+        return JobRun(
+            self._job,
+            self._start,
+            self._end,
+            self._full_at,
+            self._served / QUANTA_PER_UNIT,
+            self._refused / QUANTA_PER_UNIT,
+            self._others_refused / QUANTA_PER_UNIT,
+        )
+
+    def _look(self, at: int) -> None:
+        refused = self._account(at)
+        left = self._job.units * QUANTA_PER_UNIT - self._served
+        if left <= 0:
+            self._end = at
+            return
+        self._rate = min(self._decide(at, is_refused=refused), -(-left // self._period))
+        first = at // self._table.bin_seconds
+        end = min(first + self._period // self._table.bin_seconds, self._bins)
+        for target, share in self._shares.items():
+            rates, own = target.rates, self._rate * share // 100
+            assert rates is not None  # noqa: S101 - the table gave it some
+            for number in range(first, end):
+                # of several jobs each adds its own
+                rates[number] += own
+        if end < self._bins:
+            self._table.at(at + self._period, self._look)
+
+    def _decide(self, at: int, *, is_refused: bool) -> int:
+        """Quanta per second from now on."""
+        now = (self._table.base + at) * NANOSECONDS
+        if is_refused and not self._job.allows_throttles:
+            self._brake.press(now)
+        else:
+            self._brake.recover(now)
+        rates = []
+        for target, share in self._shares.items():
+            follower, units = self._followers[target], target.throughput.units
+            if is_refused and not self._job.allows_throttles:
+                follower.refuse()
+            if not share:
+                continue
+            # capacity on demand is not followed
+            rate = follower.rate(now, self._shown(target, at)) if units else self._job.goal.milliunits or 0
+            rates.append(rate if target is self._first else rate * 100 // share)
+        rate = min(rates)
+        goal = self._job.goal.rate_at(self._first.throughput.units)
+        if rate >= goal and self._full_at is None:
+            self._full_at = at
+        return rate * self._brake.percent // 100 * QUANTA_PER_UNIT // MILLIUNITS
+
+    def _shown(self, target: TargetState, at: int) -> Shown:
+        newest = (at - self._delay) // 60 - 1
+        share = self._shares[target]
+        known = range(max(newest - _MINUTES + 1, 0), newest + 1)
+        others = [target.consumed[minute] - self._own_minutes.get(minute, 0) * share // 100 for minute in known]
+        tracking = target.tracking
+        return Shown(
+            provisioned=target.throughput.units,
+            ceiling=target.ceiling if tracking else None,
+            target_percent=tracking.target_percent if tracking else None,
+            others=max(max(others), 0) * MILLIUNITS // 60 // QUANTA_PER_UNIT if others else None,
+        )
+
+    def _account(self, at: int) -> bool:
+        """Count what passed and what was refused since the last look; whether any of its own was."""
+        if at == self._start:
+            self._served_before, self._refused_before = (0, 0) if at % 60 == 0 else _counted(self._first)
+            return False
+        if at % 60:
+            served, refused = _counted(self._first)
+            passed, denied = served - self._served_before, refused - self._refused_before
+            self._served_before, self._refused_before = served, refused
+        else:
+            # the minute is closed
+            minute = at // 60 - 1
+            passed = self._first.consumed[minute] - self._served_before
+            denied = sum(self._first.throttled.get(minute, {}).values()) - self._refused_before
+            self._served_before = self._refused_before = 0
+        asked = passed + denied
+        own = min(self._rate * self._period, asked)
+        own_passed = passed * own // asked if asked else 0
+        self._served += own_passed
+        self._refused += own - own_passed
+        self._others_refused += denied - (own - own_passed)
+        minute = (at - 1) // 60
+        self._own_minutes[minute] = self._own_minutes.get(minute, 0) + own_passed
+        return own > own_passed
+
+
+def start_jobs(
+    jobs: Sequence[Job], table: SimulatedTable, metric_delay: int, write_shares: Mapping[str, int]
+) -> list[RunningJob]:
+    """Have each job begin at its time."""
+    return [RunningJob(job, table, metric_delay, dict(_targets(job, table, write_shares))) for job in jobs]
+
+
+def _targets(job: Job, table: SimulatedTable, write_shares: Mapping[str, int]) -> Iterator[tuple[TargetState, int]]:
+    """The targets that a job's requests draw on, the one that it counts by first."""
+    for target in table.targets:
+        if target.dimension is not job.dimension:
+            continue
+        if target.index == job.index:
+            yield target, 100
+        elif job.dimension is Dimension.WRITE and job.index is None and target.index is not None:
+            yield target, write_shares.get(target.index, 100)
+
+
+def _counted(target: TargetState) -> tuple[int, int]:
+    """What passed and what was refused in the present minute."""
+    return target.served, sum(target.throughput.refused.values())
