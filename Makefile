@@ -124,6 +124,10 @@ scaler-cost: setup ## What the scaler costs at its defaults, with the arithmetic
 figures: setup ## The article's figures beside the simulator's, as pictures in docs/ (offline, free)
 	@$(BIN)/python -m benchmarks.figures
 
+.PHONY: designs
+designs: setup ## The article's eight designs rehearsed with a paced job, as a page with pictures in docs/ (offline, free)
+	@$(BIN)/python -m benchmarks.eight_designs
+
 .PHONY: wheels
 wheels: setup ## Build the three distributions into dist/
 	@for part in . lambda_src lab_src; do $(BIN)/python -m build --wheel --no-isolation --outdir dist $$part > /dev/null || exit 1; done

@@ -127,7 +127,7 @@ def with_pynamodb(session: boto3.Session, budget: int, spent: Spent, until: floa
 def with_parallel_scan(session: boto3.Session, _: int, spent: Spent, until: float) -> None:
     """aws-dynamodb-parallel-scan, which has no budget, with four segments."""
     pages = get_paginator(session.client("dynamodb")).paginate(
-        TableName=_TABLE, TotalSegments=4, MaxThreads=4, Limit=100, ReturnConsumedCapacity="TOTAL"
+        TableName=_TABLE, TotalSegments=4, Limit=100, ReturnConsumedCapacity="TOTAL"
     )
     for page in pages:
         spent.add(page["ConsumedCapacity"]["CapacityUnits"])
