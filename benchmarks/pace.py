@@ -35,9 +35,8 @@ from highwater_lab.local.load import Load, steady
 from highwater_lab.local.load_report import LoadReport
 
 READ: Final = Dimension.READ
-CAPACITY, ORGANIC = 400, 200
-BUDGETS: Final = (25, 150)
-_UNITS: Final = 1_500
+CAPACITY, ORGANIC = 3_000, 200
+BUDGETS: Final = (25, 200, 2_000)
 _TABLE: Final = "orders"
 
 
@@ -194,8 +193,8 @@ def measure(cloud: LocalCloud, session: boto3.Session, contender: Contender, bud
     return Result(spent.units, max(spent.ended, 1.0), max(whole, default=0.0), refused)
 
 
-def fill(cloud: LocalCloud) -> None:
-    """Make the table, with items from 100 bytes to 20 KB."""
+def fill(cloud: LocalCloud, units: int) -> None:
+    """Make the table, with items from 100 bytes to 400 KB."""
     dynamodb, numbers = cloud.client("dynamodb"), random.Random(20_261_123)  # noqa: S311 - the same items in each run
     dynamodb.create_table(
         TableName=_TABLE,
@@ -204,8 +203,8 @@ def fill(cloud: LocalCloud) -> None:
         ProvisionedThroughput={"ReadCapacityUnits": CAPACITY, "WriteCapacityUnits": 30_000},
     )
     written, number = 0, 0
-    while written < _UNITS * 8_192:
-        sizes = [int(numbers.lognormvariate(7.6, 1.0)) % 20_000 + 100 for _ in range(25)]
+    while written < units * 8_192:
+        sizes = [min(int(numbers.lognormvariate(8.6, 1.3)) + 100, 400_000) for _ in range(25)]
         items = [{"pk": {"S": f"order-{number + n}"}, "x": {"S": "y" * size}} for n, size in enumerate(sizes)]
         dynamodb.batch_write_item(RequestItems={_TABLE: [{"PutRequest": {"Item": item}} for item in items]})
         written, number = written + sum(sizes), number + 25
@@ -227,13 +226,17 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="pace", description=__doc__)
     parser.add_argument("--seconds", type=int, default=20, help="of each scan, at the most")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--units", type=int, default=24_000, help="read units that the table takes")
+    parser.add_argument("--budgets", type=int, nargs="*", default=BUDGETS)
+    parser.add_argument("--only", choices=[*CONTENDERS], help="this one alone")
     given = parser.parse_args(arguments)
     results: dict[tuple[str, int], list[Result]] = {}
     with LocalCloud(has_instant_updates=True) as cloud:
-        fill(cloud)
+        fill(cloud, given.units)
         endpoint = cloud.environment()
         session = _session(endpoint)
-        work = [(name, budget) for _ in range(given.rounds) for budget in BUDGETS for name in CONTENDERS]
+        names = [given.only] if given.only else [*CONTENDERS]
+        work = [(name, budget) for _ in range(given.rounds) for budget in given.budgets for name in names]
         for name, budget in track(work, "scans", console=Console(stderr=True)):
             found = measure(cloud, session, CONTENDERS[name], budget, given.seconds)
             results.setdefault((name, budget), []).append(found)

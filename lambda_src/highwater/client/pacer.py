@@ -17,6 +17,7 @@ from highwater.core.units import Dimension
 # (table, (index, dimension)): units
 Costs = Mapping[tuple[str, TargetKey], float]
 LEAST_RATE: Final = 0.001
+_LONG_AGO: Final = -(10**30)
 _KINDS_THAT_BRAKE_ALL: Final = frozenset({RefusalKind.ACCOUNT, RefusalKind.ON_DEMAND})
 
 
@@ -35,10 +36,11 @@ class Paid:
 class _Budget:
     """One table's or index's: *goal* is its rate in thousandths of a unit per second, while nothing is refused.
 
-    *is_own* says that an index has another rate than its table.
+    It fills from *began* on; *is_own* says that an index has another rate than its table.
     """
 
     goal: int
+    began: int
     is_own: bool = False
     bucket: PacingBucket = field(init=False)
     brake: Brake = field(default_factory=Brake)
@@ -46,7 +48,7 @@ class _Budget:
     refused: int = 0
 
     def __post_init__(self) -> None:
-        self.bucket = PacingBucket(self.goal, _burst(self.goal))
+        self.bucket = PacingBucket(self.goal, _burst(self.goal), self.began)
 
     def follow_brake(self, now: int) -> None:
         rate = max(self.goal * self.brake.percent // 100, 1)
@@ -64,10 +66,13 @@ class Pacer:
     Attributes:
         clock: Nanoseconds that do not go back.
         pause: Waits for so many seconds.
+        starts_full: Whether a budget has a second of its rate to begin with. Scans and writes have none, so that their
+            first minute is within the rate too.
     """
 
     clock: Callable[[], int] = time.monotonic_ns
     pause: Callable[[float], None] = time.sleep
+    starts_full: bool = True
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
     _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
     _unbraked: set[tuple[str, Dimension]] = field(default_factory=set)
@@ -94,7 +99,7 @@ class Pacer:
         with self._lock:
             known = self._budgets.get(at)
             if known is None:
-                self._budgets[at] = _Budget(goal, is_own=True)
+                self._budgets[at] = _Budget(goal, self._began(self.clock()), is_own=True)
                 return
             known.goal, known.is_own = goal, True
             known.follow_brake(self.clock())
@@ -170,10 +175,13 @@ class Pacer:
             goal = self._goal(*at)
             if goal is None:
                 return None
-            found = self._budgets[at] = _Budget(goal)
+            found = self._budgets[at] = _Budget(goal, self._began(now))
         if found.brake.recover(now):
             found.follow_brake(now)
         return found
+
+    def _began(self, now: int) -> int:
+        return _LONG_AGO if self.starts_full else now
 
     def _goal(self, table: str, key: TargetKey) -> int | None:
         return self._defaults.get((table, key[1]), self._defaults.get((None, key[1])))

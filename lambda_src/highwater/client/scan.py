@@ -257,7 +257,7 @@ class PacedScan:
     @cached_property
     def _followed(self) -> FollowedRate:
         return follow(
-            self.pacer or Pacer(),
+            self.pacer or Pacer(starts_full=False),
             self.read,
             table=self.table,
             dimension=Dimension.READ,

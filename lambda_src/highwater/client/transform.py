@@ -66,7 +66,7 @@ def transform(
         PacedWorkError: As for `scan` and `write`.
         PaceError: A rate is below 0.001, or no rate.
     """
-    shared = pacer or Pacer()
+    shared = pacer or Pacer(starts_full=False)
     paced: Any = {"start": start, "allow_throttles": allow_throttles, "coordinator": coordinator}
     scan = PacedScan(
         table=table,

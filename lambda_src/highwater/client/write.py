@@ -190,7 +190,7 @@ class PacedWrite:
     @cached_property
     def _followed(self) -> FollowedRate:
         return follow(
-            self.pacer or Pacer(),
+            self.pacer or Pacer(starts_full=False),
             self.write,
             table=self.table,
             dimension=Dimension.WRITE,
