@@ -17,12 +17,14 @@ class MemoryWrites:
 
     Attributes:
         items: By key.
+        units_per_item: What a batch says that each of its items costs.
         leaves: How many members of a batch come back unprocessed, asked for each batch with its size.
         before: Called with each request before it is carried out; may raise.
         requests: The operations, with how many items each was about.
     """
 
     items: dict[str, dict[str, Any]] = field(default_factory=dict)
+    units_per_item: float = 1.0
     leaves: Callable[[int], int] = lambda _: 0
     before: Callable[[str, dict[str, Any]], None] = lambda *_: None
     requests: list[tuple[str, int]] = field(default_factory=list)
@@ -58,7 +60,7 @@ class MemoryWrites:
                     self._delete(member["DeleteRequest"]["Key"])
             done = len(members) - len(left)
         answer: dict[str, Any] = {"UnprocessedItems": {"orders": left} if left else {}}
-        return answer | {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": float(done)}]}
+        return answer | {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": done * self.units_per_item}]}
 
     def put_item(self, **request: Any) -> dict[str, Any]:
         return self._single("put_item", request, lambda: self._put(request["Item"]))
@@ -82,7 +84,7 @@ class MemoryWrites:
             self.requests.append((operation, 1))
             self.before(operation, request)
             carry_out()
-        return {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 1.0}}
+        return {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": self.units_per_item}}
 
     def _put(self, item: dict[str, Any]) -> None:
         self.order.append(f"put {item['pk']['S']}")

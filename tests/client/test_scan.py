@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import highwater
 from highwater.client import PacedWorkError, PaceError, ScanPage, ScanProgress
 from highwater.client.checkpoint import Checkpoint, ScanHeader
 from highwater.client.reader import PageReader
+from highwater.client.segments import SegmentPages
 from highwater.core.pacing import PageSize
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.virtual_clock import SECOND, Clock
@@ -120,6 +124,66 @@ def test_scan_that_is_killed_anywhere_goes_on_and_misses_nothing(
             else:
                 pending[segment] = following
     assert kept == set(table.sizes)
+
+
+def test_hundred_kills_at_random_lose_nothing_and_repeat_no_more_than_five_seconds(tmp_path: Path) -> None:
+    """Each run is a process of its own that ends between two instructions, as after kill -9."""
+    sizes, numbers = items(6_000, 3_000), random.Random(20_261_123)  # noqa: S311 - the same kills in each run
+    whole = sum(page.units for page in scan(MemoryTable(sizes)))
+    kills = scans = 0
+    while kills < 100:
+        place, seen_file = tmp_path / f"{scans}.checkpoint", tmp_path / f"{scans}.seen"
+        scans, killed = scans + 1, 0
+        while _run_until(numbers.randint(1, 60), sizes, place, seen_file):
+            killed += 1
+        rows = [line.split() for line in seen_file.read_text().splitlines()]
+        assert {key for row in rows for key in row[1:]} == set(sizes)
+        # what came since the last place, with a full bucket at the start, and the page that was under way
+        assert sum(float(row[0]) for row in rows) - whole <= killed * (6 * 200 + 60)
+        assert not place.exists()
+        kills += killed
+
+
+def _run_until(pages: int, sizes: dict[str, int], place: Path, seen_file: Path) -> bool:
+    """Go on with a scan until so many pages came, in a process that is killed then; whether it was."""
+    child = os.fork()
+    if child == 0:
+        try:
+            with seen_file.open("a") as file:
+                for number, page in enumerate(scan(MemoryTable(sizes), checkpoint=place), 1):
+                    file.write(f"{page.units} {' '.join(item['pk'] for item in page.items)}\n")
+                    file.flush()
+                    if number == pages:
+                        os._exit(9)
+            os._exit(0)
+        finally:
+            # whatever happens, there is one run of the tests
+            os._exit(1)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert ended in (0, 9)
+    return ended == 9
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=20))
+def test_every_segment_has_its_turn(lengths: list[int]) -> None:
+    """Between two pages of a segment each other one that is being read has exactly one."""
+    reads: list[int] = []
+
+    def read(segment: int, key: Any) -> dict[str, Any]:
+        reads.append(segment)
+        done = 1 + (0 if key is None else key["done"])
+        return {} if done == lengths[segment] else {"LastEvaluatedKey": {"done": done}}
+
+    list(SegmentPages(read, dict.fromkeys(range(len(lengths))), 1))
+    assert sorted(reads) == sorted(segment for segment, length in enumerate(lengths) for _ in range(length))
+    places = {segment: [at for at, each in enumerate(reads) if each == segment] for segment in range(len(lengths))}
+    for segment, turns in places.items():
+        for before, after in itertools.pairwise(turns):
+            between = reads[before + 1 : after]
+            assert len(between) == len(set(between)) <= 4
+            for other, others in places.items():
+                if other != segment and others[0] < before and others[-1] > after:
+                    assert other in between
 
 
 def test_scan_that_stops_goes_on_from_its_checkpoint(tmp_path: Path) -> None:

@@ -41,16 +41,26 @@ def test_items_arrive_in_batches_and_in_another_order_than_they_were_given_in() 
     assert sorted(table.items) == sorted(f"order-{number}" for number in range(2_130))
     assert table.items["order-7"] == {"pk": {"S": "order-7"}, "n": {"N": "7"}}
     assert done == WriteProgress(done=2_130, units=2_130.0)
-    assert [each.done for each in told] == [1_000, 2_000, 2_130]
+    # the first block is small, as nobody knows yet what an item costs
+    assert [each.done for each in told] == [100, 1_100, 2_100, 2_130]
     assert table.requests == [("batch", 25)] * 85 + [("batch", 5)]
-    assert table.order[:1_000] != [f"put order-{number}" for number in range(1_000)]
-    assert sorted(table.order[:1_000]) == sorted(f"put order-{number}" for number in range(1_000))
+    second = table.order[100:1_100]
+    assert second != [f"put order-{number}" for number in range(100, 1_100)]
+    assert sorted(second) == sorted(f"put order-{number}" for number in range(100, 1_100))
 
 
 def test_writes_keep_to_their_budget() -> None:
     clock = Clock()
     write(MemoryWrites(), puts(3_000), write=40, pacer=clock.pacer())
     assert (3_000 - 40) / 40 <= clock.now / SECOND <= 3_000 / 40
+
+
+def test_block_of_large_items_is_what_five_seconds_write() -> None:
+    told: list[WriteProgress] = []
+    items = (Put({"pk": f"order-{number}", "x": "y" * 39_000}) for number in range(160))
+    write(MemoryWrites(units_per_item=39.0), items, write=200, progress=told.append)
+    # a thousand units are 25.6 items
+    assert [each.done for each in told] == [100, 126, 152, 160]
 
 
 def test_several_threads_write_everything_too() -> None:
@@ -169,8 +179,8 @@ def test_writes_that_stop_go_on_after_the_last_whole_block(tmp_path: Path) -> No
     table.before = lambda *_: None
     sent = sum(number for _, number in table.requests)
     done = write(table, again(), checkpoint=place)
-    assert (done.done, done.units) == (3_000, 2_000.0)
-    assert sum(number for _, number in table.requests) == sent + 2_000
+    assert (done.done, done.units) == (3_000, 1_900.0)
+    assert sum(number for _, number in table.requests) == sent + 1_900
     assert len(table.items) == 3_000
     assert not place.exists()
 

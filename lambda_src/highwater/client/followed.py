@@ -104,6 +104,7 @@ class FollowedRate:
         coordinator: Name or URL of the coordinator. By default the only one.
         allows_throttles: Whether refused requests leave the rates as they are.
         clock: Seconds since 1970.
+        looks_every: Seconds between two looks at the table.
     """
 
     pacer: Pacer
@@ -114,6 +115,7 @@ class FollowedRate:
     coordinator: str | None = None
     allows_throttles: bool = False
     clock: Callable[[], float] = time.time
+    looks_every: float = _LOOKS_EVERY
     _watched: dict[str | None, _Watched] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -217,7 +219,7 @@ class FollowedRate:
         return f"{what}, {self.shows.dimension}s"
 
     def _run(self) -> None:
-        while not self._ended.wait(_LOOKS_EVERY):
+        while not self._ended.wait(self.looks_every):
             try:
                 self.beat()
             except PacedWorkError as error:

@@ -18,12 +18,12 @@ from highwater.client.paced_work import MOST_WORKERS, PacedWorkError, check_work
 from highwater.client.pacer import Pacer
 from highwater.client.reader import PageReader
 from highwater.client.segments import SegmentPages
-from highwater.core.pacing import PageSize, Start, count_segments, scan_units
+from highwater.core.pacing import NANOSECONDS, PageSize, Start, count_segments, scan_units
 from highwater.core.pacing.segments import MOST_SEGMENTS
 from highwater.core.units import Dimension
 
-# A page of 25 units takes DynamoDB about so long
-_PAGE_SECONDS: Final = 0.05
+# A page takes DynamoDB about so long, and so much longer for each unit
+_PAGE_SECONDS, _UNIT_SECONDS = 0.03, 0.0015
 _PASSED_ON: Final = frozenset(
     {"FilterExpression", "ProjectionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "Select"}
 )
@@ -197,9 +197,11 @@ class PacedScan:
         """Yield the pages; *save* is called before each checkpoint and returns how far the caller's output is."""
         plan = self.plan
         reader = PageReader(
-            self._client, self._followed.pacer, self.table, self.index, self._page_size, self._arguments(plan)
+            self._client, self.followed.pacer, self.table, self.index, self._page_size, self._arguments(plan)
         )
-        with Checkpoint(self.checkpoint, self._header(plan), save) as kept, self._followed:
+        pacer = self.followed.pacer
+        place = Checkpoint(self.checkpoint, self._header(plan), save, lambda: pacer.clock() / NANOSECONDS)
+        with place as kept, self.followed:
             pages = SegmentPages(reader.read, kept.pending(), self._workers, self.is_stopped)
             try:
                 for segment, page, key in pages:
@@ -228,7 +230,7 @@ class PacedScan:
     @cached_property
     def rate(self) -> float:
         """Read units per second that the scan wants; a share is one of the capacity of now."""
-        return self._followed.rate()
+        return self.followed.rate()
 
     def _check(self) -> None:
         unknown = set(self.request) - _PASSED_ON
@@ -248,14 +250,16 @@ class PacedScan:
     def _workers(self) -> int:
         if self.workers is not None:
             return self.workers
-        return min(max(math.ceil(self.rate / (self._page_size.milliunits / 1_000) * _PAGE_SECONDS), 1), MOST_WORKERS)
+        units = self._page_size.milliunits / 1_000
+        return min(max(math.ceil(self.rate * (_PAGE_SECONDS / units + _UNIT_SECONDS)), 1), MOST_WORKERS)
 
     @property
     def _page_size(self) -> PageSize:
         return PageSize(max(round(self.rate * 1_000), 1), self.is_consistent)
 
     @cached_property
-    def _followed(self) -> FollowedRate:
+    def followed(self) -> FollowedRate:
+        """What keeps the work at its rate."""
         return follow(
             self.pacer or Pacer(starts_full=False),
             self.read,

@@ -26,6 +26,7 @@ from highwater.core.units import Dimension
 # So many actions are shuffled and sent together; after each such block the place is kept.
 _BLOCK: Final = 1_000
 _BLOCK_SECONDS: Final = 5
+_FIRST_UNITS: Final = 10.0
 _BATCH_SECONDS: Final = 0.02
 
 
@@ -69,9 +70,9 @@ def write(
 ) -> WriteProgress:
     """Write actions within a budget: puts and deletes in batches, updates one by one.
 
-    Actions are taken in blocks of what five seconds of the budget write, up to a thousand, and shuffled within a block,
-    so that items that lie side by side do not meet the same partition at once. Actions on the same key keep their
-    order. What DynamoDB leaves unprocessed is sent until it is through.
+    Actions are taken in blocks of what five seconds of the budget write, going by what those before cost, and at most a
+    thousand. They are shuffled within a block, so that items that lie side by side do not meet the same partition at
+    once. Actions on the same key keep their order. What DynamoDB leaves unprocessed is sent until it is through.
 
     With a *checkpoint*, writes that ended early, or were killed, go on after the last whole block, given the same
     actions again; those of the block that was under way come twice.
@@ -146,13 +147,16 @@ class PacedWrite:
         if passed < place.done:
             message = f"is of {place.done:,} actions that are through, but {passed:,} were given"
             raise PacedWorkError(f"checkpoint {self.checkpoint}: {message}; give the same ones, or another file")
-        size = min(max(math.ceil(self.rate * _BLOCK_SECONDS), 1), _BLOCK)
+        # what an action costs is known after the first block
+        size = self._block(_FIRST_UNITS)
         with self.opened() as writer:
             while block := list(islice(given, size)):
                 if self.is_stopped.is_set():
                     return told
-                told = told.after(len(block), writer.write(block, told.done, reject))
+                sent = writer.write(block, told.done, reject)
+                told = told.after(len(block), sent)
                 place.move_to(told.done)
+                size = self._block(sent.units / len(block))
                 if progress is not None:
                     progress(told)
         place.end()
@@ -162,7 +166,7 @@ class PacedWrite:
     def opened(self) -> Iterator[BlockWriter]:
         """Yield what writes blocks of actions; raises like `write`."""
         keys = self._keys
-        with self._followed as followed, ThreadPoolExecutor(self._threads) as pool:
+        with self.followed as followed, ThreadPoolExecutor(self._threads) as pool:
             yield BlockWriter(BatchSender(self.client, followed.pacer, self.table), keys, pool)
 
     @cached_property
@@ -176,6 +180,10 @@ class PacedWrite:
         described = describe_table(self.client, self.table, "write")
         return tuple(part["AttributeName"] for part in described["KeySchema"])
 
+    def _block(self, units_per_action: float) -> int:
+        """How many actions five seconds of the rate write."""
+        return min(max(math.ceil(self.rate * _BLOCK_SECONDS / max(units_per_action, 1.0)), 1), _BLOCK)
+
     @property
     def _threads(self) -> int:
         if self.workers is not None:
@@ -185,10 +193,11 @@ class PacedWrite:
     @cached_property
     def rate(self) -> float:
         """Write units per second that the work wants; a share is one of the capacity of now."""
-        return self._followed.rate()
+        return self.followed.rate()
 
     @cached_property
-    def _followed(self) -> FollowedRate:
+    def followed(self) -> FollowedRate:
+        """What keeps the work at its rate."""
         return follow(
             self.pacer or Pacer(starts_full=False),
             self.write,

@@ -9,7 +9,9 @@ from typing import Final
 # read and write operations"); a page is rounded up to 4 KB once.
 BLOCK_BYTES: Final = 4_096
 PAGE_BYTES: Final = 1_048_576
-_MOST_MILLIUNITS: Final = 25_000
+_USUAL_MILLIUNITS: Final = 25_000
+# 800 KB of the megabyte that a page may have; of consistent reads, half of that
+_MOST_MILLIUNITS: Final = 100_000
 _LEAST_MILLIUNITS: Final = 1_000
 # How much of the newest page goes into the mean size of an item
 _WEIGHT_PERCENT: Final = 30
@@ -42,8 +44,11 @@ class PageSize:
 
     @property
     def milliunits(self) -> int:
-        """What a page should cost: a quarter of a second of the budget, from 1 to 25 units."""
-        return min(max(self.rate // 4, _LEAST_MILLIUNITS), _MOST_MILLIUNITS)
+        """What a page should cost: a quarter of a second of the budget, from 1 to 25 units; of a large one a twentieth
+        of a second, up to 100 units.
+        """
+        most = min(max(self.rate // 20, _USUAL_MILLIUNITS), _MOST_MILLIUNITS)
+        return min(max(self.rate // 4, _LEAST_MILLIUNITS), most)
 
     @property
     def limit(self) -> int:
