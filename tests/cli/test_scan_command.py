@@ -111,6 +111,27 @@ def test_scan_that_is_interrupted_says_how_to_go_on(stage: Stage, tmp_path: Path
     assert keys(path) == ALL
 
 
+def test_table_that_is_deleted_in_the_middle_ends_the_scan_in_a_line(stage: Stage, tmp_path: Path) -> None:
+    stage.make("leaving")
+    dynamodb = stage.cloud.client("dynamodb")
+    for first in range(0, 200, 25):
+        items = [{"pk": {"S": f"order-{number}"}, "x": {"S": "y" * 9_000}} for number in range(first, first + 25)]
+        dynamodb.batch_write_item(RequestItems={"leaving": [{"PutRequest": {"Item": item}} for item in items]})
+    path = tmp_path / "leaving.jsonl"
+    with stage.start("scan", "leaving", "--read", "10", "--to", str(path)) as running:
+        while not path.exists() or path.stat().st_size == 0:
+            assert running.poll() is None
+        dynamodb.delete_table(TableName="leaving")
+        _, told = running.communicate(timeout=60)
+    dynamodb.close()
+    assert running.returncode == 1
+    assert told.startswith(
+        "highwater scan: scan of leaving stopped: An error occurred (ResourceNotFoundException) when "
+    )
+    assert told.endswith("; go on with --resume\n")
+    assert told.count("\n") == 1
+
+
 def test_disk_that_is_full_loses_nothing(stage: Stage, tmp_path: Path) -> None:
     path = tmp_path / "orders.jsonl"
 

@@ -106,6 +106,44 @@ def test_odd_price_lists_are_told(command: Run, tmp_path: Path, arguments: tuple
     assert _refused(command("prices", *arguments)) == f"highwater prices: {message}"
 
 
+def test_job_beside_the_traffic_is_rehearsed(command: Run) -> None:
+    template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
+    options = ("rehearse", template, "--scenario", "constant", "--mean", "100")
+    job = ("--job", "write=50 at 00:20  for 30000 units slow", "--job", "read=10% at 2026-11-02T00:30 for 600 units")
+    document = json.loads(command(*options, *job, "--json").stdout)
+    writes, reads = document["runs"][0]["jobs"]
+    assert (writes["name"], writes["start"]) == (
+        "write=50 at 00:20 for 30000 units slow, 2026-11-02",
+        "2026-11-02T00:20:00+00:00",
+    )
+    assert writes["units"] == pytest.approx(30_000, abs=50)
+    assert (reads["name"], reads["start"][-14:]) == (
+        "read=10% at 2026-11-02T00:30 for 600 units",
+        "00:30:00+00:00",
+    )
+    said = command(*options, *job).stdout
+    assert "job write=50 at 00:20 for 30000 units slow, 2026-11-02: done in 0:" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("write=50 at noon for 5 units", " is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'"),
+        ("write=0 at 02:00 for 5 units", " is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'"),
+        ("write=50 at 25:00 for 5 units", " is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'"),
+        (
+            "by_status.write=5 at 02:00 for 5 units",
+            ": an index is written to by way of its table; leave the index out",
+        ),
+        ("read=101% at 02:00 for 5 units", ": a share is from 1% to 100%, and cannot be boosted"),
+        ("read=50% at 02:00 for 5 units boosted", ": a share is from 1% to 100%, and cannot be boosted"),
+    ],
+)
+def test_odd_jobs_are_told(command: Run, text: str, why: str) -> None:
+    said = _refused(command("rehearse", *HAND, "--scenario", "step", "--job", text))
+    assert said == f"highwater rehearse: Invalid value for '--job': {text!r}{why}"
+
+
 def test_boost_of_a_job_is_rehearsed(command: Run) -> None:
     template = str(FILES.parent / "corpus" / "target-by-a-split-arn" / "template.yaml")
     options = ("rehearse", template, "--scenario", "step", "--mean", "100", "--json")
