@@ -50,6 +50,24 @@ def test_units_asked_for_are_consumed_and_refused_of_the_whole_fleet() -> None:
     assert found.asked_units(30) == [334, 24, 134]
 
 
+@pytest.mark.parametrize(
+    ("consumed", "refused", "asked"),
+    [
+        # late, as a calm process tells every half minute
+        ([90, None, 270, None, None, None], [0] * 6, [90, 0, 270, 270, 270, 270]),
+        ([90, 270, None, None, None, None], [0] * 6, [90, 270, 0, 0, 0, 0]),
+        ([90, 270, None, None], [0, 0, 0, 5], [90, 270, 0, 5]),
+        ([None, None], [0, 0], [0, 0]),
+        ([None], [0], [0]),
+        ([70, 0, None], [0, 0, 0], [70, 0, 0]),
+    ],
+)
+def test_slots_that_are_not_told_yet_count_as_the_newest_that_was(
+    consumed: list[int | None], refused: list[int], asked: list[int]
+) -> None:
+    assert Slots(40, consumed, refused).asked_units() == asked
+
+
 def test_later_slots_are_those_from_one_on() -> None:
     found = slots(1, 2, 3, 4, refused={3: 5})
     assert found.since(999) == slots(3, 4, refused={1: 5})

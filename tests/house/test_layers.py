@@ -47,6 +47,7 @@ ALLOWED = {
     ROOT / "lab_src" / "highwater_lab": {
         # the lab's commands are subcommands of the runtime's, and print as it does
         "highwater.cli.durations",
+        "highwater.cli.interrupts",
         "highwater.cli.terminal",
         "highwater.core",
         "highwater_lab",

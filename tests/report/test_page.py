@@ -6,17 +6,18 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.rehearse import Rehearsal, rehearse
+from highwater_lab.rehearse import PlannedJob, Rehearsal, rehearse
 from highwater_lab.report.curves import curves, shown_targets
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_picture
-from highwater_lab.report.terminal import advice
+from highwater_lab.report.terminal import advice, job_lines
 from highwater_lab.simulation import ResourceSetup, TableSetup
 from highwater_lab.traffic import scenario
 from tests.simulation.tables import READ, WRITE, table, tracked, writes
@@ -158,6 +159,15 @@ def test_what_the_terminal_says_of_throttling_stands_in_the_page(page: Page, reh
     heads = page.locator("thead th").all_inner_texts()
     assert heads[-2:] == ["decreases", "refused"]
     assert page.locator("tr[data-run='0'] td").all_inner_texts()[-1] == str(rehearsal.runs[0].refused_decreases)
+
+
+def test_what_became_of_a_job_stands_in_the_page(tmp_path: Path) -> None:
+    job = PlannedJob(dimension=WRITE, rate=30, units=9_000, at=time(0, 20))
+    rehearsed = rehearse(table(tracked(low=100)), scenario("constant"), jobs=[job])
+    write_page(rehearsed, tmp_path / "report.html")
+    (line,) = job_lines(rehearsed.declared)
+    assert line.startswith("job write=30 at 00:20 for 9000 units, 2026-11-02: done in 0:05:00, ")
+    assert f'"{line}"' in (tmp_path / "report.html").read_text()
 
 
 @needs_browser

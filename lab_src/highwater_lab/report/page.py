@@ -14,7 +14,7 @@ from highwater_lab.files import replace_file
 from highwater_lab.physics import Cause
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.curves import Curves, Step, curves, shown_targets
-from highwater_lab.report.terminal import advice, share_text
+from highwater_lab.report.terminal import advice, job_lines, share_text
 from highwater_lab.simulation import Run, TargetRun
 from highwater_lab.simulation.events import EventKind
 
@@ -129,7 +129,7 @@ def _figure(run: Run) -> dict[str, Any]:
         "data": data,
         "layout": layout,
         "height": 430 * len(targets) + 60,
-        "advice": [html.escape(line) for line in advice(run)] or ["nothing is throttled"],
+        "advice": [html.escape(line) for line in (*job_lines(run), *(advice(run) or ["nothing is throttled"]))],
     }
 
 

@@ -9,6 +9,8 @@ from typing import Final
 
 SLOT_SECONDS: Final = 10
 SLOTS_PER_MINUTE: Final = 60 // SLOT_SECONDS
+# A calm process tells every half minute.
+_LATE_SLOTS: Final = 3
 
 
 def slot_at(now: datetime) -> int:
@@ -65,8 +67,20 @@ class Slots:
         return sum(told) if told else None
 
     def asked_units(self, coverage_percent: int = 100) -> list[int]:
-        """Units asked for in each slot, consumed and refused, by a fleet of which so many percent tell."""
-        return [
+        """Units asked for in each slot, consumed and refused, by a fleet of which so many percent tell.
+
+        The last slots may not be told yet: up to three of them count as the newest that was.
+        """
+        asked = [
             -(-((consumed or 0) + refused) * 100 // coverage_percent)
             for consumed, refused in zip(self.consumed_units, self.refused_units, strict=True)
         ]
+        untold = 0
+        while untold < min(_LATE_SLOTS, len(asked) - 1) and self._is_untold(len(asked) - 1 - untold):
+            untold += 1
+        for place in range(len(asked) - untold, len(asked)):
+            asked[place] = asked[place - 1]
+        return asked
+
+    def _is_untold(self, place: int) -> bool:
+        return self.consumed_units[place] is None and not self.refused_units[place]
