@@ -240,6 +240,19 @@ def test_checkpoint_that_cannot_be(tmp_path: Path) -> None:
     assert str(unwritten.value) == f"checkpoint {elsewhere}: cannot be written: No such file or directory"
 
 
+def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:
+    table, place = MemoryTable(items(3_000)), tmp_path / "orders.checkpoint"
+    first: Any = scan(table, checkpoint=place)
+    next(first)
+    with pytest.raises(PacedWorkError) as other:
+        next(scan(MemoryTable(items(3_000)), checkpoint=place))
+    why = "another process goes on from it now; wait for it, or give another file"
+    assert str(other.value) == f"checkpoint {place}: {why}"
+    first.close()
+    assert len(list(scan(table, checkpoint=place))) > 10
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_requests_refused_for_capacity_are_sent_again_for_as_long_as_it_takes() -> None:
     table, pacer = MemoryTable(items(40)), Clock().pacer()
     left = [40]

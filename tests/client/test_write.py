@@ -185,6 +185,17 @@ def test_writes_that_stop_go_on_after_the_last_whole_block(tmp_path: Path) -> No
     assert not place.exists()
 
 
+def test_checkpoint_is_one_process_s(tmp_path: Path) -> None:
+    place = tmp_path / "orders.checkpoint"
+
+    def look(_: WriteProgress) -> None:
+        with pytest.raises(PacedWorkError, match="another process goes on from it now"):
+            write(MemoryWrites(), puts(5), checkpoint=place)
+
+    assert write(MemoryWrites(), puts(300), checkpoint=place, progress=look).done == 300
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "orders.checkpoint"
     place.write_text('{"format": 1, "kind": "writes", "table": "eu-central-1 orders", "done": 12}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -119,21 +120,29 @@ def scan(
 
 def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed: bool) -> tuple[int, float]:
     """Write all pages; return the items and units of the whole scan."""
-    kept = None if place is None else Checkpoint.output_of(place)
-    if kept is not None and not is_resumed:
+    if place is not None and not is_resumed and Checkpoint.output_of(place) is not None:
         raise PacedWorkError(f"{place}: an earlier scan stopped here; go on with --resume, or delete it to begin anew")
     last: list[ScanProgress] = []
-    output = ItemOutput(path, kept)
-    with contextlib.closing(output), stopped_by_signals(paced.is_stopped.set) as came, _progress(paced.table) as show:
+    with (
+        contextlib.ExitStack() as stack,
+        stopped_by_signals(paced.is_stopped.set) as came,
+        _progress(paced.table) as show,
+    ):
+
+        @functools.cache
+        def output() -> ItemOutput:
+            # opened once the checkpoint is held, as what is beyond its place is cut off
+            kept = None if place is None else Checkpoint.output_of(place)
+            return stack.enter_context(contextlib.closing(ItemOutput(path, kept)))
 
         def told(progress: ScanProgress) -> None:
             last[:] = [progress]
             show(progress)
 
-        pages = paced.pages(told, output.save)
+        pages = paced.pages(told, lambda: output().save())
         try:
             for page in pages:
-                output.write(page.raw)
+                output().write(page.raw)
         except (PacedWorkError, OutputError) as error:
             _close(pages)
             if not last:

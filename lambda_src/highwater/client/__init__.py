@@ -9,7 +9,8 @@ from highwater.client.pace import Pacing, pace
 from highwater.client.paced_work import PacedWorkError
 from highwater.client.pacer import PaceError, Pacer
 from highwater.client.pulse import Pulse, pulse
-from highwater.client.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
+from highwater.client.scan import PacedScan, scan
+from highwater.client.scanned import ScanPage, ScanPlan, ScanProgress
 from highwater.client.sizing import read_units_for_scan, write_units_for_load
 from highwater.client.transform import transform
 from highwater.client.write import WriteProgress, write

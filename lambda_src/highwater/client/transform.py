@@ -8,7 +8,8 @@ from typing import Any
 
 from highwater.client.actions import Action
 from highwater.client.pacer import Pacer
-from highwater.client.scan import PacedScan, ScanProgress
+from highwater.client.scan import PacedScan
+from highwater.client.scanned import ScanProgress
 from highwater.client.write import PacedWrite, WriteProgress, refuse
 from highwater.client.writer import Rejected
 from highwater.core.pacing import Start

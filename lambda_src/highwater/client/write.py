@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from highwater.client.actions import Action
 from highwater.client.followed import FollowedRate, follow, read_start
+from highwater.client.held import held
 from highwater.client.paced_work import MOST_WORKERS, PacedWorkError, check_workers, describe_table, paced_client
 from highwater.client.pacer import Pacer
 from highwater.client.place import WritePlace
@@ -140,6 +141,15 @@ class PacedWrite:
     ) -> WriteProgress:
         """Write all actions; raises like `write`."""
         check_workers(self.workers, "write")
+        with held(self.checkpoint):
+            return self._run(actions, reject, progress)
+
+    def _run(
+        self,
+        actions: Iterable[Action],
+        reject: Callable[[Rejected], None],
+        progress: Callable[[WriteProgress], None] | None,
+    ) -> WriteProgress:
         place = WritePlace(self.checkpoint, f"{self.client.meta.region_name} {self.table}")
         told = WriteProgress(done=place.done)
         given = iter(actions)
