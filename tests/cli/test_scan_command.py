@@ -188,7 +188,7 @@ def test_plan_says_what_it_takes_before_it_begins(stage: Stage) -> None:
         ),
         (
             ("orders", "--read", "5", "--to", "/proc/none/orders"),
-            "/proc/none/orders: cannot be written: No such file or directory",
+            "checkpoint /proc/none/orders.checkpoint: cannot be written: No such file or directory",
         ),
     ],
 )
