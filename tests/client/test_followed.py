@@ -176,6 +176,10 @@ def test_share_above_the_target_and_capacity_that_stays_are_warned_of(caplog: py
         for _ in range(2):
             clock.now += 15 * 60 * SECOND
             work.beat()
+        assert len(caplog.messages) == 1, "it has all that it wants"
+        account.consumed = {None: {-2: 500.0}}
+        clock.now += 61 * SECOND
+        work.beat()
     assert caplog.messages == [
         "orders, writes: 75 % of the provisioned capacity is not below auto scaling's target of 70 %: the work itself "
         "drives the capacity up, to the ceiling",

@@ -164,8 +164,7 @@ class FollowedRate:
                 watched = self._watched[index] = _Watched(Follower(self.goal))
             if now - watched.asked_at >= _ASKS_EVERY:
                 watched.asked_at = now
-                consumed = self.shows.consumed(index, now)
-                watched.newest = None if consumed is None else consumed
+                watched.newest = self.shows.consumed(index, now)
             if now - watched.scaling_at >= _SCALING_EVERY:
                 watched.scaling_at = now
                 watched.scaling = self.shows.scaling(index)
@@ -176,12 +175,13 @@ class FollowedRate:
             watched.refused = refused
             watched.own.append((now, spent))
             watched.shown = watched.show(units)
-            rate = watched.follower.rate(nanoseconds, watched.shown) / MILLIUNITS
+            rate = watched.follower.rate(nanoseconds, watched.shown)
             if index is None:
-                self.pacer.limit(table, dimension, rate)
+                self.pacer.limit(table, dimension, rate / MILLIUNITS)
             else:
-                self.pacer.limit_index(table, index, dimension, rate)
-            if watched.follower.is_still(nanoseconds) and self.goal.is_slow and not watched.is_told_still:
+                self.pacer.limit_index(table, index, dimension, rate / MILLIUNITS)
+            is_held_back = self.goal.is_slow and rate < self.goal.rate_at(units)
+            if is_held_back and watched.follower.is_still(nanoseconds) and not watched.is_told_still:
                 watched.is_told_still = True
                 _LOG.warning("%s has stayed at %d units/s: nothing seems to scale it", self._label(index), units)
 
