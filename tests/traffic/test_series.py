@@ -69,7 +69,7 @@ def test_unknown_scenario_is_refused() -> None:
         scenario("storm")
     assert str(refused.value) == (
         "unknown scenario 'storm'; the scenarios are constant, step, ramp, daily, figure-2, figure-3, figure-4, "
-        "figure-5, figure-6, figure-7"
+        "figure-5, figure-6, figure-7, figures-calm"
     )
 
 
