@@ -1,9 +1,10 @@
 """Paced scans beside other clients' and live traffic, on a local cloud at the clock's own speed: `make benchmark-pace`.
 
-Each contender scans the same table within the same budget, one after the other in one run, while other traffic reads
-half of the table's capacity. Printed are the units that the scan consumed a second, over the whole scan and in its
-highest second, and how much of the other traffic was refused. The loop with a rate limiter is written anew from the
-description in the article on rate-limited scans, with the semantics of a limiter that stores a second of permits.
+Each contender scans the same table within the same budget for a minute, one after the other in one run, while other
+traffic reads from it. Reads are strongly consistent, which halves the table that a minute takes. Printed are the units
+that the scan consumed a second, over the whole scan and in its highest second, and how much of the other traffic was
+refused; clients that have no budget have one row. The loop with a rate limiter is written anew from the description in
+the article on rate-limited scans, with the semantics of a limiter that stores a second of permits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import os
 import random
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -38,6 +40,21 @@ READ: Final = Dimension.READ
 CAPACITY, ORGANIC = 3_000, 200
 BUDGETS: Final = (25, 200, 2_000)
 _TABLE: Final = "orders"
+_BLOCK_BYTES: Final = 4_096
+_PAGE: Final[Any] = {"TableName": _TABLE, "Limit": 100, "ReturnConsumedCapacity": "TOTAL", "ConsistentRead": True}
+_PYDYNOX: Final = """
+import sys
+from pydynox import DynamoDBClient
+from pydynox.rate_limit import FixedRate
+region, endpoint, budget = sys.argv[1:]
+client = DynamoDBClient(region=region, endpoint_url=endpoint, rate_limit=FixedRate(rcu=float(budget)))
+pages = client.sync_scan("orders", page_size=100, consistent_read=True)
+seen = None
+for item in pages:
+    if pages._metrics is not seen:
+        seen = pages._metrics
+        print(seen.consumed_rcu or 0, flush=True)
+"""
 
 
 @dataclass
@@ -79,7 +96,7 @@ Contender = Callable[[boto3.Session, int, Spent, float], None]
 
 def with_highwater(session: boto3.Session, budget: int, spent: Spent, until: float) -> None:
     """`highwater.scan`."""
-    for page in highwater.scan(_TABLE, read=budget, session=session):
+    for page in highwater.scan(_TABLE, read=budget, is_consistent=True, session=session):
         spent.add(page.units)
         if time.monotonic() > until:
             return
@@ -91,7 +108,7 @@ def with_limiter_loop(session: boto3.Session, budget: int, spent: Spent, until: 
     start: dict[str, Any] = {}
     while time.monotonic() < until:
         limiter.acquire(permits)
-        page = client.scan(TableName=_TABLE, Limit=100, ReturnConsumedCapacity="TOTAL", **start)
+        page = client.scan(**_PAGE, **start)
         units = page["ConsumedCapacity"]["CapacityUnits"]
         spent.add(units)
         permits = max(int(units - 1.0), 1)
@@ -118,17 +135,27 @@ def with_pynamodb(session: boto3.Session, budget: int, spent: Spent, until: floa
             spent.add(parsed["ConsumedCapacity"]["CapacityUnits"])
 
     connection.client.meta.events.register("after-call.dynamodb.Scan", seen)
-    for _ in Order.scan(rate_limit=budget, page_size=100, attributes_to_get=["pk"]):
+    for _ in Order.scan(rate_limit=budget, page_size=100, attributes_to_get=["pk"], consistent_read=True):
         if time.monotonic() > until:
             return
 
 
+def with_pydynox(session: boto3.Session, budget: int, spent: Spent, until: float) -> None:
+    """The `FixedRate` of pydynox, in a process of its own: it waits for ever where a page has more items than that."""
+    endpoint = session.client("dynamodb").meta.endpoint_url
+    command = [sys.executable, "-c", _PYDYNOX, str(session.region_name), str(endpoint), str(budget)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        end = threading.Timer(until - time.monotonic(), process.kill)
+        end.start()
+        assert process.stdout is not None
+        for line in process.stdout:
+            spent.add(float(line))
+        end.cancel()
+
+
 def with_parallel_scan(session: boto3.Session, _: int, spent: Spent, until: float) -> None:
     """aws-dynamodb-parallel-scan, which has no budget, with four segments."""
-    pages = get_paginator(session.client("dynamodb")).paginate(
-        TableName=_TABLE, TotalSegments=4, Limit=100, ReturnConsumedCapacity="TOTAL"
-    )
-    for page in pages:
+    for page in get_paginator(session.client("dynamodb")).paginate(TotalSegments=4, **_PAGE):
         spent.add(page["ConsumedCapacity"]["CapacityUnits"])
         if time.monotonic() > until:
             return
@@ -138,8 +165,7 @@ def with_adaptive_mode(session: boto3.Session, _: int, spent: Spent, until: floa
     """The adaptive mode of botocore, which has no budget either."""
     retries: Any = {"mode": "adaptive", "total_max_attempts": 10}
     client = session.client("dynamodb", config=Config(retries=retries))
-    arguments: Any = {"TableName": _TABLE, "Limit": 100, "ReturnConsumedCapacity": "TOTAL"}
-    for page in client.get_paginator("scan").paginate(**arguments):
+    for page in client.get_paginator("scan").paginate(**_PAGE):
         spent.add(page["ConsumedCapacity"]["CapacityUnits"])
         if time.monotonic() > until:
             return
@@ -149,6 +175,9 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "highwater.scan": with_highwater,
     "limiter loop of the article": with_limiter_loop,
     "PynamoDB rate_limit": with_pynamodb,
+    "pydynox FixedRate": with_pydynox,
+}
+WITHOUT_BUDGET: Final[dict[str, Contender]] = {
     "aws-dynamodb-parallel-scan": with_parallel_scan,
     "botocore adaptive": with_adaptive_mode,
 }
@@ -203,42 +232,47 @@ def fill(cloud: LocalCloud, units: int) -> None:
         ProvisionedThroughput={"ReadCapacityUnits": CAPACITY, "WriteCapacityUnits": 30_000},
     )
     written, number = 0, 0
-    while written < units * 8_192:
-        sizes = [min(int(numbers.lognormvariate(8.6, 1.3)) + 100, 400_000) for _ in range(25)]
+    while written < units * _BLOCK_BYTES:
+        sizes = [min(int(numbers.lognormvariate(9.8, 1.3)) + 100, 400_000) for _ in range(25)]
         items = [{"pk": {"S": f"order-{number + n}"}, "x": {"S": "y" * size}} for n, size in enumerate(sizes)]
-        dynamodb.batch_write_item(RequestItems={_TABLE: [{"PutRequest": {"Item": item}} for item in items]})
+        left: Any = {_TABLE: [{"PutRequest": {"Item": item}} for item in items]}
+        while left:
+            left = dynamodb.batch_write_item(RequestItems=left)["UnprocessedItems"]
         written, number = written + sum(sizes), number + 25
     dynamodb.close()
 
 
-def rows(results: dict[tuple[str, int], list[Result]]) -> Iterator[str]:
+def rows(results: dict[tuple[str, int | None], list[Result]]) -> Iterator[str]:
     """The table, a line for each contender and budget."""
     yield f"{'':28} {'budget':>6} {'units/s':>8} {'of it':>7} {'highest s':>9} {'others refused':>14}"
     for (name, budget), found in results.items():
         rate = statistics.median(result.rate for result in found)
         highest = max(result.highest_second for result in found)
         refused = statistics.median(result.refused_percent for result in found)
-        yield f"{name:28} {budget:>6} {rate:>8.1f} {rate / budget:>7.1%} {highest:>9.1f} {refused:>13.1f}%"
+        share = "" if budget is None else f"{rate / budget:.1%}"
+        yield f"{name:28} {budget or 'none':>6} {rate:>8.1f} {share:>7} {highest:>9.1f} {refused:>13.1f}%"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table; return 0."""
     parser = argparse.ArgumentParser(prog="pace", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=20, help="of each scan, at the most")
+    parser.add_argument("--seconds", type=int, default=60, help="of each scan, at the most")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--units", type=int, default=24_000, help="read units that the table takes")
+    parser.add_argument("--units", type=int, default=125_000, help="read units that the table takes")
     parser.add_argument("--budgets", type=int, nargs="*", default=BUDGETS)
-    parser.add_argument("--only", choices=[*CONTENDERS], help="this one alone")
+    parser.add_argument("--only", choices=[*CONTENDERS, *WITHOUT_BUDGET], help="this one alone")
     given = parser.parse_args(arguments)
-    results: dict[tuple[str, int], list[Result]] = {}
+    results: dict[tuple[str, int | None], list[Result]] = {}
+    contenders = CONTENDERS | WITHOUT_BUDGET
     with LocalCloud(has_instant_updates=True) as cloud:
         fill(cloud, given.units)
         endpoint = cloud.environment()
         session = _session(endpoint)
-        names = [given.only] if given.only else [*CONTENDERS]
-        work = [(name, budget) for _ in range(given.rounds) for budget in given.budgets for name in names]
-        for name, budget in track(work, "scans", console=Console(stderr=True)):
-            found = measure(cloud, session, CONTENDERS[name], budget, given.seconds)
+        names = [given.only] if given.only else [*contenders]
+        each: list[tuple[str, int | None]] = [(n, budget) for budget in given.budgets for n in names if n in CONTENDERS]
+        each += [(name, None) for name in names if name in WITHOUT_BUDGET]
+        for name, budget in track(each * given.rounds, "scans", console=Console(stderr=True)):
+            found = measure(cloud, session, contenders[name], budget or 0, given.seconds)
             results.setdefault((name, budget), []).append(found)
             # the burst bucket of the table fills again, so that each contender meets the same
             cloud.advance(timedelta(minutes=6))

@@ -116,6 +116,30 @@ def test_pages_come_to_cost_what_they_should_whatever_items_weigh(item: int, con
     assert page_units(size.limit * item, is_consistent=consistent) <= max(size.milliunits / 1_000 * 1.5 + 1, one)
 
 
+@pytest.mark.parametrize(
+    ("rate", "consistent", "limit"),
+    # 2,000 units a second are pages of 100 units; the largest page of 128, or 256, must not cost above a second
+    [(2_000, False, 819), (2_000, True, 409), (128, False, 204), (127, False, 1), (256, True, 102), (255, True, 1)],
+)
+def test_first_page_goes_by_the_tables_mean_where_no_page_can_cost_a_second(
+    rate: int, consistent: bool, limit: int
+) -> None:
+    size = PageSize(rate * 1_000, consistent)
+    size.expect(3_000_000, 3_000)
+    assert size.limit == limit
+
+
+def test_empty_table_and_pages_that_were_read_are_no_cause_to_expect_anything() -> None:
+    empty = PageSize(2_000_000, is_consistent=False)
+    empty.expect(0, 0)
+    assert empty.limit == 1
+    known = PageSize(2_000_000, is_consistent=False)
+    known.learn(25.0, 100)
+    before = known.limit
+    known.expect(3_000_000, 3_000)
+    assert known.limit == before
+
+
 def test_page_in_which_nothing_was_scanned_teaches_nothing() -> None:
     size = PageSize(2_000_000, is_consistent=False)
     size.learn(0.5, 0)

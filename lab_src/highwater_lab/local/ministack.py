@@ -107,6 +107,7 @@ WRITING_STATEMENTS: Final = tuple(
 # what every operation on items goes through
 set_item: Final = Function("services.dynamodb", "_set_item")
 remove_item: Final = Function("services.dynamodb", "_remove_item")
+items_replaced: Final = Function("services.dynamodb", "_items_replaced")
 fail_condition: Final = Function("services.dynamodb", "_conditional_check_failed")
 items_after: Final = Function("services.dynamodb", "_apply_exclusive_start_key_scan")
 parse_statement: Final = Function("services.dynamodb", "_parse_partiql")

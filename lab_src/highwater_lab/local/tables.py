@@ -15,6 +15,7 @@ from datetime import datetime
 from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey
 from highwater_lab.local.capacity.call import meters_of
+from highwater_lab.local.capacity.sizes import sizes_of
 from highwater_lab.local.refusals import above_quota, deletion_refusal, projection_refusal, refusal_of
 from highwater_lab.local.resources import (
     WARM,
@@ -169,7 +170,13 @@ class Tables:
         switch = meters_of(table).switch if meters_of(table).is_changing(None, self._second()) else None
         if switch is not None:
             description["BillingModeSummary"] = switch.summary or {"BillingMode": "PROVISIONED"}
+        sizes = sizes_of(table)
+        description["TableSizeBytes"] = sizes[None].size_bytes
         self._adorn(description, table, None)
+        for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+            for index in description.get(kind) or ():
+                held = sizes[index["IndexName"]]
+                index |= {"ItemCount": held.items, "IndexSizeBytes": held.size_bytes}
         if description.get("GlobalSecondaryIndexes"):
             description["GlobalSecondaryIndexes"] = [dict(index) for index in description["GlobalSecondaryIndexes"]]
             for index in description["GlobalSecondaryIndexes"]:

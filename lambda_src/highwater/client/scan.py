@@ -123,10 +123,9 @@ class PacedScan:
         self, progress: Callable[[ScanProgress], None] | None = None, save: Callable[[], int] | None = None
     ) -> Iterator[ScanPage]:
         """Yield the pages; *save* is called before each checkpoint and returns how far the caller's output is."""
-        plan = self.plan
-        reader = PageReader(
-            self._client, self.followed.pacer, self.table, self.index, self._page_size, self._arguments(plan)
-        )
+        plan, page_size = self.plan, self._page_size
+        page_size.expect(plan.size_bytes, plan.items)
+        reader = PageReader(self._client, self.followed.pacer, self.table, self.index, page_size, self._arguments(plan))
         pacer = self.followed.pacer
         with (
             held(self.checkpoint),

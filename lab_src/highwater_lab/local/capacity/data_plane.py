@@ -15,6 +15,7 @@ from highwater_lab.local.capacity.batches import Batches
 from highwater_lab.local.capacity.call import CURRENT, Call, charging, meters_of, page_charge
 from highwater_lab.local.capacity.number_keys import items_after, sort_key
 from highwater_lab.local.capacity.refused_reads import read_refusal
+from highwater_lab.local.capacity.sizes import forget_sizes, note_write
 from highwater_lab.local.capacity.throttled import Throttled
 from highwater_lab.local.capacity.transactions import Transactions
 from highwater_lab.local.resources import Document
@@ -27,6 +28,7 @@ class DataPlane:
         self._second = second
         self._set_item = ministack.set_item.replace(self._on_set)
         self._remove_item = ministack.remove_item.replace(self._on_remove)
+        self._items_replaced = ministack.items_replaced.replace(self._on_replaced)
         self._condition_failed = ministack.fail_condition.replace(self._on_failed_condition)
         self._page = ministack.page_of.replace(self._on_page)
         self._select = ministack.select.replace(self._on_select)
@@ -115,16 +117,22 @@ class DataPlane:
         return handle
 
     def _on_set(self, table: Document, pk: Any, sk: Any, item: Document) -> Any:
-        call = CURRENT.get()
+        call, old = CURRENT.get(), table["items"].get(pk, {}).get(sk)
         if call is not None:
-            call.write(table, table["items"].get(pk, {}).get(sk), item)
+            call.write(table, old, item)
+        note_write(table, old, item)
         return self._set_item(table, pk, sort_key(table, sk), item)
 
     def _on_remove(self, table: Document, pk: Any, sk: Any) -> Any:
-        call = CURRENT.get()
+        call, old = CURRENT.get(), table["items"].get(pk, {}).get(sk)
         if call is not None:
-            call.write(table, table["items"].get(pk, {}).get(sk), None)
+            call.write(table, old, None)
+        note_write(table, old, None)
         return self._remove_item(table, pk, sk)
+
+    def _on_replaced(self, table: Document) -> None:
+        forget_sizes(table)
+        self._items_replaced(table)
 
     def _on_failed_condition(self, data: Document, old: Document | None, *more: Any) -> Any:
         call = CURRENT.get()

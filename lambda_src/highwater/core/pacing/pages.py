@@ -58,6 +58,16 @@ class PageSize:
         wanted = self.milliunits * bytes_per_unit(is_consistent=self.is_consistent)
         return max(wanted // max(self.item_bytes, 1), 1)
 
+    def expect(self, size_bytes: int, items: int) -> None:
+        """Take the mean of a table or index for granted until a page was read, if nothing was learned yet.
+
+        DynamoDB's counts are some hours old, so this is done only where the largest page that there is, of a megabyte,
+        would cost no more than a second of the budget.
+        """
+        dearest = PAGE_BYTES * 1_000 // bytes_per_unit(is_consistent=self.is_consistent)
+        if self.item_bytes is None and items > 0 and self.rate >= dearest:
+            self.item_bytes = max(size_bytes * 1_000 // items, 1)
+
     def learn(self, units: float, scanned: int) -> None:
         """Note what a page cost that *scanned* so many items, filtered ones included."""
         if scanned < 1:
