@@ -115,6 +115,83 @@ def test_items_that_dynamodb_does_not_take_are_named_with_their_lines(stage: Sta
     assert [item["pk"]["S"] for item in stage.items("strict")] == ["a", "b"]
 
 
+def test_plan_says_what_the_load_then_consumes(stage: Stage, tmp_path: Path) -> None:
+    stage.cloud.client("dynamodb").create_table(
+        TableName="planned",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "n", "KeyType": "RANGE"}],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "n", "AttributeType": "N"},
+            {"AttributeName": "state", "AttributeType": "S"},
+        ],
+        ProvisionedThroughput={"ReadCapacityUnits": 900, "WriteCapacityUnits": 901},
+        LocalSecondaryIndexes=[
+            {
+                "IndexName": "by_state",
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "state", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "KEYS_ONLY"},
+            }
+        ],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": name,
+                "KeySchema": [{"AttributeName": "state", "KeyType": "HASH"}],
+                "Projection": projection,
+                "ProvisionedThroughput": {"ReadCapacityUnits": 902, "WriteCapacityUnits": 903},
+            }
+            for name, projection in (
+                ("all", {"ProjectionType": "ALL"}),
+                ("some", {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["half"]}),
+            )
+        ],
+    )
+    path = tmp_path / "orders.jsonl"
+    # 3 units in the table; a third has the indexes' key: 1 more for the local one, 3 in one index, 2 in the other
+    lines = [{"pk": f"a{n}", "n": n, "half": "x" * 1_300, "x": "y" * 1_300} for n in range(120)]
+    path.write_text(
+        "".join(json.dumps(line | ({"state": "new"} if n % 3 == 0 else {})) + "\n" for n, line in enumerate(lines))
+    )
+    arguments = ("load", "planned", "--write", "130", "--from", str(path))
+    status, said, told = stage.run(*arguments, "--plan")
+    assert (status, told) == (0, "")
+    assert said == (
+        "planned: 120 items, 313,907 bytes\n"
+        "write units: 400 of the table, for items that are not there yet\n"
+        "write units of index all: 120\n"
+        "write units of index some: 80\n"
+        "time at 130 units/s: 0:00:04 or more\n"
+        "worth 0.00 USD of provisioned capacity, which the table has anyway unless it is raised for the load\n"
+        "to fill a new table, an import from S3 consumes no capacity: aws dynamodb import-table\n"
+    )
+    document = json.loads(stage.run(*arguments, "--plan", "--json")[1])
+    assert (document["units"], document["index_units"]) == (600, {"all": 120, "some": 80})
+    assert stage.items("planned") == []
+    status, said, _ = stage.run("load", "planned", "--write", "900", "--from", str(path), "--json")
+    assert (status, json.loads(said)) == (0, {"items": 120, "units": 600.0, "rejected": 0})
+
+
+def test_plan_names_what_dynamodb_would_not_take(stage: Stage, tmp_path: Path) -> None:
+    stage.make("unplanned")
+    path = tmp_path / "orders.jsonl"
+    large = json.dumps({"pk": "large", "x": "y" * 409_600})
+    path.write_text(f'{{"pk": "a"}}\n[5]\n{{"key": "no pk"}}\n{large}\n' + "nothing\n" * 9)
+    status, said, told = stage.run("load", "unplanned", "--write", "500", "--from", str(path), "--plan")
+    assert status == 1
+    assert said.startswith("unplanned: 1 items, 3 bytes\nwrite units: 1 of the table")
+    assert told.splitlines() == [
+        "orders.jsonl, line 2: would be rejected: the line is no JSON object",
+        "orders.jsonl, line 3: would be rejected: the item has no pk, a key of the table",
+        "orders.jsonl, line 4: would be rejected: the item has 409,608 bytes; allowed: 409,600 (400 KB)",
+        *(f"orders.jsonl, line {number}: would be rejected: the line is no JSON" for number in range(5, 12)),
+        "2 more items would be rejected",
+    ]
+    assert stage.items("unplanned") == []
+    assert not path.with_name("orders.jsonl.load").exists()
+
+
 def test_load_that_is_killed_goes_on_and_misses_nothing(stage: Stage, tmp_path: Path) -> None:
     stage.make("killed")
     path, place = tmp_path / "orders.jsonl.zst", tmp_path / "orders.jsonl.zst.load"

@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError
 
 from highwater.cli.interrupts import stopped_by_signals
 from highwater.cli.item_input import InputError, Line, read_lines
+from highwater.cli.load_plan import ShownRejects, counting, print_plan
 from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.cli.pace_options import Rate, pace_options
 from highwater.cli.terminal import open_console, say
@@ -41,6 +42,7 @@ _KEPT_LINES = 2_000
     help="A file of JSON lines or CSV, also .gz and .zst; the folder of an export of DynamoDB; - for standard input.",
 )
 @click.option("--resume", is_flag=True, help="Go on where an earlier load of the same file stopped.")
+@click.option("--plan", "is_plan", is_flag=True, help="Say what the load costs and how long it takes, and end.")
 @click.option(
     "--rejects",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -55,6 +57,7 @@ def load(
     pacing: dict[str, Any],
     source: str,
     resume: bool,
+    is_plan: bool,
     rejects: Path | None,
     numbers: tuple[str, ...],
     region: str | None,
@@ -67,22 +70,33 @@ def load(
     stopped, or was killed, goes on with --resume, and puts up to a thousand items again.
 
     \b
+    highwater load orders --write 200 --from orders.jsonl.zst --plan
     highwater load orders --write 200 --from orders.jsonl.zst
     highwater load orders --write 200 --from orders.csv --number total --rejects rejects.jsonl
     highwater load orders --write 200 --from orders.jsonl.zst --resume
 
-    Ctrl-C and SIGTERM end it after the items under way. Exit status: 0 done, 1 stopped before its end or with rejects,
-    2 misuse.
+    Ctrl-C and SIGTERM end it after the items under way. Exit status: 0 done, 1 stopped before its end or with rejects
+    (with --plan: some would be), 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     path = None if source == _STANDARD_INPUT else Path(source)
     place = None if path is None else path.with_name(f"{path.name}.load")
+    work = _Load(table, pacing | {"write": write}, path, place, region, frozenset(numbers))
+    if is_plan:
+        if resume or rejects is not None:
+            raise click.UsageError("--plan writes nothing, so it goes with neither --resume nor --rejects")
+        try:
+            work.tell_plan(as_json=as_json)
+        except BotoCoreError as error:
+            raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
+        except (PacedWorkError, PaceError, InputError) as error:
+            raise click.UsageError(str(error)) from error
+        return
     if resume and place is None:
         raise click.UsageError("--resume goes on with a file; standard input cannot be read again")
     if place is not None and place.exists() and not resume:
         raise click.UsageError(
             f"{place}: an earlier load stopped here; go on with --resume, or delete it to begin anew"
         )
-    work = _Load(table, pacing | {"write": write}, path, place, region, frozenset(numbers))
     try:
         with (
             _rejects(rejects, is_resumed=resume) as file,
@@ -141,14 +155,30 @@ class _Load:
             rejects.write(f"{json.dumps({'at': line.place, 'why': rejected.why, 'line': line.text})}\n")
             rejects.flush()
 
-        work = PacedWrite(
+        return self._work.run(self._actions(), reject, show)
+
+    def tell_plan(self, *, as_json: bool) -> None:
+        """Read everything, put nothing, and say what it would cost; ends with 1 if an item would be rejected."""
+        work, shown = self._work, ShownRejects()
+        with counting(self._table) as show:
+
+            def reject(rejected: Rejected) -> None:
+                shown.add(self._lines[rejected.number].place, rejected.why)
+
+            plan = work.plan(show(self._actions()), reject)
+        print_plan(plan, shown, work.rate, work.client.meta.region_name, as_json=as_json)
+        if plan.rejected:
+            raise click.exceptions.Exit(_FINDING)
+
+    @property
+    def _work(self) -> PacedWrite:
+        return PacedWrite(
             table=self._table,
             **self._pacing,
             checkpoint=self._place,
             session=boto3.Session(region_name=self._region),
             is_stopped=self.is_stopped,
         )
-        return work.run(self._actions(), reject, show)
 
     def _actions(self) -> Iterator[Put]:
         for number, line in enumerate(read_lines(self._path, self._numbers)):

@@ -14,6 +14,7 @@ from highwater.client.scanned import ScanPage, ScanPlan, ScanProgress
 from highwater.client.sizing import read_units_for_scan, write_units_for_load
 from highwater.client.transform import transform
 from highwater.client.write import WriteProgress, write
+from highwater.client.write_plan import WritePlan
 from highwater.client.writer import Rejected
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "ScanProgress",
     "TargetState",
     "Update",
+    "WritePlan",
     "WriteProgress",
     "boost",
     "pace",

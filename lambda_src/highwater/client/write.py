@@ -20,6 +20,7 @@ from highwater.client.held import held
 from highwater.client.paced_work import MOST_WORKERS, PacedWorkError, check_workers, describe_table, paced_client
 from highwater.client.pacer import Pacer
 from highwater.client.place import WritePlace
+from highwater.client.write_plan import WritePlan, plan_writes
 from highwater.client.writer import BatchSender, Job, Rejected, Sent, batches_of, job_of
 from highwater.core.pacing import Start
 from highwater.core.units import Dimension
@@ -172,6 +173,10 @@ class PacedWrite:
         place.end()
         return told
 
+    def plan(self, actions: Iterable[Action], reject: Callable[[Rejected], None]) -> WritePlan:
+        """Say what writing all actions costs if they are new items, and write none; raises like `write`."""
+        return plan_writes(self._described, actions, self.rate, reject)
+
     @contextmanager
     def opened(self) -> Iterator[BlockWriter]:
         """Yield what writes blocks of actions; raises like `write`."""
@@ -187,8 +192,11 @@ class PacedWrite:
     @cached_property
     def _keys(self) -> tuple[str, ...]:
         """The names of the table's key attributes."""
-        described = describe_table(self.client, self.table, "write")
-        return tuple(part["AttributeName"] for part in described["KeySchema"])
+        return tuple(part["AttributeName"] for part in self._described["KeySchema"])
+
+    @cached_property
+    def _described(self) -> Mapping[str, Any]:
+        return describe_table(self.client, self.table, "write")
 
     def _block(self, units_per_action: float) -> int:
         """How many actions five seconds of the rate write."""
