@@ -87,7 +87,7 @@ fuzz: setup ## Changed templates, traffic, price lists, command lines and reques
 		HIGHWATER_FUZZ_RUNS=400 HIGHWATER_FUZZ_SEED=$$seed $(BIN)/python -m pytest -q --numprocesses 2 --timeout 3600 tests/fuzz
 
 .PHONY: acceptance
-acceptance: setup ## Deploy the examples, check what they promise, measure, delete everything: on a local cloud (offline, free; seven minutes), or with PROFILE=... ACCOUNT=... in an account. REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
+acceptance: setup ## Deploy the examples, check what they promise, measure, delete everything: on a local cloud (offline, free; ten minutes), or with PROFILE=... ACCOUNT=... in an account. REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
 	@$(BIN)/python -m acceptance $(if $(PROFILE),--profile '$(PROFILE)') $(if $(ACCOUNT),--account '$(ACCOUNT)') \
 		$(if $(REGION),--region '$(REGION)') $(if $(PARTS),--parts '$(PARTS)') $(if $(MOST_USD),--most-usd '$(MOST_USD)') \
 		$(if $(COST),--cost) $(if $(CLEAN),--clean)
@@ -109,7 +109,7 @@ benchmark-meter: setup ## What the meter costs a request, and a thousand process
 	@$(BIN)/python -m benchmarks.meter
 
 .PHONY: benchmark-pace
-benchmark-pace: setup ## Paced scans beside other clients' and live traffic on a local cloud (offline, free; five minutes)
+benchmark-pace: setup ## Paced scans beside other clients' and live traffic on a local cloud (offline, free; a quarter of an hour)
 	@$(BIN)/python -m benchmarks.pace
 
 .PHONY: benchmark-settings

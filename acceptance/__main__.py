@@ -30,7 +30,7 @@ _INTERRUPTED = 130
 @click.option("--account", default="", help="The 12 digits of the account that the profile must be of.")
 @click.option("--region", default="", help="The region; the profile's by default.")
 @click.option("--parts", default="", help="Names of the parts to run, all by default.")
-@click.option("--most-usd", default=60.0, show_default=True, help="Do not begin if the run can cost more.")
+@click.option("--most-usd", default=75.0, show_default=True, help="Do not begin if the run can cost more.")
 @click.option("--cost", "tells_cost", is_flag=True, help="Only tell what the run can cost.")
 @click.option("--clean", is_flag=True, help="Delete what earlier runs could not delete.")
 @click.option(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
 
 from acceptance.cdk import App
 from acceptance.deployed import read_state
+from acceptance.lowest import LowestFloor
 from acceptance.parts.part import Part
 from acceptance.stage import Stage
 from highwater.core import Dimension
@@ -21,39 +19,6 @@ _MINUTE: Final = timedelta(minutes=1)
 _OPENS_AFTER, _IS_OPEN_FOR = 15 * _MINUTE, 20 * _MINUTE
 _BASE, _FLOOR, _LATER_FLOOR = 10, 40, 45
 _CEILING, _LATER_CEILING = 100, 120
-_POLL_SECONDS: Final = 0.02
-
-
-class _Lowest:
-    """The lowest floor that a thread sees while a block runs, and for how long the floor was too low."""
-
-    def __init__(self, stage: Stage, name: TargetName, planned: int) -> None:
-        self._stage = stage
-        self._name = name
-        self._planned = planned
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self.floor = planned
-        self.seconds = 0.0
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._is_over.set()
-            self._thread.join()
-
-    def _watch(self) -> None:
-        before = self._stage.place.status().now
-        while not self._is_over.wait(_POLL_SECONDS):
-            floor = read_state(self._stage.place, self._name).floor or 0
-            now = self._stage.place.status().now
-            if floor < self._planned:
-                self.seconds += (now - before).total_seconds()
-            self.floor = min(self.floor, floor)
-            before = now
 
 
 def _times(stage: Stage) -> tuple[datetime, datetime]:
@@ -110,7 +75,7 @@ def _see_it_open(stage: Stage, name: TargetName) -> None:
 
 
 def _deploy_while_open(stage: Stage, name: TargetName, context: dict[str, str]) -> None:
-    lowest = _Lowest(stage, name, _FLOOR)
+    lowest = LowestFloor(stage, name, _FLOOR)
     with lowest.watching():
         stage.deploy(_APP, context)
     state = read_state(stage.place, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import time
 import zipfile
 from collections.abc import Iterator
@@ -31,6 +32,23 @@ def handler(event, context):
     print("plain text")
     if event["sold"] > 40:
         raise ValueError("too many")
+"""
+
+
+LOGGING = """
+import logging
+
+def handler(event, context):
+    logging.info("not shown")
+    logging.warning("%s left", event["left"])
+    logger = logging.getLogger("shop")
+    logger.setLevel(logging.INFO)
+    logger.info("sold")
+    try:
+        1 / event["left"]
+    except ZeroDivisionError:
+        logger.exception("failed")
+    return context.aws_request_id
 """
 
 
@@ -117,3 +135,24 @@ def test_runs_that_a_schedule_starts_are_counted(cloud: LocalCloud) -> None:
         time.sleep(0.05)
     cloud.client("scheduler").delete_schedule(Name="ticks")
     assert _sum(cloud, "AWS/Lambda", "Errors", FunctionName="ticks") == 0
+
+
+def test_lines_of_pythons_logging_are_in_the_functions_log_as_lambda_writes_them(cloud: LocalCloud) -> None:
+    functions = cloud.client("lambda")
+    _create(functions, "logs", LOGGING)
+    requests = [
+        json.loads(functions.invoke(FunctionName="logs", Payload=json.dumps({"left": left}).encode())["Payload"].read())
+        for left in (7, 0)
+    ]
+    found = cloud.client("logs").filter_log_events(logGroupName="/aws/lambda/logs")["events"]
+    lines = [event["message"].split("\t") for event in found if event["message"].startswith("[")]
+    assert [(level, request, text) for level, _, request, text in lines] == [
+        ("[WARNING]", requests[0], "7 left"),
+        ("[INFO]", requests[0], "sold"),
+        ("[WARNING]", requests[1], "0 left"),
+        ("[INFO]", requests[1], "sold"),
+        ("[ERROR]", requests[1], "failed"),
+    ]
+    assert requests[0] != requests[1]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line[1]) for line in lines)
+    assert any(event["message"].startswith("ZeroDivisionError") for event in found)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from highwater_lab.local import ministack
+from highwater_lab.local.function_logging import log_as_lambda_does
 
 Document = dict[str, Any]
 
@@ -25,6 +26,7 @@ class Functions:
         self._emit = ministack.write_function_log.replace(self._after_run)
         self._append = ministack.append_log_events.replace(self._append_now)
         self._count = ministack.count_run.replace(self._count_throttle)
+        log_as_lambda_does()
 
     def _append_now(self, stream: Document, events: list[Document]) -> None:
         """Put this cloud's time to what a service writes into a log: it comes in as it happens."""

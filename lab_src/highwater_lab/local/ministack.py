@@ -38,6 +38,14 @@ class _Handlers(Value):
                     yield f"{path}[{kind!r}][{action!r}] as a function"
 
 
+class _Script(Value):
+    """A program in a text, with a line that is looked for."""
+
+    def _wrong(self, path: str, value: Any) -> Iterator[str]:
+        if not isinstance(value, str) or value.count(PYTHON_WORKER_CONTEXT) != 1:
+            yield f"{path} with the line {PYTHON_WORKER_CONTEXT!r}"
+
+
 TABLE: Final = "AWS::DynamoDB::Table"
 GLOBAL_TABLE: Final = "AWS::DynamoDB::GlobalTable"
 ALARM: Final = "AWS::CloudWatch::Alarm"
@@ -158,6 +166,9 @@ invoke_function: Final = Function("services.eventbridge", "_dispatch_to_lambda")
 start_scheduler: Final = Function("services.scheduler", "start_scheduler")
 run_schedules: Final = Function("services.scheduler", "_tick_schedules")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
+# runs functions in Python; after the line the context of an invocation is known
+PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
+PYTHON_WORKER: Final = _Script("core.lambda_runtime", "_PYTHON_WORKER_SCRIPT")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
 function_url_event: Final = Function("services.lambda_svc", "_build_function_url_event")
@@ -170,6 +181,7 @@ _clocks: Final = tuple(
 )
 _handlers: Final = _Handlers("services.cloudformation.provisioners", "_RESOURCE_HANDLERS")
 _replacing: Final = Value("services.cloudformation.provisioners", "_REPLACING_PROPERTIES", "update")
+_custom_names: Final = Value("services.cloudformation.provisioners", "_CUSTOM_NAME_REPLACEMENT", "items")
 
 
 def load() -> None:
@@ -255,6 +267,21 @@ def add_resource_type(kind: str, handlers: Mapping[str, Callable[..., Any]], rep
     """Teach the CloudFormation engine a type of resource; properties in *replacing* cannot be updated in place."""
     _handlers.now[kind] = dict(handlers)
     _replacing.now[kind] = replacing
+
+
+def replace_tables_on(properties: tuple[str, ...]) -> None:
+    """Have the CloudFormation engine make a table anew, under another name, where one of *properties* changes.
+
+    A table that the template names cannot be replaced: the update is refused.
+    """
+    _replacing.now[TABLE] = (*_replacing.now[TABLE], *properties)
+    named = _custom_names.now[TABLE]
+    own = named["requires_replacement"]
+
+    def requires_replacement(old: Document, new: Document) -> bool:
+        return bool(own(old, new)) or any(old.get(name) != new.get(name) for name in properties)
+
+    named["requires_replacement"] = requires_replacement
 
 
 def wrap_resource_handler(kind: str, action: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

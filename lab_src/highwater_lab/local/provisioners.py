@@ -48,6 +48,8 @@ class Provisioners:
             {"create": self.create_policy, "update": self.update_policy, "delete": self.delete_policy},
             replacing=("PolicyName", "ResourceId", "ScalableDimension", "ScalingTargetId", "ServiceNamespace"),
         )
+        # CloudFormation Template Reference, AWS::DynamoDB::Table: "Update requires"
+        ministack.replace_tables_on(("KeySchema", "LocalSecondaryIndexes"))
         for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
             ministack.wrap_resource_handler(kind, "create", partial(self._creating, kind))
             ministack.wrap_resource_handler(kind, "update", partial(self._updating, kind))
