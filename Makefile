@@ -30,6 +30,9 @@ setup: tools $(PYTHON_READY) $(NODE_READY) ## Virtual environment, packages, CDK
 demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with native scaling, the scaler and a boost (offline, free)
 	@$(BIN)/python examples/demo/demo.py
 
+# laws with all of their examples; pytest by itself tries a quarter
+test coverage: export HIGHWATER_EXAMPLES := full
+
 .PHONY: test
 test: setup check ## Every check and test (offline, free)
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -m "not alone" $(ARGS) || [ $$? = 5 ]

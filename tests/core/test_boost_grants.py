@@ -21,6 +21,7 @@ from highwater.core.boosts import (
 )
 from highwater.core.schedule.bounds import bounds_at
 from tests.core import leases as made
+from tests.core.examples import examples
 
 # on the minute, so that each minute of a lease is one of the plan's
 NOW = made.NOW.replace(second=0)
@@ -33,6 +34,7 @@ PLAN = Plan(
         Window.daily("sale", start="02:20", end="02:40", timezone="UTC", write_max=9_000, lead=timedelta(0)),
     ),
 )
+
 WRITE = PLAN.targets()[1]
 
 
@@ -135,7 +137,7 @@ leases = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(leases, st.lists(leases, max_size=5), st.integers(0, 3_000), st.integers(3_000, 9_500))
 def test_answer_is_true_in_every_minute_and_could_not_have_been_more(
     asked: Lease, others: list[Lease], demand: int, quota: int

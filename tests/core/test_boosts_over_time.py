@@ -28,8 +28,9 @@ from highwater.core.scaler import (
     review,
 )
 from highwater.core.schedule.bounds import bounds_at
+from tests.core.examples import examples
 
-STORIES = int(os.environ.get("HIGHWATER_BOOST_STORIES", "100"))
+STORIES = int(os.environ.get("HIGHWATER_BOOST_STORIES", examples(100)))
 STEPS = 250
 START = datetime(2027, 3, 4, 0, 0, 10, tzinfo=UTC)
 CEILING = 6_000

@@ -25,6 +25,7 @@ from highwater.core.scaler import (
     in_one_call,
     wanted_units,
 )
+from tests.core.examples import examples
 
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
 LATE = NOW.replace(minute=52)
@@ -33,8 +34,9 @@ FLOOR = ScalerSettings(
     target_percent=95,
     cautious_target_percent=75,
 )
+
 DIRECT = replace(FLOOR, mode=Mode.DIRECT, forecast_target_percent=120)
-law = settings(max_examples=300, deadline=None, derandomize=True)
+law = settings(max_examples=examples(300), deadline=None, derandomize=True)
 
 
 def minute_of(at: datetime) -> int:

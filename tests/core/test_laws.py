@@ -46,6 +46,7 @@ from tests.core.aas_model import (
     minute_of,
     play,
 )
+from tests.core.examples import examples
 
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 SIXTY_DAYS = 60 * DAY
@@ -70,9 +71,9 @@ ZERO = timedelta(0)
 READ, WRITE = Capacity.fixed(7), Capacity.autoscaled(min_capacity=5, max_capacity=60)
 
 
-def law(examples: int) -> settings:
+def law(count: int) -> settings:
     return settings(
-        max_examples=examples,
+        max_examples=examples(count),
         deadline=None,
         derandomize=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

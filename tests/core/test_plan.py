@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
+from tests.core.examples import examples
 
 READ, WRITE = (
     Capacity.autoscaled(min_capacity=11, max_capacity=110),
@@ -51,6 +52,7 @@ window_lists = st.lists(windows, max_size=3).map(tuple)
 marks = st.sampled_from([HighWaterMark.to_windows(), HighWaterMark.to_ceiling(), HighWaterMark.none()]) | st.builds(
     HighWaterMark.units, read=maybe, write=maybe
 )
+
 plans: SearchStrategy[Plan] = st.builds(
     Plan,
     read=capacities,
@@ -71,7 +73,7 @@ plans: SearchStrategy[Plan] = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(plans)
 def test_plan_read_back_from_its_json_is_the_plan(plan: Plan) -> None:
     again = Plan.from_json(plan.to_json())
