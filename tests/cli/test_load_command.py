@@ -192,6 +192,36 @@ def test_plan_names_what_dynamodb_would_not_take(stage: Stage, tmp_path: Path) -
     assert not path.with_name("orders.jsonl.load").exists()
 
 
+def test_items_that_are_not_in_dynamodbs_form_are_rejected_and_the_rest_is_put(stage: Stage, tmp_path: Path) -> None:
+    stage.make("formless")
+    path, rejects = tmp_path / "orders.jsonl", tmp_path / "rejects.jsonl"
+    lines = [
+        '{"pk": "a", "n": 1e400}',
+        '{"Item": {"pk": {"S": null}}}',
+        '{"Item": {"pk": {"S": "b"}, "n": {"X": "1"}}}',
+        '{"Item": {"pk": {"N": "many"}}}',
+        *(
+            '{"Item": {"pk": {"S": "c"}, "deep": ' + '{"L": [' * levels + '{"S": "core"}' + "]}" * levels + "}}"
+            for levels in (41, 200, 400, 2_000)
+        ),
+        '{"pk": "d"}',
+    ]
+    path.write_text("\n".join(lines))
+    arguments = ("load", "formless", "--write", "500", "--from", str(path), "--rejects", str(rejects))
+    status, _, told = stage.run(*arguments)
+    assert (status, told) == (
+        1,
+        f"1 items put, 1.0 write units consumed\n8 items rejected, with the reasons in {rejects}\n",
+    )
+    found = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [each["at"] for each in found] == [f"orders.jsonl, line {number}" for number in range(1, 9)]
+    assert found[0]["why"] == "a number has more than 38 digits, or is beyond 1E+126 or below 1E-130"
+    assert found[1]["why"].startswith("Parameter validation failed: Invalid type for parameter")
+    assert found[2]["why"].startswith("Parameter validation failed: Unknown parameter")
+    assert {each["why"] for each in found[4:]} == {"the item is nested too deeply; allowed: 32 levels"}
+    assert [item["pk"]["S"] for item in stage.items("formless")] == ["d"]
+
+
 def test_load_that_is_killed_goes_on_and_misses_nothing(stage: Stage, tmp_path: Path) -> None:
     stage.make("killed")
     path, place = tmp_path / "orders.jsonl.zst", tmp_path / "orders.jsonl.zst.load"

@@ -246,3 +246,40 @@ def test_a_kilobyte_begun_is_a_unit_and_values_become_dynamodbs() -> None:
     assert [write_units_of(size) for size in (0, 1_024, 1_025, 409_600)] == [1, 1, 2, 400]
     assert Put({"n": Decimal("1.50"), "s": {"a"}}).raw() == {"n": {"N": "1.50"}, "s": {"SS": ["a"]}}
     assert Delete({"pk": {"S": "a"}}, is_raw=True).raw() == {"pk": {"S": "a"}}
+
+
+def _nested(levels: int) -> Any:
+    value: Any = "core"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        (
+            Put({"pk": "a", "n": Decimal("1e400")}),
+            "a number has more than 38 digits, or is beyond 1E+126 or below 1E-130",
+        ),
+        (
+            Put({"pk": "a", "n": Decimal("1" * 39)}),
+            "a number has more than 38 digits, or is beyond 1E+126 or below 1E-130",
+        ),
+        (Put({"pk": "a", "n": 1.5}), "Float types are not supported. Use Decimal types instead."),
+        (Put({"pk": "a", "n": _nested(3_000)}), "the item is nested too deeply; allowed: 32 levels"),
+        (
+            Update({"pk": "a"}, "SET n = :n", values={":n": 1.5}),
+            "Float types are not supported. Use Decimal types instead.",
+        ),
+        (
+            Update({"pk": "a"}, "SET n = :n", values={":n": Decimal("1e-200")}),
+            "a number has more than 38 digits, or is beyond 1E+126 or below 1E-130",
+        ),
+    ],
+)
+def test_values_that_dynamodb_has_no_room_for_are_rejected_and_the_rest_is_written(action: Action, why: str) -> None:
+    table, rejected = MemoryWrites(), list[Rejected]()
+    done = write(table, [*puts(3), action], reject=rejected.append)
+    assert [(each.number, each.why) for each in rejected] == [(3, why)]
+    assert (done.done, done.rejected, len(table.items)) == (4, 1, 3)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from highwater.core.pacing.items import nesting_of
 from highwater.core.pacing.write_cost import IndexParts, WriteCost
 
 KEYS = frozenset({"pk", "state"})
@@ -49,3 +50,16 @@ def test_the_dearest_of_table_and_indexes_sets_the_time(rate: float, seconds: in
 
 def test_nothing_to_write_takes_no_time() -> None:
     assert WriteCost([EVERYTHING]).seconds_at(7.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "levels"),
+    [
+        ({"S": "flat"}, 0),
+        ({"L": []}, 0),
+        ({"L": [{"N": "1"}]}, 1),
+        ({"M": {"a": {"L": [{"M": {"b": {"S": "c"}}}]}, "z": {"S": "y"}}}, 3),
+    ],
+)
+def test_nesting_is_how_many_lists_and_maps_lie_within_each_other(value: Any, levels: int) -> None:
+    assert nesting_of({"pk": {"S": "a"}, "value": value}) == levels

@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from highwater.client import Put
 from highwater.core.errors import HighwaterError
+
+# Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
+_TOO_DEEP: Final = "the item is nested too deeply; allowed: 32 levels"
 
 
 class InputError(HighwaterError):
@@ -111,8 +114,10 @@ def _objects(name: str, file: IO[str]) -> Iterator[Line]:
 def _object(line: str) -> Put:
     try:
         document = json.loads(line, parse_float=Decimal, parse_int=Decimal)
-    except (ValueError, RecursionError):
+    except ValueError:
         return Unreadable({}, why="the line is no JSON")
+    except RecursionError:
+        return Unreadable({}, why=_TOO_DEEP)
     if not isinstance(document, dict):
         return Unreadable({}, why="the line is no JSON object")
     if document.keys() == {"Item"} and isinstance(document["Item"], dict):
@@ -120,6 +125,8 @@ def _object(line: str) -> Put:
             return Put(_typed(document["Item"]), is_raw=True)
         except (ValueError, TypeError) as error:
             return Unreadable({}, why=str(error))
+        except RecursionError:
+            return Unreadable({}, why=_TOO_DEEP)
     return Put(document)
 
 

@@ -7,7 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -273,7 +273,9 @@ def _laps(jobs: Iterable[Job], keys: tuple[str, ...]) -> Iterator[list[Job]]:
 def _of_key(value: Any) -> Any:
     """A key's value; numbers that are equal are the same key."""
     if isinstance(value, Mapping) and "N" in value:
-        return float(value["N"])
+        # what is no number is for DynamoDB to refuse
+        with suppress(TypeError, ValueError):
+            return float(value["N"])
     return value
 
 

@@ -7,13 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    HTTPClientError,
+    ParamValidationError,
+)
 
 from highwater.client.actions import Action, Delete, Put, Update
 from highwater.client.paced_work import GOES_ON, TRIES, PacedWorkError, pause_before
 from highwater.client.pacer import Costs, Pacer, Paid
 from highwater.client.requests import Refusal, RefusalKind, refusals_of, units_of
-from highwater.core.pacing.items import MOST_ITEM_BYTES, item_bytes, write_units_of
+from highwater.core.pacing.items import MOST_ITEM_BYTES, item_bytes, nesting_of, write_units_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
@@ -22,6 +28,8 @@ MOST_IN_BATCH, _MOST_BATCH_BYTES = 25, 16 * 1024 * 1024
 # What is wrong with one item, not with the job
 _OF_ONE_ITEM: Final = frozenset({"ValidationException", "ItemCollectionSizeLimitExceededException"})
 _WRITE: Final = Dimension.WRITE
+# DynamoDB takes 32 levels of lists and maps; botocore itself gives up at some hundreds
+_CERTAINLY_TOO_DEEP: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +93,18 @@ def job_of(number: int, action: Action) -> Job | Rejected:
     try:
         raw = action.raw()
         size = item_bytes(raw)
+        is_too_deep = nesting_of(raw) > _CERTAINLY_TOO_DEEP
+        if isinstance(action, Update):
+            action.request()
     except (TypeError, ValueError, AttributeError) as error:
         return Rejected(number, action, " ".join(str(error).split()))
+    except ArithmeticError:
+        # what boto3 makes of numbers that DynamoDB has no room for
+        return Rejected(number, action, "a number has more than 38 digits, or is beyond 1E+126 or below 1E-130")
+    except RecursionError:
+        is_too_deep = True
+    if is_too_deep:
+        return Rejected(number, action, "the item is nested too deeply; allowed: 32 levels")
     if size > MOST_ITEM_BYTES:
         return Rejected(number, action, f"the item has {size:,} bytes; allowed: {MOST_ITEM_BYTES:,} (400 KB)")
     return Job(number, action, raw, size)
@@ -193,6 +211,10 @@ class BatchSender:
                     failed = self._failed(failed, error)
             except (ConnectionError, HTTPClientError) as error:
                 failed = self._failed(failed, error)
+            except ParamValidationError as error:
+                # botocore does not send what is not in DynamoDB's form
+                self.pacer.settle(paid, {})
+                raise _RefusedItemError(" ".join(str(error).split())) from error
             except BotoCoreError as error:
                 raise self._stopped(error) from error
             else:

@@ -20,6 +20,17 @@ def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
     return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
 
 
+def nesting_of(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how many lists and maps lie within each other in an item in DynamoDB's own form."""
+    deepest, level = 0, [*item.values()]
+    while level:
+        inner: list[Any] = []
+        for value in level:
+            inner += [*value["L"]] if "L" in value else [*value["M"].values()] if "M" in value else []
+        deepest, level = deepest + 1, inner
+    return max(deepest - 1, 0)
+
+
 def write_units_of(size_bytes: int) -> int:
     """Return what writing so many bytes costs: a unit for each kilobyte begun."""
     return max(-(-size_bytes // _WRITE_BLOCK_BYTES), 1)
