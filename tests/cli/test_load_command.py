@@ -70,12 +70,14 @@ def test_objects_csv_and_exports_are_read(stage: Stage, tmp_path: Path) -> None:
         },
         {"pk": {"S": "b"}},
     ]
-    rows = tmp_path / "orders.csv.gz"
-    rows.write_bytes(gzip.compress(b'pk,total,note\na,7.25,"two\nlines"\nb,,\n'))
+    rows, long = tmp_path / "orders.csv.gz", "z" * 200_000
+    # as spreadsheets write it, with a byte order mark
+    rows.write_bytes(gzip.compress(f'\ufeffpk,total,note\na,7.25,"two\nlines"\nb,,\nc,,{long}\n'.encode()))
     assert stage.run("load", "rows", "--write", "50", "--from", str(rows), "--number", "total")[0] == 0
     assert stage.items("rows") == [
         {"pk": {"S": "a"}, "total": {"N": "7.25"}, "note": {"S": "two\nlines"}},
         {"pk": {"S": "b"}},
+        {"pk": {"S": "c"}, "note": {"S": long}},
     ]
     data = tmp_path / "export" / "data"
     data.mkdir(parents=True)
@@ -266,6 +268,9 @@ def test_misuse_is_told_in_a_line(stage: Stage, tmp_path: Path) -> None:
     rows.write_text("pk,n\na,1\n")
     binary.write_bytes(b"\xff\xfe\x00")
     empty.mkdir()
+    twice, broken = tmp_path / "twice.csv", tmp_path / "broken.csv"
+    twice.write_text("pk,n,n\na,1,2\n")
+    broken.write_text('"pk"x,n\na,1\n')
     missing = tmp_path / "missing.jsonl"
     for arguments, told in (
         (("others", "--from", str(rows)), "write: there is no table 'others' in us-east-1; give its name and region"),
@@ -275,6 +280,11 @@ def test_misuse_is_told_in_a_line(stage: Stage, tmp_path: Path) -> None:
             ("misused", "--from", str(empty)),
             f"{empty}: has no data/*.json.gz, as an export of DynamoDB has; give a file, or such a folder",
         ),
+        (
+            ("misused", "--from", str(twice)),
+            "twice.csv: has column n more than once; give each column its own name",
+        ),
+        (("misused", "--from", str(broken)), "broken.csv, line 1: is no CSV: ',' expected after '\"'"),
         (("misused", "--from", str(rows), "--number", "m"), "a.csv: has no column m; its columns: pk, n"),
         (("misused", "--from", "-", "--resume"), "--resume goes on with a file; standard input cannot be read again"),
     ):

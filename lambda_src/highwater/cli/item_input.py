@@ -18,6 +18,10 @@ from typing import IO, Any, Final
 from highwater.client import Put
 from highwater.core.errors import HighwaterError
 
+# spreadsheets begin their CSV with a byte order mark, which is no part of the first column's name
+_ENCODING: Final = "utf-8-sig"
+# more than an item may have
+_MOST_CELL_CHARACTERS: Final = 2**20
 # Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
 _TOO_DEEP: Final = "the item is nested too deeply; allowed: 32 levels"
 
@@ -82,11 +86,11 @@ def _files(path: Path | None) -> list[Path | None]:
 @contextmanager
 def _opened(path: Path | None) -> Iterator[IO[str]]:
     if path is None:
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="")
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding=_ENCODING, newline="")
         return
     try:
         with path.open("rb") as file:
-            yield io.TextIOWrapper(_decompressed(path, file), encoding="utf-8", newline="")
+            yield io.TextIOWrapper(_decompressed(path, file), encoding=_ENCODING, newline="")
     except (OSError, EOFError) as error:
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"{path}: cannot be read: {why}") from error
@@ -157,12 +161,18 @@ def _typed_value(value: Any) -> dict[str, Any]:
 
 
 def _rows(name: str, file: IO[str], numbers: frozenset[str]) -> Iterator[Line]:
+    csv.field_size_limit(_MOST_CELL_CHARACTERS)
     reader = csv.DictReader(file, strict=True)
-    missing = numbers - set(reader.fieldnames or ())
+    try:
+        columns = list(reader.fieldnames or ())
+    except csv.Error as error:
+        raise InputError(f"{name}, line 1: is no CSV: {error}") from error
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise InputError(f"{name}: has column {', '.join(twice)} more than once; give each column its own name")
+    missing = numbers - set(columns)
     if missing:
-        raise InputError(
-            f"{name}: has no column {', '.join(sorted(missing))}; its columns: {', '.join(reader.fieldnames or ())}"
-        )
+        raise InputError(f"{name}: has no column {', '.join(sorted(missing))}; its columns: {', '.join(columns)}")
     while True:
         try:
             row = next(reader)
