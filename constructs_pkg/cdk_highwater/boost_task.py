@@ -12,7 +12,7 @@ from constructs import Construct
 
 from cdk_highwater.boost_coordinator import BoostCoordinator
 from cdk_highwater.boost_grants import name_of_table
-from cdk_highwater.function_asset import make_function, pack_client
+from cdk_highwater.function_asset import client_files, make_function
 from cdk_highwater.rule_packs import BOOST_TASK_RULES, INLINE_RULES, LOG_RULES, acknowledge
 
 _POLL = cdk.Duration.seconds(3)
@@ -148,7 +148,7 @@ class BoostTask(Construct):
             self,
             package="highwater.client",
             handler="task",
-            packs=[pack_client],
+            packs=[client_files],
             role=role,
             description="Highwater: asks for a boost in a state machine",
             timeout=cdk.Duration.seconds(60),

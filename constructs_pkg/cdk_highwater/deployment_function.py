@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 from cdk_highwater.annotations import annotate
-from cdk_highwater.function_asset import make_function, pack_runtime
+from cdk_highwater.function_asset import make_function, runtime_files
 from cdk_highwater.permissions import (
     TABLE_ACTIONS,
     plans_arns,
@@ -165,7 +165,7 @@ class DeploymentFunction(Construct):
         return make_function(
             self,
             handler="deployment",
-            packs=[pack_runtime],
+            packs=[runtime_files],
             role=self._role,
             description="Highwater: floors of open windows and high-water marks, during deploys only",
             timeout=_TIMEOUT,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Iterable
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +21,14 @@ from constructs import Construct
 
 import highwater
 
+# the name of a file in an asset, with / between folders, and where it is now
+PackedFile = tuple[str, Path]
+
 # a Lambda asset needs neither the client nor the command line
 _PACKED = ("__init__.py", "core", "aws", "handlers")
+_COMPILED = ("__pycache__", "*.pyc")
 # Parts of Powertools that its logger and metrics do not need; these are most of the package
-_LEFT_OUT = (
-    "__pycache__",
-    "*.pyc",
+_LEFT_OUT_OF_POWERTOOLS = (
     "*.pyi",
     "auth_alpha",
     "batch",
@@ -39,25 +44,19 @@ _LEFT_OUT = (
     "streaming",
     "validation",
 )
+_DATE = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3
 
 
-def pack_runtime(folder: Path) -> None:
-    """Copy the installed core, adapters and handlers into *folder*."""
-    _pack_own(folder, _PACKED)
+def runtime_files() -> Iterator[PackedFile]:
+    """Yield the installed core, adapters and handlers."""
+    yield from _own_files(_PACKED)
     # Lambda's own zone database is that of its operating system: the asset must know the zones that synth knew
-    _copy(_found("tzdata"), folder / "tzdata", ("__pycache__", "*.pyc"))
+    yield from _files(_found("tzdata"), "tzdata")
 
 
-def _pack_own(folder: Path, names: Iterable[str]) -> None:
-    assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
-    source, target = Path(highwater.__file__).parent, folder / "highwater"
-    target.mkdir()
-    for name in names:
-        _copy(source / name, target / name, ("__pycache__", "*.pyc"))
-
-
-def pack_powertools(folder: Path) -> None:
-    """Copy the installed logger and metrics of Powertools, with their imports, into *folder*.
+def powertools_files() -> Iterator[PackedFile]:
+    """Yield the installed logger and metrics of Powertools, with their imports.
 
     Packing at synth needs neither a Lambda layer nor the network.
 
@@ -66,7 +65,44 @@ def pack_powertools(folder: Path) -> None:
     """
     for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
         source = _found(name)
-        _copy(source, folder / source.name, _LEFT_OUT)
+        yield from _files(source, source.name, _LEFT_OUT_OF_POWERTOOLS)
+
+
+def client_files() -> Iterator[PackedFile]:
+    """Yield the installed core and client, for functions that are callers of a coordinator."""
+    yield from _own_files(("__init__.py", "core", "client"))
+
+
+def write_asset(path: Path, packs: Iterable[Callable[[], Iterable[PackedFile]]]) -> None:
+    """Write the files of *packs* as a ZIP archive to *path*.
+
+    The archive is the same on every machine, because the CDK deploys a function again when its asset differs by one
+    byte: sorted, with one date and one mode for all files, and stored, because compression differs between versions of
+    zlib. Everybody may read the files: Lambda runs them as another user.
+    """
+    files = sorted(file for pack in packs for file in pack())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, source in files:
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.create_system = _UNIX
+            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            archive.writestr(entry, source.read_bytes())
+
+
+def _own_files(names: Iterable[str]) -> Iterator[PackedFile]:
+    assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
+    for name in names:
+        yield from _files(Path(highwater.__file__).parent / name, f"highwater/{name}")
+
+
+def _files(source: Path, name: str, left_out: tuple[str, ...] = ()) -> Iterator[PackedFile]:
+    """Yield the file *source*, or the files below it, under *name*, without compiled ones and *left_out*."""
+    if source.is_file():
+        yield name, source
+        return
+    for path in source.iterdir():
+        if not any(fnmatch(path.name, pattern) for pattern in (*_COMPILED, *left_out)):
+            yield from _files(path, f"{name}/{path.name}", left_out)
 
 
 def _found(name: str) -> Path:
@@ -79,21 +115,16 @@ def _found(name: str) -> Path:
     return origin.parent if origin.name == "__init__.py" else origin
 
 
-def pack_client(folder: Path) -> None:
-    """Copy the installed core and client into *folder*, for functions that are callers of a coordinator."""
-    _pack_own(folder, ("__init__.py", "core", "client"))
-
-
 def make_function(
     scope: Construct,
     *,
     handler: str,
-    packs: Iterable[Callable[[Path], None]],
+    packs: Iterable[Callable[[], Iterable[PackedFile]]],
     role: iam.Role,
     package: str = "highwater.handlers",
     **more: Any,
 ) -> lambda_.Function:
-    """Create a function below *scope*. *packs* fill the folder of its asset; *more* are other function properties."""
+    """Create a function below *scope*. *packs* yield the files of its asset; *more* are other function properties."""
     function = lambda_.Function(
         scope,
         "Function",
@@ -109,18 +140,17 @@ def make_function(
 
 
 @cache
-def _packed(packs: tuple[Callable[[Path], None], ...]) -> Path:
-    """Return a folder filled by *packs*, which stays until the process ends.
+def _packed(packs: tuple[Callable[[], Iterable[PackedFile]], ...]) -> Path:
+    """Return an archive of the files of *packs*, which stays until the process ends.
 
-    The stacks of an app share it: packing takes longer than all else that a stack needs, and the CDK reads and copies a
-    folder that it knows only once.
+    The stacks of an app share it: packing takes longer than all else that a stack needs, and the CDK reads and copies
+    an asset that it knows only once. It is a single file because the CDK takes half a second for a folder of 700.
     """
     folder = Path(tempfile.mkdtemp(prefix="highwater-asset-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for pack in packs:
-        pack(folder)
-    _make_readable(folder)
-    return folder
+    path = folder / "asset.zip"
+    write_asset(path, packs)
+    return path
 
 
 def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
@@ -138,16 +168,3 @@ def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
     policy = default_policy.node.default_child
     assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - the default child of a policy
     template.add_override("DependsOn", [policy.logical_id])
-
-
-def _make_readable(folder: Path) -> None:
-    """Let everybody read the asset, whatever the umask: Lambda runs it as another user, under the same asset hash."""
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def _copy(source: Path, target: Path, left_out: tuple[str, ...]) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(*left_out))
-    else:
-        shutil.copyfile(source, target)

@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_highwater.function_asset import make_function, pack_powertools, pack_runtime
+from cdk_highwater.function_asset import make_function, powertools_files, runtime_files
 from cdk_highwater.permissions import (
     TABLE_ACTIONS,
     reading_plans,
@@ -111,7 +111,7 @@ class ScalerFunction(Construct):
         return make_function(
             self,
             handler="scaler.handler",
-            packs=[pack_runtime, pack_powertools],
+            packs=[runtime_files, powertools_files],
             role=self.role,
             description="Highwater: floors that follow demand within minutes",
             timeout=_TIMEOUT,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, HighWaterMark, Window, manage_capacity
-from cdk_highwater.function_asset import pack_runtime
+from cdk_highwater.function_asset import runtime_files, write_asset
 from tests.constructs.template_view import TemplateView, arn, key, new_stack
 
 
@@ -139,9 +143,8 @@ def test_floors_wait_for_every_target_and_targets_for_what_comes_before_them() -
         assert permissions in waited_for
 
 
-def test_asset_holds_core_adapters_and_handlers_only(tmp_path: Path) -> None:
-    pack_runtime(tmp_path)
-    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+def test_asset_holds_core_adapters_and_handlers_only() -> None:
+    files = sorted(name for name, _ in runtime_files())
     folders = {"/".join(file.split("/")[:2]) for file in files}
     own = {folder for folder in folders if not folder.startswith("tzdata/")}
     assert own == {"highwater/__init__.py", "highwater/aws", "highwater/core", "highwater/handlers"}
@@ -151,9 +154,26 @@ def test_asset_holds_core_adapters_and_handlers_only(tmp_path: Path) -> None:
     assert "highwater/handlers/deployment.py" in files
 
 
+def test_asset_is_the_same_whatever_machine_it_is_packed_on(tmp_path: Path) -> None:
+    """The CDK deploys a function again when its asset differs by one byte."""
+    archives = []
+    for number, (mode, at) in enumerate([(0o600, 1_700_000_000), (0o755, 1_800_000_000)]):
+        source = tmp_path / f"{number}.py"
+        source.write_text("the same")
+        source.chmod(mode)
+        os.utime(source, (at, at))
+        packs = [partial(iter, [("folder/b.py", source)]), partial(iter, [("a.py", source)])]
+        archives.append(tmp_path / f"{number}.zip")
+        write_asset(archives[-1], packs[:: 1 - 2 * number])
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with zipfile.ZipFile(archives[0]) as archive:
+        assert archive.namelist() == ["a.py", "folder/b.py"]
+
+
 def test_asset_runs_with_boto3_alone(tmp_path: Path) -> None:
     """Whatever else the handler imported would be missing in Lambda."""
-    pack_runtime(tmp_path)
+    write_asset(tmp_path / "asset.zip", [runtime_files])
+    shutil.unpack_archive(tmp_path / "asset.zip", tmp_path)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.deployment as d; "
         "assert d.__file__.startswith(sys.argv[1]); "
