@@ -6,11 +6,14 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 from typing import Any
 
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud, ministack
 from highwater_lab.local.control import ACCOUNT, REGION
@@ -247,6 +250,39 @@ def _creation(cloud: LocalCloud, kind: str, properties: dict[str, Any]) -> str:
     cloudformation.delete_stack(StackName="named")
     cloudformation.get_waiter("stack_delete_complete").wait(StackName="named", WaiterConfig={"Delay": 1})
     return str(failed[-1]) if failed else ""
+
+
+def test_two_callers_who_change_a_target_at_once_meet(cloud: LocalCloud) -> None:
+    """AWS refuses to change what has a pending update; a caller who waits for the answer is never refused."""
+    clients = [cloud.client("application-autoscaling") for _ in range(2)]
+    together = Barrier(2, timeout=60)
+
+    def register(number: int, table: str) -> str:
+        together.wait()
+        try:
+            clients[number].register_scalable_target(**_target(table) | {"MinCapacity": 5 + number})
+        except ClientError as error:
+            assert error.response["Error"]["Code"] == "ConcurrentUpdateException"
+            return error.response["Error"]["Message"]
+        return ""
+
+    met: list[str] = []
+    with ThreadPoolExecutor(2) as callers:
+        # two different targets never meet
+        for _ in range(20):
+            assert list(callers.map(register, (0, 1), ("orders", "others"))) == ["", ""]
+        # the two calls of one round may miss each other
+        for _ in range(1_000):
+            met = [refusal for refusal in callers.map(register, (0, 1), ("orders", "orders")) if refusal]
+            if met:
+                break
+    assert met == ["You already have a pending update to an Auto Scaling resource."]
+    for units in range(5, 25):
+        clients[0].register_scalable_target(**_target("orders") | {"MinCapacity": units})
+    described = clients[1].describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=["table/orders"])
+    assert described["ScalableTargets"][0]["MinCapacity"] == 24
+    for client in clients:
+        client.close()
 
 
 QUEUE, ALARM = "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"

@@ -39,6 +39,7 @@ from highwater_lab.local.schedules import Schedules
 from highwater_lab.local.shapes import malformed
 from highwater_lab.local.stacks import Stacks
 from highwater_lab.local.strict.names import Names
+from highwater_lab.local.strict.pending import PendingUpdates
 from highwater_lab.local.strict.permissions import Permissions
 from highwater_lab.local.strict.rates import Rates
 from highwater_lab.local.strict.request import AUTOSCALING_PREFIX, Request
@@ -75,6 +76,7 @@ class LocalAws:
         Stacks()
         if is_strict:
             Names()
+        self._pending = PendingUpdates() if is_strict else None
         self._checks = (Permissions().refusal, Rates(self.clock.second).refusal) if is_strict else ()
 
     def autoscaling(self) -> AutoScaling:
@@ -112,7 +114,7 @@ class LocalAws:
         try:
             if target.startswith(AUTOSCALING_PREFIX):
                 operation = target.removeprefix(AUTOSCALING_PREFIX)
-                await self._answer(guarded, *self._autoscale(operation, headers, body))
+                await self._answer(guarded, *await self._autoscale(operation, headers, body))
             else:
                 await ministack.app(
                     scope, receive, self._dated(guarded) if target.startswith(_CLOCKED_PREFIXES) else guarded
@@ -139,7 +141,7 @@ class LocalAws:
             "scheduled_actions": sum(len(target.actions) for each in services for target in each.targets.values()),
         }
 
-    def _autoscale(self, operation: str, headers: dict[str, str], body: bytes) -> Answer:
+    async def _autoscale(self, operation: str, headers: dict[str, str], body: bytes) -> Answer:
         ministack.enter_scope(headers)
         try:
             request = json.loads(body or b"{}")
@@ -148,7 +150,9 @@ class LocalAws:
         if not isinstance(request, dict):
             return 400, _NO_OBJECT
         try:
-            return 200, answer(self.autoscaling(), operation, request)
+            if self._pending is None:
+                return 200, answer(self.autoscaling(), operation, request)
+            return 200, await self._pending.answer(self.autoscaling(), operation, request)
         except ServiceError as refused:
             return 400, {"__type": refused.code, "message": refused.message}
 

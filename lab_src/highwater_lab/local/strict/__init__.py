@@ -1,1 +1,1 @@
-"""What the local cloud refuses beyond the rest when it is strict: missing permissions and calls that come too fast."""
+"""What the local cloud refuses beyond the rest when it is strict: missing permissions, and calls that meet or race."""
