@@ -92,6 +92,72 @@ def _sum(cloud: LocalCloud, namespace: str, name: str, statistic: str = "Sum", *
     return float(sum(point[statistic] for point in points))
 
 
+CHAIN = """
+import json
+
+import boto3
+
+def handler(event, context):
+    if event["left"] == 0:
+        print("the chain has ended")
+        return
+    payload = json.dumps({"left": event["left"] - 1})
+    boto3.client("lambda").invoke(FunctionName=context.function_name, InvocationType="Event", Payload=payload)
+"""
+
+
+@pytest.mark.parametrize(("recursion", "ends"), [("Allow", True), ("Terminate", False)])
+def test_function_of_a_stack_invokes_itself_as_often_as_its_template_allows(
+    cloud: LocalCloud, recursion: str, ends: bool
+) -> None:
+    """Lambda by default ends a chain after 16 invocations."""
+    name = f"chain-{recursion}"
+    properties = {
+        "FunctionName": name,
+        "Runtime": "python3.12",
+        "Role": f"arn:aws:iam::{ACCOUNT}:role/any",
+        "Handler": "index.handler",
+        "Code": {"ZipFile": CHAIN},
+        "Timeout": 60,
+    }
+    cloudformation, functions, logs = (cloud.client(service) for service in ("cloudformation", "lambda", "logs"))
+    changed = properties | {"RecursiveLoop": recursion}
+    for each, change in ((properties, "create"), (changed, "update")):
+        template = json.dumps({"Resources": {"Chain": {"Type": "AWS::Lambda::Function", "Properties": each}}})
+        getattr(cloudformation, f"{change}_stack")(StackName=name, TemplateBody=template)
+        waiter = cloudformation.get_waiter(f"stack_{change}_complete")
+        waiter.wait(StackName=name, WaiterConfig={"Delay": 1})
+    functions.invoke(FunctionName=name, InvocationType="Event", Payload=json.dumps({"left": 20}).encode())
+    said = ""
+    while "the chain has ended" not in said and "RecursiveInvocationException" not in said:
+        try:
+            events = logs.filter_log_events(logGroupName=f"/aws/lambda/{name}")["events"]
+        except logs.exceptions.ResourceNotFoundException:
+            continue
+        said = " ".join(event["message"] for event in events)
+    assert ("the chain has ended" in said) is ends
+    for client in (cloudformation, functions, logs):
+        client.close()
+
+
+def test_log_of_a_function_that_somebody_deleted_is_made_again_only_where_lambda_makes_it(cloud: LocalCloud) -> None:
+    """A function that may only write to its own group cannot make it again."""
+    functions, logs = cloud.client("lambda"), cloud.client("logs")
+    _create(functions, "shop", "def handler(event, context):\n    print('open')\n")
+    for group in ("/aws/lambda/shop", "/shop/log"):
+        if group == "/shop/log":
+            logs.create_log_group(logGroupName=group)
+            functions.update_function_configuration(FunctionName="shop", LoggingConfig={"LogGroup": group})
+        functions.invoke(FunctionName="shop")
+        logs.delete_log_group(logGroupName=group)
+        functions.invoke(FunctionName="shop")
+    groups = {group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]}
+    assert "/aws/lambda/shop" in groups
+    assert "/shop/log" not in groups
+    functions.close()
+    logs.close()
+
+
 def test_log_of_a_function_carries_the_time_of_the_clouds_clock(cloud: LocalCloud) -> None:
     logs = cloud.client("logs")
     since = cloud.status().now - timedelta(minutes=9)

@@ -1,4 +1,4 @@
-"""The logs and metrics of Lambda functions: of their runs, and what they print.
+"""The logs and metrics of Lambda functions, of their runs and what they print; and their recursion.
 
 MiniStack keeps what a function prints as its log, and counts runs that a client asks for but none that a schedule, an
 alarm or an event starts. Here every run counts, and the log has this cloud's times. AWS also takes lines in
@@ -26,6 +26,8 @@ class Functions:
         self._emit = ministack.write_function_log.replace(self._after_run)
         self._append = ministack.append_log_events.replace(self._append_now)
         self._count = ministack.count_run.replace(self._count_throttle)
+        for action in ("create", "update"):
+            ministack.wrap_resource_handler("AWS::Lambda::Function", action, _with_recursion)
         log_as_lambda_does()
 
     def _append_now(self, stream: Document, events: list[Document]) -> None:
@@ -44,11 +46,28 @@ class Functions:
     def _after_run(
         self, func: Document, request_id: str, log_text: str, error: bool, duration_ms: float, **named: Any
     ) -> None:
-        self._emit(func, request_id, log_text, error, duration_ms, **named)
-        self._count((func.get("config") or func)["FunctionName"], duration_ms, error, False)
+        configuration = func.get("config") or func
+        group = (configuration.get("LoggingConfig") or {}).get("LogGroup")
+        # Lambda makes the group of its own again when it has been deleted, and no other
+        if group in (None, f"/aws/lambda/{configuration['FunctionName']}") or group in ministack.log_groups.now:
+            self._emit(func, request_id, log_text, error, duration_ms, **named)
+        self._count(configuration["FunctionName"], duration_ms, error, False)
         for line in (log_text or "").splitlines():
             for namespace, name, dimensions, values, unit in _printed(line):
                 ministack.put_datum(namespace, name, dimensions, self._second(), unit, None, values, None, None)
+
+
+def _with_recursion(own: Callable[..., tuple[str, Document]]) -> Callable[..., tuple[str, Document]]:
+    """Give a function of a template its `RecursiveLoop`, which MiniStack takes from requests alone."""
+
+    def provision(name: str, *properties_and_stack: Any) -> tuple[str, Document]:
+        created = own(name, *properties_and_stack)
+        # a creation has one set of properties, an update the old and the new
+        new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
+        ministack.set_recursion(created[0], {"RecursiveLoop": new.get("RecursiveLoop", "Terminate")})
+        return created
+
+    return provision
 
 
 def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float], str]]:

@@ -170,10 +170,12 @@ _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items"
 PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
 PYTHON_WORKER: Final = _Script("core.lambda_runtime", "_PYTHON_WORKER_SCRIPT")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
+set_recursion: Final = Function("services.lambda_svc", "_put_function_recursion_config")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
 function_url_event: Final = Function("services.lambda_svc", "_build_function_url_event")
 function_url_attributes: Final = Function("services.cloudformation.provisioners", "_lambda_url_attributes")
 function_url_target: Final = Function("app", "_function_url_auth_target")
+log_groups: Final = Value("services.cloudwatch_logs", "_log_groups")
 append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_events")
 
 _clocks: Final = tuple(
