@@ -283,6 +283,37 @@ def test_two_callers_who_change_a_target_at_once_meet(cloud: LocalCloud) -> None
         client.close()
 
 
+def _policy(characters: int) -> str:
+    """A policy of so many characters, and some spaces."""
+    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
+    statement = {"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": arn}
+    document = {"Version": "2012-10-17", "Statement": [statement]}
+    statement["Resource"] += "x" * (characters - len(json.dumps(document, separators=(",", ":"))))
+    return json.dumps(document, indent=4)
+
+
+def test_policies_of_a_role_have_the_size_that_iam_allows(cloud: LocalCloud) -> None:
+    """All of them together, spaces not counted: a stack of many tables comes near it."""
+    iam = cloud.client("iam")
+    iam.create_role(RoleName="full", AssumeRolePolicyDocument=json.dumps(TRUST))
+    iam.put_role_policy(RoleName="full", PolicyName="first", PolicyDocument=_policy(6_000))
+    iam.put_role_policy(RoleName="full", PolicyName="second", PolicyDocument=_policy(4_240))
+    said = "Maximum policy size of 10240 bytes exceeded for role full"
+    with refused("LimitExceeded", said):
+        iam.put_role_policy(RoleName="full", PolicyName="second", PolicyDocument=_policy(4_241))
+    with refused("LimitExceeded", said):
+        iam.put_role_policy(RoleName="full", PolicyName="third", PolicyDocument=_policy(150))
+    iam.put_role_policy(RoleName="full", PolicyName="first", PolicyDocument=_policy(5_800))
+    iam.put_role_policy(RoleName="full", PolicyName="third", PolicyDocument=_policy(150))
+    fourth = {"PolicyName": "fourth", "Roles": ["full"], "PolicyDocument": json.loads(_policy(200))}
+    assert _creation(cloud, "AWS::IAM::Policy", fourth) == said
+    iam.delete_role_policy(RoleName="full", PolicyName="third")
+    assert _creation(cloud, "AWS::IAM::Policy", fourth) == ""
+    with refused("NoSuchEntity", "The role with name nobody cannot be found."):
+        iam.put_role_policy(RoleName="nobody", PolicyName="first", PolicyDocument=_policy(10_241))
+    iam.close()
+
+
 QUEUE, ALARM = "AWS::SQS::Queue", "AWS::CloudWatch::Alarm"
 ALARMED = {
     "ComparisonOperator": "GreaterThanThreshold",

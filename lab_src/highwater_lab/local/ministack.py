@@ -151,6 +151,12 @@ _stacks: Final = Value("services.cloudformation", "_stacks", "_data")
 query_error: Final = Function("services.cloudformation.handlers", "_error")
 STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
 
+# roles
+put_role_policy: Final = Function("services.iam", "_put_role_policy")
+iam_roles: Final = Value("services.iam", "_roles", "get")
+iam_error: Final = Function("services.iam", "_error")
+IAM_REQUESTS: Final = Value("services.iam", "_IAM_HANDLERS", "__setitem__")
+
 # parameters
 put_parameter: Final = Function("services.ssm", "_put_parameter")
 _parameters: Final = Value("services.ssm", "_parameters", "get")

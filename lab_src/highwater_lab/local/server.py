@@ -43,6 +43,7 @@ from highwater_lab.local.strict.pending import PendingUpdates
 from highwater_lab.local.strict.permissions import Permissions
 from highwater_lab.local.strict.rates import Rates
 from highwater_lab.local.strict.request import AUTOSCALING_PREFIX, Request
+from highwater_lab.local.strict.role_policies import RolePolicies
 from highwater_lab.local.tables import Tables
 from highwater_lab.local.tracking_alarms import TrackingAlarms
 from highwater_lab.services.timing import Timing
@@ -76,6 +77,7 @@ class LocalAws:
         Stacks()
         if is_strict:
             Names()
+            RolePolicies()
         self._pending = PendingUpdates() if is_strict else None
         self._checks = (Permissions().refusal, Rates(self.clock.second).refusal) if is_strict else ()
 
