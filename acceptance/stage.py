@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from acceptance.cdk import App, Cdk
 from acceptance.deployed import Deployed, find_deployed
@@ -73,12 +74,14 @@ class Stage:
         kept = planned == actual if holds is None else holds
         self.record.checks.append(Check(self.part, subject, str(planned), str(actual), kept))
         if not kept:
-            self.tell(f"[red]✗ {subject}: planned {planned}, actually {actual}[/]")
+            self.tell(f"[red]✗ {escape(f'{subject}: planned {planned}, actually {actual}')}[/]")
 
     def measure(self, name: str, value: float | str | None, unit: str = "", *, question: str, assumed: str) -> None:
         """Record something measured."""
         self.record.facts.append(Fact(self.part, name, value, unit, question, assumed))
-        self.tell(f"  {question} [bold]{value} {unit}[/] [dim](the lab assumes {assumed})[/]")
+        # texts of AWS may have brackets
+        said = escape(f"{value} {unit}")
+        self.tell(f"  {escape(question)} [bold]{said}[/] [dim](the lab assumes {escape(assumed)})[/]")
 
     def deploy(self, app: App, context: dict[str, str] | None = None) -> list[Deployed]:
         """Synthesize and deploy an app; return the tables that it manages."""

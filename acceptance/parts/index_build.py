@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
-
-from botocore.exceptions import ClientError
 
 from acceptance.bare_table import index_request, make_bare_table
 from acceptance.deployed import read_resource, read_state, target_request
 from acceptance.parts.part import Part
+from acceptance.refusal import ACCEPTED, words_of
 from acceptance.stage import Stage
 from highwater.core import Dimension
 from highwater.core.names import TargetName
@@ -38,14 +38,13 @@ class _Changes:
     def try_one(self) -> None:
         self.table_states.add(self._dynamodb.describe_table(TableName=self._table)["Table"]["TableStatus"])
         wanted = {"ReadCapacityUnits": 1, "WriteCapacityUnits": self._units + 1}
-        try:
-            self._dynamodb.update_table(TableName=self._table, ProvisionedThroughput=wanted)
-        except ClientError as refused:
-            self.refused += 1
-            self.words = f"{refused.response['Error']['Code']}: {refused.response['Error']['Message']}"
-        else:
+        words = words_of(partial(self._dynamodb.update_table, TableName=self._table, ProvisionedThroughput=wanted))
+        if words == ACCEPTED:
             self._units += 1
             self.accepted += 1
+        else:
+            self.refused += 1
+            self.words = words
 
 
 def _run(stage: Stage) -> None:
@@ -59,6 +58,7 @@ def _run(stage: Stage) -> None:
         GlobalSecondaryIndexUpdates=[{"Create": index_request(_INDEX, "visitor", throughput)}],
     )
     registered = _register(stage, TargetName(table, _INDEX, Dimension.WRITE))
+    _try_too_early(stage, dynamodb, table)
     changes = _Changes(dynamodb, table)
 
     def is_built() -> bool:
@@ -92,6 +92,39 @@ def _run(stage: Stage) -> None:
     _see_it_follow(stage, TargetName(table, _INDEX, Dimension.WRITE))
 
 
+def _try_too_early(stage: Stage, dynamodb: Any, table: str) -> None:
+    """Read the index and create a second one while the first is built; record in which words that is refused."""
+    create = {"Create": index_request("by-day", "day", {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1})}
+    keys = [{"AttributeName": key, "AttributeType": "S"} for key in ("id", "visitor", "day")]
+    for name, call, question, assumed in (
+        (
+            "refused_early_read",
+            partial(
+                dynamodb.query,
+                TableName=table,
+                IndexName=_INDEX,
+                KeyConditionExpression="visitor = :v",
+                ExpressionAttributeValues={":v": {"S": "visitor-1"}},
+            ),
+            "a query of an index that is built:",
+            f"ValidationException: Cannot read from backfilling global secondary index: {_INDEX}",
+        ),
+        (
+            "refused_second_index",
+            partial(
+                dynamodb.update_table,
+                TableName=table,
+                AttributeDefinitions=keys,
+                GlobalSecondaryIndexUpdates=[create],
+            ),
+            "a second index while one is built:",
+            "LimitExceededException: Subscriber limit exceeded: Only 1 online index can be created or deleted "
+            "simultaneously per table",
+        ),
+    ):
+        stage.measure(name, words_of(call), question=question, assumed=assumed)
+
+
 def _fill(dynamodb: Any, table: str) -> None:
     """Write some items, within the capacity that the table begins with."""
     items = [{"id": {"S": f"item-{number}"}, "visitor": {"S": f"visitor-{number % 7}"}} for number in range(_ITEMS)]
@@ -102,13 +135,8 @@ def _fill(dynamodb: Any, table: str) -> None:
 
 
 def _register(stage: Stage, name: TargetName) -> str:
-    try:
-        stage.place.client("application-autoscaling").register_scalable_target(
-            **target_request(name), MinCapacity=_INDEX_FLOOR, MaxCapacity=4 * _INDEX_FLOOR
-        )
-    except ClientError as refused:
-        return f"{refused.response['Error']['Code']}: {refused.response['Error']['Message']}"
-    return "accepted"
+    register = stage.place.client("application-autoscaling").register_scalable_target
+    return words_of(partial(register, **target_request(name), MinCapacity=_INDEX_FLOOR, MaxCapacity=4 * _INDEX_FLOOR))
 
 
 def _see_it_follow(stage: Stage, name: TargetName) -> None:
