@@ -191,6 +191,73 @@ def test_rate_may_change_while_requests_are_under_way_and_stop_ends_it(paced: Pa
         each.close()
 
 
+def test_session_that_is_paced_already_gets_further_budgets_and_other_rates(paced: Paced) -> None:
+    """As in a Lambda function, whose handler may pace the default session at each invocation."""
+    pacing = highwater.pace(paced.session, write=10, table="orders", pacer=paced.pacer)
+    assert highwater.pace(paced.session, write=4, table="carts") is pacing
+    assert highwater.pace(paced.session, write=20, table="orders") is pacing
+    client = paced.client()
+    for table in ("orders", "carts"):
+        paced.server.answers = [(200, {"ConsumedCapacity": {"TableName": table, "CapacityUnits": 20.0}})]
+        for _ in range(3):
+            client.put_item(TableName=table, Item=ITEM)
+    # what the first one costs is known after it; a dearer one than a second of the rate waits for that second
+    assert paced.clock.waited == [1.0, 1.0, 5.0, 5.0]
+    client.close()
+
+
+def test_client_of_a_paced_session_may_have_a_budget_besides(paced: Paced) -> None:
+    highwater.pace(paced.session, write=1_000, pacer=paced.pacer)
+    client, other = paced.client(), paced.client()
+    own = Pacer(clock=lambda: paced.clock.now, pause=paced.clock.pause)
+    highwater.pace(client, write=5, pacer=own)
+    paced.answers(5.0)
+    for _ in range(2):
+        client.put_item(TableName="orders", Item=ITEM)
+    assert paced.clock.waited == [1.0]
+    other.put_item(TableName="orders", Item=ITEM)
+    assert paced.clock.waited == [1.0]
+    for each in (client, other):
+        each.close()
+
+
+def test_session_cannot_have_two_pacers(paced: Paced) -> None:
+    highwater.pace(paced.session, write=5, pacer=paced.pacer)
+    with pytest.raises(PaceError) as refused:
+        highwater.pace(paced.session, write=5, pacer=Pacer())
+    assert str(refused.value) == (
+        "pace: another pacer has the budgets of this session or client; stop its pacing first"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "dimension"),
+    [
+        ("""INSERT INTO "orders" VALUE {'pk': '7'}""", "write"),
+        ("""update orders set paid = true where pk = '7'""", "write"),
+        ("""DELETE FROM "orders" WHERE pk = '7'""", "write"),
+        ("""SELECT * FROM "orders"."by_status" WHERE status = 'open'""", "read"),
+    ],
+)
+def test_statements_are_paced(paced: Paced, statement: str, dimension: str) -> None:
+    client = paced.pace(**{dimension: 5})
+    paced.answers(5.0)
+    for _ in range(2):
+        client.execute_statement(Statement=statement)
+    assert paced.clock.waited == [1.0]
+    # the other dimension has no budget
+    client.execute_statement(Statement="SELECT * FROM orders" if dimension == "write" else "DELETE FROM orders")
+    assert paced.clock.waited == [1.0]
+    consumed = [{"TableName": "orders", "CapacityUnits": 10.0}]
+    paced.server.answers = [(200, {"ConsumedCapacity": consumed})]
+    client.batch_execute_statement(Statements=[{"Statement": statement}] * 2)
+    paced.answers(5.0)
+    client.execute_statement(Statement=statement)
+    # nothing is known of batches: two units are paid, and the eight others by the statement after it
+    assert paced.clock.waited == [1.0, 0.4, 2.6]
+    client.close()
+
+
 @pytest.mark.parametrize(
     ("budget", "message"),
     [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import boto3
 
@@ -23,7 +25,7 @@ from highwater.client.requests import (
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
-_KEY: Final = "highwater-pace"
+_NUMBERS: Final = itertools.count()
 _WEIGHT: Final = 0.3
 # A page of 1 MB that is not consistent, and one item of up to 4 KB or 1 KB
 _PAGE_UNITS: Final = 128.0
@@ -53,29 +55,36 @@ def pace(
         table: The name of the table to limit. By default each table has a budget of that size.
         indexes: Write units per second of indexes of *table*, by name. By default each index has a budget of the size
             of its table's.
-        pacer: Where the budgets are, to share them between sessions. By default a new one.
+        pacer: Where the budgets are, to share them between sessions. By default a new one, or that of the session or
+            client if it is paced already: what is given then is added, or replaces a budget of the same table.
 
     Returns:
-        The pacing, whose `stop` ends it.
+        The pacing, whose `stop` ends it; the same one for a session or client that is paced already.
 
     Raises:
-        PaceError: Neither rate is given, a rate is below 0.001, or *indexes* are given without *table*.
+        PaceError: Neither rate is given, a rate is below 0.001, *indexes* are given without *table*, or the session or
+            client is paced by another *pacer*.
     """
     if read is None and write is None and not indexes:
         raise PaceError("pace: give read or write, in units per second")
     if indexes and table is None:
         raise PaceError("pace: indexes belong to a table; give table too")
-    made = Pacing(pacer or Pacer())
+    if session_or_client is None:
+        if boto3.DEFAULT_SESSION is None:
+            boto3.setup_default_session()
+        session_or_client = boto3.DEFAULT_SESSION
+    events = _events_of(session_or_client)
+    known = _PACED.get(events)
+    if known is not None and pacer not in (None, known.pacer):
+        raise PaceError("pace: another pacer has the budgets of this session or client; stop its pacing first")
+    made = known or Pacing(pacer or Pacer())
     for dimension, rate in ((Dimension.READ, read), (Dimension.WRITE, write)):
         if rate is not None:
             made.pacer.limit(table, dimension, rate)
     for index, rate in (indexes or {}).items():
         made.pacer.limit_index(str(table), index, Dimension.WRITE, rate)
-    if session_or_client is None:
-        if boto3.DEFAULT_SESSION is None:
-            boto3.setup_default_session()
-        session_or_client = boto3.DEFAULT_SESSION
-    made.install(session_or_client)
+    if known is None:
+        made.install(session_or_client)
     return made
 
 
@@ -100,20 +109,24 @@ class Pacing:
     pacer: Pacer = field(default_factory=Pacer)
     _means: dict[tuple[str, str], dict[TargetKey, float]] = field(default_factory=dict)
     _installed: list[Any] = field(default_factory=list)
+    # a client that is paced by itself may be of a session that is paced too: each pays for itself
+    _id: str = field(default_factory=lambda: f"highwater-pace-{next(_NUMBERS)}")
 
     def install(self, session_or_client: Any) -> None:
         """Pace a client, or the clients and resources that a session makes from now on."""
-        events = getattr(session_or_client, "events", None) or session_or_client.meta.events
+        events = _events_of(session_or_client)
         for event, hook in self._hooks():
             # first, so that a request is signed after it has waited
-            events.register_first(event, hook, unique_id=f"highwater-pace-{event}")
+            events.register_first(event, hook, unique_id=f"{self._id}-{event}")
         self._installed.append(events)
+        _PACED[events] = self
 
     def stop(self) -> None:
         """Pace no longer; clients that a session made meanwhile are paced on."""
         for events in self._installed:
             for event, hook in self._hooks():
-                events.unregister(event, hook, unique_id=f"highwater-pace-{event}")
+                events.unregister(event, hook, unique_id=f"{self._id}-{event}")
+            _PACED.pop(events, None)
         self._installed.clear()
 
     def _hooks(self) -> Iterator[tuple[str, Callable[..., None]]]:
@@ -127,16 +140,16 @@ class Pacing:
         if request is None:
             return
         ask_for_consumption(params, context)
-        kind = f"{request.operation} {params.get('IndexName', '')}"
-        context[_KEY] = _Paced(request, kind, self._expect(request, kind, params))
+        kind = f"{request.operation} {request.dimension} {params.get('IndexName', '')}"
+        context[self._id] = _Paced(request, kind, self._expect(request, kind, params))
 
     def _send(self, request: Any, **_: Any) -> None:
-        paced: _Paced | None = request.context.get(_KEY)
+        paced: _Paced | None = request.context.get(self._id)
         if paced is not None:
             paced.paid = self.pacer.wait(paced.expected)
 
     def _attempt(self, parsed_response: Any, context: dict[str, Any], **_: Any) -> None:
-        paced: _Paced | None = context.get(_KEY) if context else None
+        paced: _Paced | None = context.get(self._id) if context else None
         refusals = refusals_of(parsed_response) if paced and parsed_response else []
         if paced is None or paced.paid is None or not refusals:
             return
@@ -147,7 +160,7 @@ class Pacing:
             paid = Paid({})
 
     def _end(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-        paced: _Paced | None = context.pop(_KEY, None) if context else None
+        paced: _Paced | None = context.pop(self._id, None) if context else None
         if paced is None:
             return
         left = items_left(parsed)
@@ -180,6 +193,15 @@ class Pacing:
         for key in {*means, *units}:
             before = means.get(key, 0.0)
             means[key] = before + _WEIGHT * (units.get(key, 0.0) - before)
+
+
+# what paces a session or client, by its hooks
+_PACED: WeakKeyDictionary[Any, Pacing] = WeakKeyDictionary()
+
+
+def _events_of(session_or_client: Any) -> Any:
+    """The hooks of a boto3 session or of a client."""
+    return getattr(session_or_client, "events", None) or session_or_client.meta.events
 
 
 def _first_units(operation: str, params: Mapping[str, Any]) -> float:

@@ -20,6 +20,8 @@ _THROTTLED: Final = frozenset({"ProvisionedThroughputExceededException", "Thrott
 _REASON: Final = re.compile(
     r"(Table|Index)(?:Read|Write)(ProvisionedThroughput|KeyRangeThroughput|AccountLimit|MaxOnDemandThroughput)Exceeded"
 )
+# the table of a PartiQL statement, which may be followed by an index
+_TABLE: Final = re.compile(r"""\b(?:FROM|INTO|UPDATE)\s+(?:"([^"]+)"|([\w.-]+))""", re.IGNORECASE)
 _INDEX: Final = re.compile(r":table/[^/]+/index/(.+)")
 _ASKED, _CONSUMED = "highwater-asked", "highwater-consumed"
 
@@ -53,7 +55,8 @@ class Request:
     Attributes:
         operation: Its name in the API, such as `PutItem`.
         dimension: Whether it reads or writes.
-        items: How many items of each table it is about, as far as the request says; `Query` and `Scan` count as one.
+        items: How many items of each table it is about, as far as the request says; `Query`, `Scan` and each
+            PartiQL statement count as one.
     """
 
     operation: str
@@ -145,15 +148,24 @@ def _total(consumed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _dimension(operation: str, params: Mapping[str, Any]) -> Dimension:
     if operation in _STATEMENTS:
-        several: list[dict[str, Any]] = params.get("Statements") or params.get("TransactStatements") or [{}]
-        first = params.get("Statement") or several[0].get("Statement", "")
-        return Dimension.READ if str(first).lstrip()[:6].upper() == "SELECT" else Dimension.WRITE
+        return Dimension.READ if _statements(params)[0].lstrip()[:6].upper() == "SELECT" else Dimension.WRITE
     return Dimension.READ if operation in _READS else Dimension.WRITE
 
 
+def _statements(params: Mapping[str, Any]) -> list[str]:
+    """The PartiQL statements of a request, at least one."""
+    several: list[dict[str, Any]] = params.get("Statements") or params.get("TransactStatements") or [params]
+    return [str(each.get("Statement", "")) for each in several]
+
+
 def _items_of(params: Mapping[str, Any]) -> dict[str, int]:
-    """How many items of each table a batch or transaction is about; nothing for statements."""
+    """How many items of each table a batch or transaction is about; each statement counts as one."""
     found: dict[str, int] = {}
+    for statement in _statements(params):
+        named = _TABLE.search(statement)
+        if named is not None:
+            table = table_name(named[1] or named[2])
+            found[table] = found.get(table, 0) + 1
     for table, asked in (params.get("RequestItems") or {}).items():
         found[table_name(table)] = len(asked["Keys"]) if isinstance(asked, Mapping) else len(asked)
     for item in params.get("TransactItems") or ():

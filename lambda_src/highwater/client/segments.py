@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import random
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -66,10 +67,11 @@ class SegmentPages:
     def stop(self) -> None:
         """End the threads; what they are reading is dropped."""
         self._is_stopped.set()
+        # those that wait for their budget may have long to wait, so all of them together get this time
+        end = time.monotonic() + _STOP_SECONDS
         for thread in self._threads:
             if thread.is_alive():
-                # one that waits for its budget may have long to wait
-                thread.join(timeout=_STOP_SECONDS)
+                thread.join(timeout=max(end - time.monotonic(), 0))
 
     def _work(self) -> None:
         while not self._is_stopped.is_set():
