@@ -125,8 +125,10 @@ def test_change_that_fails_ends_the_work_with_its_own_error_and_keeps_its_place(
             raise KeyError(message)
         return archive(item)
 
-    with pytest.raises(KeyError, match="no such state"):
+    with pytest.raises(KeyError, match="no such state") as failed:
         transform(table, change, checkpoint=place)
     assert place.exists()
+    # also for who holds on to the error, whose traceback holds on to the work
     transform(table, archive, checkpoint=place)
+    assert failed.value.args == ("no such state",)
     assert set(table.state().values()) == {"archived"}

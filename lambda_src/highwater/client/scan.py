@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -121,7 +121,7 @@ class PacedScan:
 
     def pages(
         self, progress: Callable[[ScanProgress], None] | None = None, save: Callable[[], int] | None = None
-    ) -> Iterator[ScanPage]:
+    ) -> Generator[ScanPage, None, None]:
         """Yield the pages; *save* is called before each checkpoint and returns how far the caller's output is."""
         plan, page_size = self.plan, self._page_size
         page_size.expect(plan.size_bytes, plan.items)

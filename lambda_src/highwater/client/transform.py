@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,10 @@ def transform(
         if progress is not None:
             progress(at, told)
 
-    with PacedWrite(table=to or table, write=write, session=session, pacer=shared, **paced).opened() as writer:
-        for page in scan.pages(seen):
+    writes = PacedWrite(table=to or table, write=write, session=session, pacer=shared, **paced)
+    # closed where *change* fails, so that the checkpoint is written, and held no longer
+    with writes.opened() as writer, closing(scan.pages(seen)) as pages:
+        for page in pages:
             actions = [action for item in page.items for action in _several(change(item))]
             told = told.after(len(actions), writer.write(actions, told.done, reject or refuse))
     return told
