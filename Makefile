@@ -35,9 +35,11 @@ test coverage: export HIGHWATER_EXAMPLES := full
 
 .PHONY: test
 test: setup check ## Every check and test (offline, free)
-	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -m "not alone" $(ARGS) || [ $$? = 5 ]
-	@# then those whose clock is the machine's own, and once more what was too slow for it; 5 says that ARGS has chosen none
-	@$(BIN)/python -m pytest --numprocesses 0 -m alone $(ARGS) || [ $$? = 5 ] || $(BIN)/python -m pytest --numprocesses 0 -m alone --last-failed $(ARGS)
+	@# one more than there are processors, as tests of a cloud often wait
+	@$(BIN)/python -m pytest --numprocesses $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup -m "not alone" $(ARGS) || [ $$? = 5 ]
+	@# then those whose clock is the machine's own, two files at a time, and once more by themselves those for which it
+	@# was too busy; 5 says that ARGS has chosen none
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m alone $(ARGS) || [ $$? = 5 ] || $(BIN)/python -m pytest --numprocesses 0 -m alone --last-failed $(ARGS)
 
 .PHONY: check
 check: setup ## Style and types
