@@ -18,6 +18,7 @@ from acceptance.ledger import Ledger
 from acceptance.parts.catalogue import choose
 from acceptance.place import Place, forget_other_places, local_place
 from acceptance.run import Run
+from highwater.cli.interrupts import hear_interrupts
 from highwater.core import HighwaterError
 from highwater_lab.local.control import CloudError
 
@@ -53,8 +54,7 @@ def main(
     check holds, 1 if one does not or if anything is left, 2 if the suite cannot run, 130 if it was interrupted.
     """
     forget_other_places()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    hear_interrupts(signal.SIGINT, signal.SIGTERM)
     console = Console(soft_wrap=True)
     try:
         if clean:

@@ -25,6 +25,7 @@ from monday import Deployed, Monday
 from rich.console import Console
 from side_by_side import Surge, Tables
 
+from highwater.cli.interrupts import hear_interrupts
 from highwater.core import Plan
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import CloudError
@@ -178,6 +179,5 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 if __name__ == "__main__":
-    # a shell starts background programs with Ctrl-C ignored; the demo handles it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    hear_interrupts()
     sys.exit(main(sys.argv[1:]))

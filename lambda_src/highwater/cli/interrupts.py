@@ -1,10 +1,36 @@
-"""Ctrl-C and SIGTERM, for work that ends best between two of its steps."""
+"""Ctrl-C and SIGTERM: that they are heard, and work that ends best between two of its steps."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+_AGAIN_SECONDS: Final = 0.05
+
+
+def hear_interrupts(*numbers: signal.Signals) -> None:
+    """Have these signals raise `KeyboardInterrupt` from now on, by default Ctrl-C alone, wherever they come.
+
+    Python drops an exception that is raised in a finalizer or in a callback of a weak reference, and an import has many
+    of both. Such an interrupt comes again a moment later. A shell starts background programs with Ctrl-C ignored; this
+    ends that too.
+    """
+    for number in numbers or (signal.SIGINT,):
+        signal.signal(number, signal.default_int_handler)
+    before = sys.unraisablehook
+
+    def hook(dropped: Any) -> None:
+        if dropped.exc_type is not None and issubclass(dropped.exc_type, KeyboardInterrupt):
+            # not here, where it would be dropped too
+            threading.Timer(_AGAIN_SECONDS, signal.raise_signal, (signal.SIGINT,)).start()
+        else:
+            before(dropped)
+
+    sys.unraisablehook = hook
 
 
 @contextlib.contextmanager
