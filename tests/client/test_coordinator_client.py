@@ -126,12 +126,25 @@ def test_request_is_sent_again_with_the_same_id_where_its_answer_is_lost(
 
 def test_coordinator_that_never_answers_is_said_to(server: Server) -> None:
     server.answers = [(503, {"error": "the lease table does not answer"})]
+    pauses: list[float] = []
+    client = CoordinatorClient(coordinator=server.url, session=_session(), pause=pauses.append)
     with pytest.raises(CoordinatorUnavailableError) as unavailable:
-        _client(server).send("list", table="orders")
+        client.send("list", table="orders")
     assert str(unavailable.value) == (
         f"the coordinator at {server.url} does not answer: the lease table does not answer"
     )
-    assert len(server.asked) == 4
+    assert len(server.asked) == 6
+    assert all(longest / 2 <= pause <= longest for pause, longest in zip(pauses, (1, 2, 4, 8, 16), strict=True))
+
+
+def test_jobs_that_start_together_do_not_ask_again_together(server: Server) -> None:
+    server.answers = [(503, {"error": "the lease table does not answer"})]
+    pauses: list[float] = []
+    client = CoordinatorClient(coordinator=server.url, session=_session(), pause=pauses.append, attempts=2)
+    for _ in range(5):
+        with pytest.raises(CoordinatorUnavailableError):
+            client.send("list", table="orders")
+    assert len(set(pauses)) == 5
 
 
 def test_refusal_is_not_sent_again(server: Server) -> None:

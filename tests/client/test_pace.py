@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -219,6 +221,18 @@ def test_client_of_a_paced_session_may_have_a_budget_besides(paced: Paced) -> No
     assert paced.clock.waited == [1.0]
     for each in (client, other):
         each.close()
+
+
+def test_session_that_nobody_uses_any_more_leaves_nothing() -> None:
+    """A Lambda function may make a session at each invocation."""
+    left = []
+    for _ in range(3):
+        session = boto3.Session(region_name="eu-central-1")
+        highwater.pace(session, write=5)
+        left.append(weakref.ref(session.events))
+        del session
+    gc.collect()
+    assert [events() for events in left] == [None, None, None]
 
 
 def test_session_cannot_have_two_pacers(paced: Paced) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -31,8 +32,9 @@ URL_VARIABLE: Final = "HIGHWATER_BOOST_URL"
 PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
 _REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
 # A request that arrives twice is one boost, so it may be sent again after an answer that may have been lost.
-_ATTEMPTS: Final = 4
+_ATTEMPTS: Final = 6
 _LONGEST_ANSWER: Final = 30
+_LONGEST_PAUSE_SECONDS: Final = 16.0
 
 
 class BoostError(HighwaterError):
@@ -51,6 +53,11 @@ class CoordinatorUnavailableError(BoostError):
     """No coordinator is found, or it does not answer in time."""
 
 
+def _pause_before(attempt: int) -> float:
+    longest = min(2.0 ** (attempt - 1), _LONGEST_PAUSE_SECONDS)
+    return random.uniform(longest / 2, longest)  # noqa: S311 - not for security
+
+
 @dataclass(kw_only=True)
 class CoordinatorClient:
     """Speaks with one coordinator; may be used from several threads.
@@ -59,7 +66,8 @@ class CoordinatorClient:
         coordinator: Its name or URL. By default the one of the environment variable HIGHWATER_BOOST_URL, which
             `grant_boost` sets for Lambda functions, or else the only one in the account and region.
         session: The boto3 session with the caller's credentials and region. By default the default one.
-        pause: Waits for so many seconds before a request is sent again.
+        pause: Waits for so many seconds before a request is sent again: at random between a half and the whole of 1,
+            then 2, 4, 8 and 16 seconds, so that jobs that start together do not ask again together.
         attempts: How often a request is sent that is not answered.
     """
 
@@ -79,7 +87,7 @@ class CoordinatorClient:
         why = ""
         for attempt in range(self.attempts):
             if attempt:
-                self.pause(2.0 ** (attempt - 1))
+                self.pause(_pause_before(attempt))
             try:
                 status, document = self._post(json.dumps(body).encode())
             except (BotoCoreError, ClientError) as failed:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import boto3
 
@@ -108,7 +108,8 @@ class Pacing:
 
     pacer: Pacer = field(default_factory=Pacer)
     _means: dict[tuple[str, str], dict[TargetKey, float]] = field(default_factory=dict)
-    _installed: list[Any] = field(default_factory=list)
+    # weakly, so that sessions that nobody uses any more go, and what paces them
+    _installed: WeakSet[Any] = field(default_factory=WeakSet)
     # a client that is paced by itself may be of a session that is paced too: each pays for itself
     _id: str = field(default_factory=lambda: f"highwater-pace-{next(_NUMBERS)}")
 
@@ -118,12 +119,12 @@ class Pacing:
         for event, hook in self._hooks():
             # first, so that a request is signed after it has waited
             events.register_first(event, hook, unique_id=f"{self._id}-{event}")
-        self._installed.append(events)
+        self._installed.add(events)
         _PACED[events] = self
 
     def stop(self) -> None:
         """Pace no longer; clients that a session made meanwhile are paced on."""
-        for events in self._installed:
+        for events in list(self._installed):
             for event, hook in self._hooks():
                 events.unregister(event, hook, unique_id=f"{self._id}-{event}")
             _PACED.pop(events, None)

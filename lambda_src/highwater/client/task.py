@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from highwater.client.boost import Boost, BoostNotReadyError
 from highwater.client.coordinator import BoostError, CoordinatorClient
+
+# fewer than a job's, as the function has a minute and the state machine tries again
+_ATTEMPTS: Final = 4
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         CoordinatorUnavailableError: The coordinator does not answer.
     """
     members = {name: value for name, value in event.items() if name not in ("do", "id", "table", "minutes")}
-    client = CoordinatorClient()
+    client = CoordinatorClient(attempts=_ATTEMPTS)
     if event["do"] == "release":
         try:
             client.send("release", table=event["table"], id=event["id"])
