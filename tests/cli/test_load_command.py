@@ -254,7 +254,7 @@ def test_load_that_is_interrupted_ends_between_two_blocks(stage: Stage, tmp_path
         while not place.exists() or json.loads(place.read_text())["done"] == 0:
             assert running.poll() is None
         running.send_signal(signal.SIGTERM)
-        _, told = running.communicate(timeout=60)
+        _, told = running.communicate(timeout=120)
     assert (running.returncode, told) == (143, "highwater load: interrupted; go on with --resume\n")
     done = json.loads(place.read_text())["done"]
     assert len(stage.items("stopped")) == done < 2_500

@@ -93,7 +93,7 @@ def test_scan_that_is_interrupted_says_how_to_go_on(stage: Stage, tmp_path: Path
         while not path.exists() or path.stat().st_size == 0:
             assert running.poll() is None
         running.send_signal(number)
-        _, told = running.communicate(timeout=60)
+        _, told = running.communicate(timeout=120)
     assert (running.returncode, told) == (ends, "highwater scan: interrupted; go on with --resume\n")
     status, _, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path))
     assert (status, told) == (
@@ -122,7 +122,7 @@ def test_table_that_is_deleted_in_the_middle_ends_the_scan_in_a_line(stage: Stag
         while not path.exists() or path.stat().st_size == 0:
             assert running.poll() is None
         dynamodb.delete_table(TableName="leaving")
-        _, told = running.communicate(timeout=60)
+        _, told = running.communicate(timeout=120)
     dynamodb.close()
     assert running.returncode == 1
     assert told.startswith(

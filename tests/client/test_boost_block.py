@@ -126,7 +126,7 @@ def test_cancelled_block_gives_back_what_its_thread_still_asks_for() -> None:
     def hold(action: str) -> str:
         if action == "begin":
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
         return ""
 
     wire.lose = hold

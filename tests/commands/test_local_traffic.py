@@ -161,7 +161,7 @@ def test_load_on_a_cloud_that_goes_away_says_so_after_what_was_sent(
 ) -> None:
     run, process = long_load
     assert run("local", "down").returncode == 0
-    told, problems = process.communicate(timeout=60)
+    told, problems = process.communicate(timeout=120)
     assert process.returncode == 1
     assert re.search(r"^writes +[1-9]\d* ", told, re.MULTILINE)
     assert re.fullmatch(r"highwater local traffic: ended before its time: .+\n", problems), problems
@@ -170,7 +170,7 @@ def test_load_on_a_cloud_that_goes_away_says_so_after_what_was_sent(
 def test_load_that_is_interrupted_tells_what_was_sent(long_load: tuple[Run, subprocess.Popen[str]]) -> None:
     _, process = long_load
     process.send_signal(signal.SIGINT)
-    told, problems = process.communicate(timeout=60)
+    told, problems = process.communicate(timeout=120)
     assert (process.returncode, problems) == (130, "")
     assert re.search(r"^writes +[1-9]\d* ", told, re.MULTILINE)
 

@@ -65,7 +65,7 @@ class Stack:
         )
 
     def _wait(self, name: str | None = None) -> str:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             status = str(self._cloudformation.describe_stacks(StackName=name or self.name)["Stacks"][0]["StackStatus"])
             if status.endswith(_DONE):

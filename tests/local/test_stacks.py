@@ -38,7 +38,7 @@ def _table(name: str) -> dict[str, Any]:
 
 
 def _wait_for(cloudformation: Any, stack: str, *statuses: str) -> str:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         try:
             status = str(cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
@@ -68,7 +68,7 @@ def test_stack_that_is_deleted_while_it_is_created_leaves_nothing(cloud: LocalCl
 
 def _wait_for_handle(cloudformation: Any) -> str:
     """The address that the stack's wait condition waits at, once it waits."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         events = cloudformation.describe_stack_events(StackName="half-made")["StackEvents"]
         if any(event["LogicalResourceId"] == "Waits" for event in events):
