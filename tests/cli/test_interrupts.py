@@ -41,16 +41,21 @@ print("went on")
 """
 
 
-def _run(code: str, *arguments: str) -> tuple[int, str, str]:
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+def _run(code: str, *arguments: str, is_in_background: bool = False) -> tuple[int, str, str]:
+    command = [sys.executable, "-c", code, *arguments]
+    if is_in_background:
+        # as a shell starts a program that ends with &: with Ctrl-C ignored
+        command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.parametrize("is_in_background", [False, True])
 @pytest.mark.parametrize(
     ("sent", "heard"), [("SIGINT", ()), ("SIGINT", ("SIGINT", "SIGTERM")), ("SIGTERM", ("SIGTERM",))]
 )
-def test_interrupt_that_python_drops_comes_again(sent: str, heard: tuple[str, ...]) -> None:
-    assert _run(DROPPED, sent, *heard) == (0, "heard\n", "")
+def test_interrupt_that_python_drops_comes_again(sent: str, heard: tuple[str, ...], *, is_in_background: bool) -> None:
+    assert _run(DROPPED, sent, *heard, is_in_background=is_in_background) == (0, "heard\n", "")
 
 
 def test_signal_that_nobody_asked_to_hear_ends_the_program() -> None:

@@ -19,14 +19,15 @@ def hear_interrupts(*numbers: signal.Signals) -> None:
     of both. Such an interrupt comes again a moment later. A shell starts background programs with Ctrl-C ignored; this
     ends that too.
     """
-    for number in numbers or (signal.SIGINT,):
+    heard = numbers or (signal.SIGINT,)
+    for number in heard:
         signal.signal(number, signal.default_int_handler)
     before = sys.unraisablehook
 
     def hook(dropped: Any) -> None:
         if dropped.exc_type is not None and issubclass(dropped.exc_type, KeyboardInterrupt):
-            # not here, where it would be dropped too
-            threading.Timer(_AGAIN_SECONDS, signal.raise_signal, (signal.SIGINT,)).start()
+            # not here, where it would be dropped too; and one that is heard, as Ctrl-C may be ignored
+            threading.Timer(_AGAIN_SECONDS, signal.raise_signal, (heard[0],)).start()
         else:
             before(dropped)
 
