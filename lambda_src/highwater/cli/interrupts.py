@@ -22,12 +22,14 @@ def hear_interrupts(*numbers: signal.Signals) -> None:
     heard = numbers or (signal.SIGINT,)
     for number in heard:
         signal.signal(number, signal.default_int_handler)
+    hearing = threading.get_ident()
     before = sys.unraisablehook
 
     def hook(dropped: Any) -> None:
         if dropped.exc_type is not None and issubclass(dropped.exc_type, KeyboardInterrupt):
-            # not here, where it would be dropped too; and one that is heard, as Ctrl-C may be ignored
-            threading.Timer(_AGAIN_SECONDS, signal.raise_signal, (heard[0],)).start()
+            # Not here, where it would be dropped too; one that is heard, as Ctrl-C may be ignored; and to the thread
+            # that hears it, as a call that waits there would otherwise go on until it ends.
+            threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (hearing, heard[0])).start()
         else:
             before(dropped)
 
