@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
+from acceptance.deployed import target_request
 from acceptance.stage import Stage, StageError
+from highwater.core import Dimension
+from highwater.core.names import TargetName
 
 KEY: Final = "id"
 
@@ -42,6 +45,24 @@ def make_bare_table(stage: Stage, name: str, *, units: tuple[int, int], index: s
     if stage.seconds_until(is_there, timedelta(minutes=5), f"create {table}") is None:
         raise StageError(f"table {table} is not active after five minutes")
     return table
+
+
+def track_writes(stage: Stage, table: str, *, floor: int, ceiling: int, target_percent: int) -> TargetName:
+    """Let target tracking scale the table's writes; return what is scaled. It goes with the table."""
+    name = TargetName(table, None, Dimension.WRITE)
+    target = target_request(name)
+    autoscaling = stage.place.client("application-autoscaling")
+    autoscaling.register_scalable_target(**target, MinCapacity=floor, MaxCapacity=ceiling)
+    autoscaling.put_scaling_policy(
+        **target,
+        PolicyName=table,
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration={
+            "TargetValue": float(target_percent),
+            "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"},
+        },
+    )
+    return name
 
 
 def index_request(name: str, key: str, throughput: dict[str, int]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class Run:
             if usd > self._most_usd:
                 raise HighwaterError(
                     f"the run can cost {usd:.2f} USD, more than the limit of {self._most_usd:.2f}; choose fewer "
-                    "PARTS or raise MOST_USD"
+                    "PARTS, begin at a cheaper time, or raise MOST_USD"
                 )
             if not is_agreed(self._console, self._place.account, self._place.title, usd):
                 raise HighwaterError("not confirmed; nothing was done")

@@ -13,12 +13,26 @@ from acceptance.parts.pulses import PULSES
 from acceptance.parts.raises import RAISES
 from acceptance.parts.rules import RULES
 from acceptance.parts.scale_in import SCALE_IN
+from acceptance.parts.slow_start import SLOW_START
 from acceptance.parts.stack_order import STACK_ORDER
 from acceptance.parts.surge import SURGE
 from acceptance.parts.windows import WINDOWS
 from highwater.core import HighwaterError
 
-PARTS: Final = (*EXAMPLES, WINDOWS, STACK_ORDER, RAISES, SURGE, BOOSTS, PULSES, SCALE_IN, DECREASES, INDEX_BUILD, RULES)
+PARTS: Final = (
+    *EXAMPLES,
+    WINDOWS,
+    STACK_ORDER,
+    RAISES,
+    SURGE,
+    BOOSTS,
+    PULSES,
+    SCALE_IN,
+    SLOW_START,
+    DECREASES,
+    INDEX_BUILD,
+    RULES,
+)
 
 
 class PartError(HighwaterError, ValueError):

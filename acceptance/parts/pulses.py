@@ -10,6 +10,7 @@ from acceptance.callers import outputs_of, parameter_value, session_as, wait_for
 from acceptance.cdk import App
 from acceptance.deployed import read_state
 from acceptance.parts.part import Part
+from acceptance.place import clock_of
 from acceptance.sending import sending
 from acceptance.stage import Stage
 from highwater.client import CoordinatorClient, Pulse
@@ -62,12 +63,12 @@ def _pulse(stage: Stage, outputs: dict[str, str], pulse_table: str) -> Pulse:
     url = parameter_value(stage, coordinator_parameter(outputs["Teller"]))
     coordinator = CoordinatorClient(coordinator=url, session=session, attempts=1)
     coordinator.pulse_table = pulse_table
-    began, status = time.monotonic(), stage.place.status()
+    speed = stage.place.status().speed
     return Pulse(
         dynamodb=session.client("dynamodb", endpoint_url=stage.place.client("dynamodb").meta.endpoint_url),
         coordinator=coordinator,
-        clock=lambda: status.now.timestamp() + (time.monotonic() - began) * status.speed,
-        pause=lambda seconds: time.sleep(seconds / status.speed),
+        clock=clock_of(stage.place),
+        pause=lambda seconds: time.sleep(seconds / speed),
     )
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from acceptance.bare_table import make_bare_table
-from acceptance.deployed import read_state, target_request
+from acceptance.bare_table import make_bare_table, track_writes
+from acceptance.deployed import read_state
 from acceptance.parts.part import Part
 from acceptance.sending import sending
 from acceptance.stage import Stage
 from highwater.core import Dimension
-from highwater.core.names import TargetName
 from highwater_lab.local.load import Load
 from highwater_lab.traffic import Stream, Traffic
 
@@ -42,19 +41,7 @@ def _way_of(units: int) -> str:
 
 def _run(stage: Stage) -> None:
     table = make_bare_table(stage, "scale-in", units=(1, _UNITS))
-    name = TargetName(table, None, Dimension.WRITE)
-    target = target_request(name)
-    autoscaling = stage.place.client("application-autoscaling")
-    autoscaling.register_scalable_target(**target, MinCapacity=_FLOOR, MaxCapacity=_UNITS)
-    autoscaling.put_scaling_policy(
-        **target,
-        PolicyName=table,
-        PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration={
-            "TargetValue": float(_TARGET_PERCENT),
-            "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"},
-        },
-    )
+    name = track_writes(stage, table, floor=_FLOOR, ceiling=_UNITS, target_percent=_TARGET_PERCENT)
     counts = [rate * 60.0 for minutes, rate in _LEVELS for _ in range(minutes)]
     traffic = Traffic.from_counts(
         "levels", {Stream(None, Dimension.WRITE): counts}, bin_seconds=60, start=_next_minute(stage)

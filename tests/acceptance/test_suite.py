@@ -158,7 +158,8 @@ def test_nothing_begins_without_a_confirmation_or_above_the_limit(suite: Suite) 
     assert status == 2
     # 13 units in two clock hours, and 25 cents for what is not listed
     assert output.endswith(
-        "acceptance: the run can cost 0.27 USD, more than the limit of 0.20; choose fewer PARTS or raise MOST_USD\n"
+        "acceptance: the run can cost 0.27 USD, more than the limit of 0.20; choose fewer PARTS, begin at a "
+        "cheaper time, or raise MOST_USD\n"
     )
     assert find_leftovers(LocalPlace(suite.cloud), PREFIX) == []
 
