@@ -115,7 +115,10 @@ class LocalPlace:
 
 
 def clock_of(place: Place) -> Callable[[], float]:
-    """Seconds since 1970 by the place's clock, for what asks too often to ask the place itself."""
+    """Seconds since 1970 by the place's clock, for what asks too often to ask the place itself.
+
+    They are right until a local cloud's clock is moved ahead: `wait_until` does that.
+    """
     began, status = time.monotonic(), place.status()
     return lambda: status.now.timestamp() + (time.monotonic() - began) * status.speed
 

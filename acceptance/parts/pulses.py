@@ -6,6 +6,8 @@ import time
 from datetime import datetime, timedelta
 from typing import Final
 
+import boto3
+
 from acceptance.callers import outputs_of, parameter_value, session_as, wait_for_permission
 from acceptance.cdk import App
 from acceptance.deployed import read_state
@@ -35,10 +37,15 @@ def _run(stage: Stage) -> None:
     name = TargetName(table.table, None, Dimension.WRITE)
     outputs = outputs_of(stage, _APP)
     pulse_table = parameter_value(stage, pulses_parameter(outputs["Teller"]))
-    pulse = _pulse(stage, outputs, pulse_table)
-    wait_for_permission(stage, pulse.coordinator, "pulse", name.table)
+    session = session_as(stage, outputs["CrawledRole"])
+    coordinator = CoordinatorClient(
+        coordinator=parameter_value(stage, coordinator_parameter(outputs["Teller"])), session=session, attempts=1
+    )
+    coordinator.pulse_table = pulse_table
+    wait_for_permission(stage, coordinator, "pulse", name.table)
     stage.wait_until((stage.now() + _MINUTE).replace(second=0, microsecond=0), "the traffic begins on a whole minute")
     start = stage.now()
+    pulse = _pulse(stage, session, coordinator)
     jump = start + _CALM_MINUTES * _MINUTE
     load = Load(
         stage.place,
@@ -57,12 +64,8 @@ def _run(stage: Stage) -> None:
     _compare(stage, report, raised, jump, _told(stage, pulse_table, name.table))
 
 
-def _pulse(stage: Stage, outputs: dict[str, str], pulse_table: str) -> Pulse:
-    """As `highwater.pulse` makes it, but by the place's clock, which may run faster."""
-    session = session_as(stage, outputs["CrawledRole"])
-    url = parameter_value(stage, coordinator_parameter(outputs["Teller"]))
-    coordinator = CoordinatorClient(coordinator=url, session=session, attempts=1)
-    coordinator.pulse_table = pulse_table
+def _pulse(stage: Stage, session: boto3.Session, coordinator: CoordinatorClient) -> Pulse:
+    """As `highwater.pulse` makes it, by the place's clock, which may run faster and is not moved ahead from now on."""
     speed = stage.place.status().speed
     return Pulse(
         dynamodb=session.client("dynamodb", endpoint_url=stage.place.client("dynamodb").meta.endpoint_url),
