@@ -190,8 +190,8 @@ def test_handler_when_an_error_has_no_text_answers_its_kind(cloudformation_serve
         ('{"version":2}', "the plan cannot be read, so nothing is changed: ValueError: plan has version 2, this code "
         "reads 1; deploy both again"),
         ("[]", "the plan cannot be read, so nothing is changed: AttributeError: 'list' object has no attribute 'get'"),
-        ("[" * 2000, "the plan cannot be read, so nothing is changed: RecursionError: maximum recursion depth exceeded "
-        "while decoding a JSON array from a unicode string"),
+        ("[" * 100_000, "the plan cannot be read, so nothing is changed: RecursionError: maximum recursion depth "
+        "exceeded while decoding a JSON array from a unicode string"),
     ],
     ids=["no-table", "version", "list", "deep"],
 )  # fmt: skip

@@ -73,6 +73,20 @@ def test_cloud_that_lacks_something_of_ministack_says_so_and_does_not_start(chan
     assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (1, message)
 
 
+def test_process_that_loads_ministack_keeps_its_recursion_limit() -> None:
+    """One of its libraries raises it to 10,000; documents that are nested deeper than the limit are refused by it."""
+    load = "import sys; from highwater_lab.local import ministack; sys.setrecursionlimit(1_234); ministack.load()"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{load}; print(sys.getrecursionlimit())"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env=os.environ | {"LOG_LEVEL": "ERROR"},
+    )
+    assert ended.stdout.split()[-1] == "1234"
+
+
 def test_version_that_is_wanted_is_the_one_that_is_pinned() -> None:
     pinned = tomllib.loads((ROOT / "lab_src" / "pyproject.toml").read_text())
     assert f"ministack=={ministack.WANTED}" in pinned["project"]["optional-dependencies"]["local"]

@@ -6,6 +6,7 @@ that is needed is declared here once, and `load` looks for every one of them bef
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import metadata
 from typing import Any, Final
@@ -198,7 +199,10 @@ def load() -> None:
         found = metadata.version("ministack")
     except metadata.PackageNotFoundError as absent:
         raise MiniStackError(None, []) from absent
+    # one of its libraries, jsonata, raises the limit of the whole process; what shares the process relies on its own
+    recursion_limit = sys.getrecursionlimit()
     lacking = [path for value in DECLARED for path in value.lacking()]
+    sys.setrecursionlimit(recursion_limit)
     if found != WANTED or lacking:
         raise MiniStackError(found, lacking)
 
