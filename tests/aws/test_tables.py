@@ -61,6 +61,13 @@ ALLOWED = re.compile(r"[\w\s+\-=._:/@]*")
         ),
         pytest.param("ValidationException", SPENT, 400, TableRefusedError, id="text-under-another-code"),
         pytest.param("AccessDeniedException", "not authorized", 400, ForbiddenError, id="denied"),
+        pytest.param(
+            "ValidationException",
+            "User is missing the following permissions: dynamodb:UpdateTable",
+            400,
+            ForbiddenError,
+            id="denied-to-auto-scaling",
+        ),
         pytest.param("ValidationException", "neither is allowed", 400, TableRefusedError, id="invalid"),
         pytest.param("RequestLimitExceeded", "Throughput exceeds the limit", 400, TableBusyError, id="request-limit"),
         pytest.param("SomethingNew", "try later", 503, TableBusyError, id="any-5xx"),

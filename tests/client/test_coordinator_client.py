@@ -155,6 +155,23 @@ def test_refusal_is_not_sent_again(server: Server) -> None:
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Forbidden",
+        "Forbidden. For troubleshooting Function URL authorization issues, see: "
+        "https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html",
+    ],
+)
+def test_caller_that_lambda_turns_away_is_told_what_it_lacks(server: Server, text: str) -> None:
+    server.answers = [(403, {"Message": text})]
+    with pytest.raises(BoostRefusedError) as refused:
+        _client(server).send("list", table="orders")
+    assert str(refused.value) == (
+        f"the caller may not send requests to {server.url}; give it grant_boost in the CDK app, and deploy"
+    )
+
+
 def test_boost_that_gets_nothing_is_refused_with_what_limits_it(server: Server) -> None:
     target = BEGUN["targets"][0] | {"units": 0, "usd_per_hour": 0.0}  # type: ignore[operator]
     server.answers = [(200, BEGUN | {"outcome": "refused", "targets": [target], "notes": []})]

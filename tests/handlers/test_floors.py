@@ -419,6 +419,7 @@ def test_assert_floors_when_a_target_is_refused_fails_with_the_service_text(
     [
         ("ConcurrentUpdateException", "You already have a pending update to an Auto Scaling resource"),
         ("AccessDeniedException", "not authorized to perform: application-autoscaling:RegisterScalableTarget"),
+        ("ValidationException", "User is missing the following permissions: dynamodb:UpdateTable"),
     ],
 )
 def test_assert_floors_when_refused_for_a_moment_tries_again(

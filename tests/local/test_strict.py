@@ -139,13 +139,6 @@ def test_function_may_do_what_its_role_allows(
         ),
         (
             "application-autoscaling",
-            "register_scalable_target",
-            _target("others"),
-            "dynamodb:DescribeTable",
-            ORDERS.replace("orders", "others"),
-        ),
-        (
-            "application-autoscaling",
             "deregister_scalable_target",
             {name: value for name, value in _target("orders").items() if "Capacity" not in name},
             "application-autoscaling:DeregisterScalableTarget",
@@ -183,6 +176,13 @@ def test_function_is_refused_what_its_role_does_not_allow(
         f"policy allows the {action} action"
     )
     assert _call(cloud, service, operation, **arguments) == {"code": "AccessDeniedException", "message": message}
+
+
+def test_auto_scaling_lists_what_its_caller_lacks_on_the_table(cloud: LocalCloud) -> None:
+    """It asks DynamoDB in the caller's name, and does not answer with AccessDenied."""
+    message = "User is missing the following permissions: dynamodb:DescribeTable, dynamodb:UpdateTable"
+    answer = _call(cloud, "application-autoscaling", "register_scalable_target", **_target("others"))
+    assert answer == {"code": "ValidationException", "message": message}
 
 
 def test_stack_that_the_role_does_not_name_is_refused(cloud: LocalCloud) -> None:

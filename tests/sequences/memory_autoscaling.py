@@ -109,9 +109,12 @@ class AutoscalingClient:
         self._check("application-autoscaling:RegisterScalableTarget", SCALABLE_TARGET)
         name = TargetName.find(ResourceId, ScalableDimension)
         assert name is not None
-        # it asks for these of the caller
-        for action in ("dynamodb:DescribeTable", "dynamodb:UpdateTable"):
-            self._check(action, f"arn:aws:dynamodb:us-east-1:000000000000:table/{name.table}")
+        # it asks for these of the caller, and lists what is denied
+        asked = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
+        arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{name.table}"
+        missing = [action for action in asked if not self.allowed(action, arn)]
+        if missing:
+            raise refused("ValidationException", f"User is missing the following permissions: {', '.join(missing)}")
         self.service.register(name, Bounds(MinCapacity, MaxCapacity), self.now())
 
     def get_paginator(self, operation: str) -> AutoscalingClient:

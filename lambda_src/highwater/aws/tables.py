@@ -48,6 +48,10 @@ _BUSY = frozenset(
 )
 # Error codes of a missing permission. Right after a deploy the permission may only not be known everywhere yet.
 _FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+# Application Auto Scaling tries what it needs of DynamoDB and CloudWatch in the caller's name. Where that is denied, it
+# answers with a ValidationException that lists the permissions (Application Auto Scaling User Guide, "Permissions
+# validation for API calls on target resources", read 2026-11).
+_FORBIDDEN_IN_VALIDATION = "missing the following permissions"
 # The quota of control plane operations under way at once (Amazon DynamoDB Developer Guide, "Quotas", read 2026-11)
 _CONCURRENT = re.compile(r"simultaneous|concurrent|at once", re.IGNORECASE)
 
@@ -230,7 +234,7 @@ def _translated(error: ClientError) -> Exception:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code == "ResourceNotFoundException":
         return TableNotFoundError(text)
-    if code in _FORBIDDEN:
+    if code in _FORBIDDEN or (code == "ValidationException" and _FORBIDDEN_IN_VALIDATION in text):
         return ForbiddenError(text or code)
     if code in _BUSY or status >= 500:
         return TableBusyError(text or code)

@@ -173,6 +173,7 @@ class CoordinatorClient:
         return answer.status_code, document if isinstance(document, dict) else {}
 
     def _why_refused(self, status: int, why: str) -> str:
-        if status == 403 and why == "Forbidden":
+        # Lambda's own answer, which goes on with a link; the coordinator's name the job or the table
+        if status == 403 and why.startswith("Forbidden"):
             return f"the caller may not send requests to {self.url}; give it grant_boost in the CDK app, and deploy"
         return why

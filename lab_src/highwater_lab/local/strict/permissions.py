@@ -18,6 +18,11 @@ from highwater_lab.local.strict.request import AUTOSCALING_SERVICE, Request
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
 URL_PATH: Final = "/_aws/lambda-url/"
 Answer = tuple[int, dict[str, str], bytes]
+# What a function's URL answers (as users report since 2025)
+_FORBIDDEN_URL: Final = (
+    "Forbidden. For troubleshooting Function URL authorization issues, see: "
+    "https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html"
+)
 # What Application Auto Scaling asks of the caller that registers a target of DynamoDB (its User Guide, "Permissions
 # validation for API calls on target resources", read 2026-11)
 _OF_CALLER: Final = ("cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms")
@@ -33,10 +38,17 @@ _ON_EVERYTHING: Final = frozenset({"application-autoscaling:DescribeScalableTarg
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An action on a resource that a caller must be allowed."""
+    """An action on a resource that a caller must be allowed.
+
+    Attributes:
+        action: The action.
+        arn: The resource, `*` for an action that knows none.
+        is_asked_by_service: Whether the called service itself asks for it in the caller's name.
+    """
 
     action: str
     arn: str
+    is_asked_by_service: bool = False
 
 
 class Permissions:
@@ -58,6 +70,7 @@ class Permissions:
         account, region = ministack.get_account_id(), ministack.get_region()
         principal = f"arn:aws:sts::{account}:assumed-role/{role}/{function}"
         policies = ministack.role_policies(role, account)
+        missed_by_service: list[str] = []
         for need in _url_needs(request) if is_url else _needs(request, region, account):
             context = ministack.evaluation_context.now(
                 principal_arn=principal,
@@ -68,9 +81,12 @@ class Permissions:
                 region=region,
                 service_context=_conditions(request, need),
             )
-            if ministack.evaluate_policies(context, policies).decision != "Allow":
+            if ministack.evaluate_policies(context, policies).decision == "Allow":
+                continue
+            if not need.is_asked_by_service:
                 return _denied(request, need, principal)
-        return None
+            missed_by_service.append(need.action)
+        return _missed(missed_by_service) if missed_by_service else None
 
 
 def role_of_token(token: str) -> tuple[str, str] | None:
@@ -129,9 +145,10 @@ def _autoscaling_needs(request: Request, action: str, region: str, account: str)
     if action.endswith(":RegisterScalableTarget"):
         table = str(request.document.get("ResourceId", "")).split("/")[1:2]
         for each in _OF_CALLER_ON_TABLE:
-            yield Need(each, f"arn:aws:dynamodb:{region}:{account}:table/{''.join(table)}")
+            yield Need(each, f"arn:aws:dynamodb:{region}:{account}:table/{''.join(table)}", is_asked_by_service=True)
         for each in _OF_CALLER:
-            yield Need(each, f"arn:aws:cloudwatch:{region}:{account}:alarm:TargetTracking-any")
+            alarm = f"arn:aws:cloudwatch:{region}:{account}:alarm:TargetTracking-any"
+            yield Need(each, alarm, is_asked_by_service=True)
 
 
 def _arns(request: Request, action: str, region: str, account: str) -> list[str]:
@@ -177,13 +194,24 @@ def _conditions(request: Request, need: Need) -> dict[str, Any]:
     return context
 
 
+def _missed(actions: list[str]) -> Answer:
+    """Application Auto Scaling's answer where it was denied what it asked for in the caller's name.
+
+    Source: its User Guide, "Permissions validation for API calls on target resources", read 2026-11; the words are
+    those that users report.
+    """
+    message = f"User is missing the following permissions: {', '.join(actions)}"
+    body = json.dumps({"__type": "ValidationException", "message": message}).encode()
+    return 400, {"content-type": "application/x-amz-json-1.1"}, body
+
+
 def _denied(request: Request, need: Need, principal: str) -> Answer:
     message = (
         f"User: {principal} is not authorized to perform: {need.action} on resource: {need.arn} because no "
         f"identity-based policy allows the {need.action} action"
     )
     if request.path.startswith(URL_PATH):
-        return 403, {"content-type": "application/json"}, json.dumps({"Message": "Forbidden"}).encode()
+        return 403, {"content-type": "application/json"}, json.dumps({"Message": _FORBIDDEN_URL}).encode()
     if request.headers.get("x-amz-target"):
         body = json.dumps({"__type": "AccessDeniedException", "message": message}).encode()
         return 400, {"content-type": "application/x-amz-json-1.1"}, body
