@@ -11,7 +11,6 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
-from cdk_highwater.annotations import annotate
 from cdk_highwater.function_asset import make_function, runtime_files
 from cdk_highwater.permissions import (
     TABLE_ACTIONS,
@@ -34,7 +33,8 @@ _TIMEOUT = cdk.Duration.minutes(15)
 # 2026-11). What all tables need takes about 1,200, and a table with a long name about 350.
 MOST_TABLES = 25
 
-_NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:UntagResource")
+# Notes of a raise that is under way are tags of the table. The note may be from an earlier deploy.
+_NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource")
 _DEPLOYS_ONLY = (
     "CloudFormation invokes the function during deploys only, waits for its response and reports a failure, so a "
     "dead-letter queue, reserved concurrency, traces or a VPC would protect nothing."
@@ -67,7 +67,7 @@ class DeploymentFunction(Construct):
         self._function = self._make_function()
         self._service_token = self._function.function_arn
         self._invoked: set[str] = set()
-        self._tables = 0
+        self._table_statements: dict[iam.Policy, iam.PolicyStatement] = {}
         self._ids: dict[IConstruct, str] = {}
         self._policies: dict[str, iam.Policy] = {}
         self._acknowledge()
@@ -119,37 +119,28 @@ class DeploymentFunction(Construct):
             self._invoked.add(function_arn)
             self._role.add_to_policy(_invoking(function_arn))
 
-    def allow_marks(self, subject: Subject, *, provisions: bool) -> list[Construct]:
-        """Allow the function to raise the table's marks; *provisions* also allows noting the present capacity in tags.
+    def allow_marks(self, subject: Subject) -> list[Construct]:
+        """Allow the function to raise the table's marks, and to note in tags what is not done yet.
 
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
         """
         marks = self._policy("Marks", lambda: [reading_targets(), _invoking(self._function.function_arn)])
         table = self._allow_table(subject)
-        if provisions:
-            table.add_statements(iam.PolicyStatement(actions=["dynamodb:TagResource"], resources=[subject.arn]))
+        self._table_statements[table].add_actions(*_NOTE_ACTIONS)
         return [self._role, marks, table]
 
     def _allow_table(self, subject: Subject, region: str | None = None) -> iam.Policy:
-        """Allow describing and updating the table, and reading and removing the note of a raise, in its own policy.
-
-        The note may be from an earlier deploy with strategy PROVISION_AND_LOWER.
-        """
+        """Allow describing and updating the table, in a policy of its own."""
         construct = subject.construct
         if construct not in self._ids:
             self._ids[construct] = id_within(self._stack, construct)
         id = f"Table{region or ''}-{self._ids[construct]}"
 
-        def statements() -> list[iam.PolicyStatement]:
-            self._tables += 1
-            if self._tables == MOST_TABLES + 1:
-                # CloudFormation would fail in the middle of the deploy
-                annotate(self, [_too_many_tables()])
-            actions = [*TABLE_ACTIONS, *_NOTE_ACTIONS]
-            return [iam.PolicyStatement(actions=actions, resources=[subject.arn_in(region)])]
-
-        return self._policy(id, statements)
+        statement = iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[subject.arn_in(region)])
+        policy = self._policy(id, lambda: [statement])
+        self._table_statements.setdefault(policy, statement)
+        return policy
 
     def _policy(self, id: str, statements: Callable[[], list[iam.PolicyStatement]]) -> iam.Policy:
         """Return the policy *id* of the role; the first call creates it with *statements*.

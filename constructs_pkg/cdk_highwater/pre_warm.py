@@ -109,7 +109,7 @@ def raise_marks(
     if not wanted:
         return
     function = DeploymentFunction.of(stack)
-    permissions = function.allow_marks(subject, provisions=strategy is PreWarmStrategy.PROVISION_AND_LOWER)
+    permissions = function.allow_marks(subject)
     resource = cdk.CustomResource(
         scope,
         "Marks",

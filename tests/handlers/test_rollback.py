@@ -89,12 +89,22 @@ def test_floors_of_open_windows_are_set_when_the_rollback_is_over(account: Accou
     assert len(account.answers) == 1, "CloudFormation takes no second answer"
 
 
-@pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_FAILED", "UPDATE_IN_PROGRESS"])
-def test_floors_are_left_to_the_deploy_that_comes_next(account: Account, status: str) -> None:
+def test_floors_are_set_where_a_failed_rollback_is_continued(account: Account) -> None:
+    """CloudFormation does not update again what it had updated before the rollback failed."""
+    account.stack_status = lambda: ROLLING_BACK
+    account.serve(_event("Update"))
+    for status in ("UPDATE_ROLLBACK_FAILED", ROLLING_BACK, "UPDATE_ROLLBACK_COMPLETE"):
+        account.stack_status = lambda status=status: status
+        account.serve_waiting()
+    assert account.waiting == []
+    assert account.autoscaling.targets[WRITE].bounds == Bounds(140, 400)
+
+
+def test_floors_are_left_to_the_deploy_that_comes_next(account: Account) -> None:
     """A stack in another state may have other plans by then."""
     account.stack_status = lambda: ROLLING_BACK
     account.serve(_event("Update"))
-    account.stack_status = lambda: status
+    account.stack_status = lambda: "UPDATE_IN_PROGRESS"
     account.serve_waiting()
     assert account.waiting == []
     assert account.autoscaling.targets[WRITE].bounds == Bounds(12, 400)

@@ -231,6 +231,7 @@ POISONED = {
     "days-of-numbers": _with_window(days=7),
     "windows-of-text": _stored(windows="none"),
     "capacity-of-text": _stored(read="many"),
+    "index-of-a-list": _stored(indexes=[{"name": []}]),
 }
 
 

@@ -109,7 +109,7 @@ class Account:
             ssm=lambda: self.wrap(Parameters(self, allowed)),
             stacks=lambda: self.wrap(Stacks(self, allowed)),
             answer=lambda event, outcome: self.answers.append((event, outcome)),
-            invoke=self._invoke,
+            invoke=self.wrap(Functions(self)).invoke,
         )
         ends = self.now + _INVOCATION_SECONDS
         deployment.serve(
@@ -152,17 +152,25 @@ class Account:
         elif event.get("attempt", 0) < 2:
             self.turn(*event["tables"])
 
-    def _invoke(self, function: str, event: Document) -> None:
-        name = "deployment" if "Deployment" in function else "scaler"
-        if not self.roles["deployment"].allows("lambda:InvokeFunction", function):
-            raise refused("AccessDeniedException", f"not authorized to perform: lambda:InvokeFunction on {function}")
-        self.waiting.append((name, json.loads(json.dumps(event))))
-
     def _tables(self, allowed: Allowed) -> TablesClient:
         return TablesClient(self.tables, lambda: self.now, allowed)
 
     def _targets(self, allowed: Allowed) -> AutoscalingClient:
         return AutoscalingClient(self.autoscaling, lambda: self.now, allowed)
+
+
+@dataclass
+class Functions:
+    """Lambda, for what the function for deploys has other invocations do."""
+
+    account: Account
+
+    def invoke(self, function: str, event: Document) -> None:
+        """Keep the event for a function; the name and the role are those of the model."""
+        name = "deployment" if "Deployment" in function else "scaler"
+        if not self.account.roles["deployment"].allows("lambda:InvokeFunction", function):
+            raise refused("AccessDeniedException", f"not authorized to perform: lambda:InvokeFunction on {function}")
+        self.account.waiting.append((name, json.loads(json.dumps(event))))
 
 
 @dataclass

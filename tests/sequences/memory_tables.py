@@ -19,6 +19,8 @@ Document = dict[str, Any]
 _TIMING = Timing()
 # An index takes longer to build than the hour in which CloudFormation waits for an answer.
 BUILD_SECONDS = 3 * 3600
+# Until DynamoDB has allocated what the new index needs, nothing of the table can be changed.
+ALLOCATION_SECONDS = 600
 
 
 def refused(code: str, message: str) -> ClientError:
@@ -28,12 +30,13 @@ def refused(code: str, message: str) -> ClientError:
 
 @dataclass
 class Table:
-    """A provisioned table, its indexes, tags, and since when its indexes are built."""
+    """A provisioned table, its indexes, tags, when its indexes are built, and a status that lasts, if it has one."""
 
     name: str
     resources: dict[str | None, CapacityControl]
     built: dict[str, int] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
+    lasting_status: str = ""
 
     @property
     def arn(self) -> str:
@@ -49,8 +52,10 @@ class Table:
         """UpdateTable of the capacity of the table or one index; raises what DynamoDB refuses it with."""
         if index not in self.resources:
             raise refused("ResourceNotFoundException", f"Requested resource not found: {index}")
-        # DynamoDB may refuse any change while an index is built; here it always does
-        if any(self.is_building(each, at) for each in self.resources):
+        # while an index is built, its own capacity can be changed, and DynamoDB may refuse any other change
+        building = [each for each in self.resources if each is not None and self.is_building(each, at)]
+        allocated = [each for each in building if at >= self.built[each] - BUILD_SECONDS + ALLOCATION_SECONDS]
+        if building and not (building == allocated == [index]):
             raise refused("ResourceInUseException", f"Attempt to change a resource which is still in use: {self.name}")
         control = self.resources[index]
         control.settle(at)
@@ -73,7 +78,8 @@ class Table:
         """What DescribeTable answers."""
         described = self._document(None, at) | {"TableArn": self.arn, "TableName": self.name}
         building = any(self.is_building(index, at) for index in self.resources)
-        described["TableStatus"] = "UPDATING" if building or self.resources[None].is_changing(at) else "ACTIVE"
+        is_changing = building or self.resources[None].is_changing(at)
+        described["TableStatus"] = self.lasting_status or ("UPDATING" if is_changing else "ACTIVE")
         indexes = [
             self._document(index, at)
             | {
@@ -102,7 +108,8 @@ class Table:
             throughput["LastDecreaseDateTime"] = budget.last
         if control.last_increase is not None:
             throughput["LastIncreaseDateTime"] = datetime.fromtimestamp(control.last_increase, UTC)
-        warm = {f"{dimension.title()}UnitsPerSecond": control.mark[dimension] for dimension in Dimension}
+        warm: Document = {f"{dimension.title()}UnitsPerSecond": control.mark[dimension] for dimension in Dimension}
+        warm["Status"] = "UPDATING" if control.is_warming(at) else "ACTIVE"
         return {"ProvisionedThroughput": throughput, "WarmThroughput": warm}
 
 

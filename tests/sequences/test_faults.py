@@ -146,7 +146,7 @@ class Run:
     def __post_init__(self) -> None:
         self.random = Random(self.seed)  # noqa: S311 - no secret
         self.account = Account(int(datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC).timestamp()))
-        self.account.roles["deployment"] = Role({"All": [{"Action": _ACTIONS, "Resource": "*"}]})
+        self.account.roles["deployment"] = Role({"All": [{"Action": ACTIONS, "Resource": "*"}]})
         home = {Dimension.READ: 9, Dimension.WRITE: 140}
         controls: dict[str | None, CapacityControl] = {None: CapacityControl(home), "by_day": CapacityControl(home)}
         self.account.tables["orders"] = Table("orders", controls)
@@ -214,7 +214,7 @@ class Run:
             assert control.granted[Dimension.WRITE] not in (300, _MARK), f"{index} is left at its mark"
 
 
-_ACTIONS = [
+ACTIONS = [
     "application-autoscaling:DescribeScalableTargets",
     "application-autoscaling:RegisterScalableTarget",
     "cloudformation:DescribeStacks",

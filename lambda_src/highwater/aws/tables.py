@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # Key of the tag in which a raise notes the capacities to restore. Long notes continue in tags with -1, -2 and so on
 # appended to the key.
 RAISED_FROM_TAG = "highwater:raised-from"
+# Key of the tag that names the deploy whose marks wait until indexes are built. A later deploy removes it.
+AWAITING_TAG = "highwater:awaiting-marks"
 # A tag's value has up to 256 characters, and a table up to 50 tags (Amazon DynamoDB Developer Guide, "Tagging
 # restrictions", read 2026-11). 20 indexes with names of 255 characters need 22 tags.
 _NOTE_CHUNK = 250
@@ -44,8 +46,12 @@ _BUSY = frozenset(
         "ServiceUnavailable",
         "Throttling",
         "ThrottlingException",
+        "TooManyRequestsException",
     }
 )
+# Table statuses that last until somebody restores the table's key or the table (Amazon DynamoDB API Reference,
+# TableDescription, read 2026-11)
+_OUT_OF_REACH = frozenset({"ARCHIVED", "ARCHIVING", "INACCESSIBLE_ENCRYPTION_CREDENTIALS"})
 # Error codes of a missing permission. Right after a deploy the permission may only not be known everywhere yet.
 _FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 # Application Auto Scaling tries what it needs of DynamoDB and CloudWatch in the caller's name. Where that is denied, it
@@ -96,6 +102,8 @@ class DescribedTable:
         increased: Instant of the last increase, by the same keys; `None` for never.
         building: Names of the indexes that are being built. This can take hours, in which they cannot be changed.
         is_infrequent_access: Whether the table's class is Standard-IA.
+        out_of_reach: The table's status if nothing of the table can be changed until somebody restores it, else empty.
+        is_warming: Whether warm throughput is being raised. DynamoDB then refuses to delete the table.
     """
 
     arn: str
@@ -106,6 +114,8 @@ class DescribedTable:
     increased: dict[str | None, datetime | None] = field(default_factory=dict)
     building: frozenset[str] = frozenset()
     is_infrequent_access: bool = False
+    out_of_reach: str = ""
+    is_warming: bool = False
 
 
 def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
@@ -144,6 +154,8 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
         increased={key: _last_increase(resource) for key, resource in resources.items()},
         building=building,
         is_infrequent_access=table.get("TableClassSummary", {}).get("TableClass") == "STANDARD_INFREQUENT_ACCESS",
+        out_of_reach=table["TableStatus"] if table["TableStatus"] in _OUT_OF_REACH else "",
+        is_warming=any(each.get("WarmThroughput", {}).get("Status") == "UPDATING" for each in resources.values()),
     )
 
 
@@ -193,12 +205,30 @@ def clear_raised_from(dynamodb: DynamoDBClient, arn: str) -> None:
         translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=keys))
 
 
+def read_awaiting(dynamodb: DynamoDBClient, arn: str) -> str | None:
+    """Read which deploy's marks wait until indexes are built, `None` for none."""
+    return _tags(dynamodb, arn, AWAITING_TAG).get(AWAITING_TAG)
+
+
+def write_awaiting(dynamodb: DynamoDBClient, arn: str, deploy: str) -> None:
+    """Note which deploy's marks wait until indexes are built."""
+    translating(lambda: dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": AWAITING_TAG, "Value": deploy}]))
+
+
+def clear_awaiting(dynamodb: DynamoDBClient, arn: str) -> None:
+    """Remove the note of `write_awaiting`, if there is one."""
+    if _tags(dynamodb, arn, AWAITING_TAG):
+        translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=[AWAITING_TAG]))
+
+
 def _note_tags(dynamodb: DynamoDBClient, arn: str) -> dict[str, str]:
+    return _tags(dynamodb, arn, RAISED_FROM_TAG)
+
+
+def _tags(dynamodb: DynamoDBClient, arn: str, prefix: str) -> dict[str, str]:
     def read() -> dict[str, str]:
         pages = dynamodb.get_paginator("list_tags_of_resource").paginate(ResourceArn=arn)
-        return {
-            tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"] if tag["Key"].startswith(RAISED_FROM_TAG)
-        }
+        return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"] if tag["Key"].startswith(prefix)}
 
     return translating(read)
 

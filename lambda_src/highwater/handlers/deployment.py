@@ -126,7 +126,7 @@ class Deployment:
                 return cloudformation.success(f"left as it is, so that the rollback goes on: {missed}")
             raise
         if done.building:
-            self._go_on_after_the_answer(event)
+            self._go_on_after_the_answer(event, patience)
         return cloudformation.success(done.reason)
 
     def _is_rolling_back(self, event: dict[str, Any], patience: Patience) -> bool:
@@ -145,23 +145,27 @@ class Deployment:
         except tables.TableNotFoundError:
             return cloudformation.success(leaving.NO_TABLE)
         except TimeIsUpError:
-            return self._wait_on(event, "an index is still being built; its floors are left as they are")
+            return self._wait_on(event, "an index is still being built; its floors are left as they are", patience)
         return cloudformation.success("the indexes are built, and capacity is raised to the floors")
 
-    def _go_on_after_the_answer(self, event: dict[str, Any]) -> None:
+    def _go_on_after_the_answer(self, event: dict[str, Any], patience: Patience) -> None:
         """Have another invocation go on with an event that CloudFormation is answered now."""
-        self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1})
+        self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1}, patience)
 
-    def _wait_on(self, event: dict[str, Any], given_up: str) -> cloudformation.Outcome | None:
+    def _wait_on(self, event: dict[str, Any], given_up: str, patience: Patience) -> cloudformation.Outcome | None:
         """Have the next invocation wait on; after half a day, fail with the text *given_up*."""
         invocations = event["HighwaterInvocations"]
         if invocations >= MAX_AWAITING_INVOCATIONS:
             return cloudformation.failure(given_up)
-        self._invoke_itself(event | {"HighwaterInvocations": invocations + 1})
+        self._invoke_itself(event | {"HighwaterInvocations": invocations + 1}, patience)
         return None
 
-    def _invoke_itself(self, event: dict[str, Any]) -> None:
-        self.invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], event)
+    def _invoke_itself(self, event: dict[str, Any], patience: Patience) -> None:
+        self._invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], event, patience)
+
+    def _invoke(self, function: str, event: dict[str, Any], patience: Patience) -> None:
+        # the deploy may have allowed it only seconds before
+        patience.until_accepted(partial(self.invoke, function, event))
 
     def _hand_over(self, event: dict[str, Any], patience: Patience) -> None:
         """Note in the plans of scalers which of them looks after the table from now on.
@@ -190,7 +194,8 @@ class Deployment:
             return False
 
     def _marks(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
-        return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, self._invoke_itself)
+        continue_later = partial(self._invoke_itself, patience=patience)
+        return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, continue_later)
 
     def _aftermath(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
@@ -205,13 +210,13 @@ class Deployment:
                 return cloudformation.success(reason)
             if not is_rolling_back:
                 return cloudformation.success("nothing to do until a deploy is rolled back")
-            self._go_on_after_the_answer(event)
+            self._go_on_after_the_answer(event, patience)
             return cloudformation.success("floors are set when the rollback is over")
         try:
             if not rollback.wait_until_rolled_back(client, stack, patience):
                 return cloudformation.failure("the rollback did not end well; deploy again to set the floors")
         except TimeIsUpError:
-            return self._wait_on(event, "the rollback does not end; deploy again to set the floors")
+            return self._wait_on(event, "the rollback does not end; deploy again to set the floors", patience)
         clients = self.dynamodb(None), self.autoscaling(None)
         done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
         return cloudformation.success(done.reason)
@@ -236,5 +241,5 @@ class Deployment:
             clients = self.dynamodb(region), self.autoscaling(region)
             return cloudformation.success(leaving.release_floors(table, plan, *clients, patience))
         label = table_label(table, region)
-        self.invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]})
+        self._invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]}, patience)
         return cloudformation.success(f"the scaler looks at {label}")

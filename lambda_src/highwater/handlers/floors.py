@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
+# Pauses of five seconds between two attempts to raise the capacity of an index that is being built
+_PAUSES_PER_TRY = 12
+
+
 class FloorsNotReachedError(Exception):
     """Capacity has not reached its floor in time. The message names the targets."""
 
@@ -102,8 +106,10 @@ def raise_to_floors(
     autoscaling: ApplicationAutoScalingClient,
     patience: Patience,
 ) -> None:
-    """Wait until no index of the table is being built, then register the targets again that are below their floors.
+    """Register the targets that are below their floors again, each minute until no index of the table is being built.
 
+    An index is built with its own write capacity, which may be raised meanwhile: with 1 unit a build takes days, and
+    table's writes may be throttled (DynamoDB Developer Guide, "Managing Global Secondary Indexes", read 2026-11).
     The floors are those registered by then: a later deploy may have changed the plan.
 
     Raises:
@@ -111,12 +117,16 @@ def raise_to_floors(
         TimeIsUpError: An index is still being built.
     """
     names = [TargetName(table, *target.key) for target in Plan.from_json(plan_json).targets()]
-    while (described := patience.until_accepted(partial(tables.describe_table, dynamodb, table))).building:
+    for attempt in count():
+        described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        if attempt % _PAUSES_PER_TRY == 0 or not described.building:
+            registered = patience.until_accepted(partial(read_targets, autoscaling, names))
+            live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
+            for name in _below_floor(described, live):
+                patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
+        if not described.building:
+            return
         patience.pause()
-    registered = patience.until_accepted(partial(read_targets, autoscaling, names))
-    live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
-    for name in _below_floor(described, live):
-        patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
 
 
 def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:

@@ -6,6 +6,7 @@ again for what cannot be done. The answer says what was left.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotF
 from highwater.core.names import TargetName, resource_label
 from highwater.core.plan.marks import READ_UNIT_HOUR_USD, WRITE_UNIT_HOUR_USD
 from highwater.core.plan.plan import Plan
-from highwater.core.schedule.bounds import bounds_at, bounds_with
+from highwater.core.schedule.bounds import bounds_at, bounds_with, require_bounds
 from highwater.core.units import Dimension, Units
 from highwater.handlers.patience import Patience, TimeIsUpError
 
@@ -34,9 +35,11 @@ _UTILIZATION_PERCENT = 70
 def find_plan(plan_json: str) -> Plan | str:
     """Return the plan, or a sentence with the reason for which it cannot be read."""
     try:
-        return Plan.from_json(plan_json)
+        plan = Plan.from_json(plan_json)
+        require_bounds(plan.targets())
     except Exception as error:  # the plan may be of any version
         return f"the plan cannot be read, so nothing is changed: {type(error).__name__}: {error}"
+    return plan
 
 
 def release_floors(
@@ -86,6 +89,8 @@ def lower_capacity(
     try:
         # a raise that is under way does not show yet
         described = _wait_until_active(dynamodb, table, patience)
+        if described.out_of_reach:
+            return f"capacity of {table} is left as it is: the table is {described.out_of_reach}; {_by_hand(plan)}"
         needed = _needed(table, plan, autoscaling, cloudwatch, patience)
         done, left = [], []
         for index, units in needed.items():
@@ -100,16 +105,24 @@ def lower_capacity(
                 done.append(f"{resource_label(index)} to {goal.read} RCU and {goal.write} WCU")
             except (DecreaseRefusedError, OvertakenError, TableRefusedError, TimeIsUpError) as refused:
                 left.append(_left(table, index, provisioned, goal, refused))
-        # DynamoDB refuses to delete a table while its capacity is being changed
-        _wait_until_active(dynamodb, table, patience)
+        _wait_until_it_can_be_deleted(dynamodb, table, patience)
     except TableNotFoundError:
         return NO_TABLE
     except (TableRefusedError, TimeIsUpError) as refused:
         # the permission for a table that was replaced goes before the table does
-        by_hand = "if the table is retained, lower its capacity with aws dynamodb update-table"
-        return f"capacity of {table} is left as it is: {refused}; {by_hand}"
+        return f"capacity of {table} is left as it is: {refused}; {_by_hand(plan)}"
     lowered = f"lowered {', '.join(done)}" if done else "no capacity was lowered"
     return "; ".join([lowered, *left])
+
+
+def _by_hand(plan: Plan) -> str:
+    """What retained capacity may cost that could not be read, and how to lower it."""
+    surplus = dict.fromkeys(Dimension, 0)
+    for target in plan.targets():
+        surplus[target.dimension] += bounds_with(target, target.windows).min - bounds_with(target, ()).min
+    units = Units(surplus[Dimension.READ], surplus[Dimension.WRITE])
+    most = "" if units == Units(0, 0) else f"; floors of windows are up to {_cost(units)} above the base floors"
+    return f"if the table is retained, lower its capacity with aws dynamodb update-table{most}"
 
 
 def _needed(
@@ -123,11 +136,8 @@ def _needed(
     names = {TargetName(table, *target.key): target for target in plan.targets()}
     now = patience.until_accepted(partial(read_targets, autoscaling, names)).at
     read = partial(metrics.read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
-    try:
-        consumed = patience.until_accepted(read)
-    except TableRefusedError:
-        # without knowing the traffic, nothing may be lowered
-        return {}
+    # without knowing the traffic, nothing may be lowered
+    consumed = patience.until_accepted(read)
     units: dict[tuple[str | None, Dimension], int] = {}
     for name, target in names.items():
         busiest = max((minute or 0 for minute in consumed[name].consumed_units), default=0)
@@ -140,18 +150,40 @@ def _needed(
 
 def _left(table: str, index: str | None, provisioned: Units, goal: Units, refused: Exception) -> str:
     surplus = Units(provisioned.read - goal.read, provisioned.write - goal.write)
-    usd = 24 * (surplus.read * READ_UNIT_HOUR_USD + surplus.write * WRITE_UNIT_HOUR_USD)
     return (
         f"{resource_label(index)} of {table} stays at {provisioned.read} RCU and {provisioned.write} WCU, which is "
-        f"{surplus.read} RCU and {surplus.write} WCU or {usd:.2f} USD a day (us-east-1) more than needed: {refused}; "
-        "lower it with aws dynamodb update-table"
+        f"{_cost(surplus)} more than needed: {refused}; lower it with aws dynamodb update-table"
     )
+
+
+def _cost(units: Units) -> str:
+    usd = 24 * (units.read * READ_UNIT_HOUR_USD + units.write * WRITE_UNIT_HOUR_USD)
+    return f"{units.read} RCU and {units.write} WCU or {usd:.2f} USD a day (us-east-1)"
 
 
 def _wait_until_active(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
     """Wait while capacity is being changed, for as long as there is time; return what is there then."""
+    return _wait_while(lambda described: not described.is_active, dynamodb, table, patience)
+
+
+def _wait_until_it_can_be_deleted(dynamodb: DynamoDBClient, table: str, patience: Patience) -> None:
+    """Wait, for as long as there is time, for what keeps DynamoDB from deleting a table.
+
+    That is a change of its capacity, warm throughput that is being raised, which takes some minutes, and an index that
+    is being built (measured by others, 2026-10).
+    """
+
+    def is_held(described: tables.DescribedTable) -> bool:
+        return not described.is_active or described.is_warming or bool(described.building)
+
+    _wait_while(is_held, dynamodb, table, patience)
+
+
+def _wait_while(
+    holds: Callable[[tables.DescribedTable], bool], dynamodb: DynamoDBClient, table: str, patience: Patience
+) -> tables.DescribedTable:
     describe = partial(tables.describe_table, dynamodb, table)
-    while not (described := patience.until_accepted(describe)).is_active:
+    while holds(described := patience.until_accepted(describe)) and not described.out_of_reach:
         try:
             patience.pause()
         except TimeIsUpError:

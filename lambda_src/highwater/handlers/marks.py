@@ -21,7 +21,7 @@ from highwater.aws.tables import ForbiddenError, TableNotFoundError
 from highwater.core.units import Units
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.patience import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
-from highwater.handlers.raising import Job, Phase, Progress
+from highwater.handlers.raising import Job, Phase, Progress, TableOutOfReachError
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
@@ -53,9 +53,10 @@ def serve(
         if event["RequestType"] == "Delete":
             return success("the table does not exist any more")
         return failure(f"table {table} does not exist")
-    except ForbiddenError as refused:
+    except (ForbiddenError, TableOutOfReachError) as refused:
         if event["RequestType"] == "Delete":
-            # the permission went with a table that was replaced; CloudFormation would keep the stack for ever
+            # the permission went with a table that was replaced, or the table may never be within reach again;
+            # CloudFormation would keep the stack for ever
             return success(f"capacity is left as it is: {refused}")
         raise
     except TimeIsUpError:
@@ -65,8 +66,12 @@ def serve(
 def _work(job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> Outcome:
     progress = job.progress
     if progress.awaited:
-        job.wait_for_indexes(progress.awaited)
+        if not job.wait_for_indexes(progress.awaited, event["RequestId"]):
+            return success("nothing is raised: a later deploy changed or removed the marks")
         progress.awaited = []
+    elif not event.get("HighwaterProgress"):
+        # what an earlier deploy left to be raised is not declared any more, or this event raises it
+        job.forget_awaiting()
     if progress.phase is Phase.CLEARING:
         had_note = job.restore_capacity()
         if event["RequestType"] == "Delete":
@@ -86,15 +91,17 @@ def _work(job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, A
         return failure(progress.failure)
     done = _raised(progress) or "the table's marks are already as high or higher"
     if progress.building:
-        return _await_indexes(progress, event, continue_later, done)
+        return _await_indexes(job, event, continue_later, done)
     return success(done)
 
 
 def _await_indexes(
-    progress: Progress, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
+    job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
 ) -> Outcome:
     """Have another invocation raise the marks of the indexes that are being built, and let the deploy go on."""
+    progress = job.progress
     awaited = progress.building or progress.blocking
+    job.note_awaiting(event["RequestId"])
     awaiting = Progress(awaited=awaited, awaiting_invocations=progress.awaiting_invocations)
     continue_later(event | {"HighwaterProgress": asdict(awaiting), "HighwaterAnswered": True})
     names = ", ".join(repr(name) for name in awaited)
@@ -122,7 +129,7 @@ def _continue_later(
         return None
     if progress.phase is not Phase.LOWERING and progress.blocking and event["RequestType"] != "Delete":
         # while an index is built, DynamoDB refuses some changes of the table, too; the deploy must not wait for them
-        return _await_indexes(progress, event, continue_later, _raised(progress) or "no mark could be raised so far")
+        return _await_indexes(job, event, continue_later, _raised(progress) or "no mark could be raised so far")
     if progress.phase is Phase.RAISING:
         progress.raising_invocations += 1
         if progress.raising_invocations >= _MAX_RAISING_INVOCATIONS:

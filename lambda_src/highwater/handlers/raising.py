@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("highwater")
 
 
+class TableOutOfReachError(Exception):
+    """Nothing of the table can be changed until somebody restores the table or its key."""
+
+    def __init__(self, table: str, status: str) -> None:
+        super().__init__(f"table {table} is {status}, so its capacity and marks cannot be changed")
+
+
 class Phase(StrEnum):
     """The phase of the work on an event."""
 
@@ -70,26 +77,47 @@ class Job:
             return False
         return True
 
+    def describe(self) -> tables.DescribedTable:
+        """Describe the table; raises `TableOutOfReachError` if nothing of it can be changed."""
+        described = self.patience.until_accepted(partial(tables.describe_table, self.dynamodb, self.table))
+        if described.out_of_reach:
+            raise TableOutOfReachError(self.table, described.out_of_reach)
+        self.progress.blocking = sorted(described.building)
+        return described
+
     def wait_until_active(self, wanted: dict[str | None, Units]) -> tables.DescribedTable:
         """Describe the table until it is ACTIVE; raises `ValueError` if it lacks an index of *wanted*."""
-        while not (
-            described := self.patience.until_accepted(partial(tables.describe_table, self.dynamodb, self.table))
-        ).is_active:
+        while not (described := self.describe()).is_active:
             self.patience.pause()
         for index in wanted:
             if index not in described.marks:
                 message = f"table {self.table} has no index {index!r}; remove it from the plan or add it to the table"
                 raise ValueError(message)
-        self.progress.blocking = sorted(described.building)
         if wanted:
             self.progress.building = sorted(described.building.intersection(index for index in wanted if index))
         return described
 
-    def wait_for_indexes(self, names: list[str]) -> None:
-        """Wait until none of these indexes is being built."""
-        describe = partial(tables.describe_table, self.dynamodb, self.table)
-        while self.patience.until_accepted(describe).building.intersection(names):
+    def wait_for_indexes(self, names: list[str], deploy: str) -> bool:
+        """Wait until none of these indexes is being built; return false if a later deploy than *deploy* took over."""
+        # DynamoDB shows a note some seconds late
+        self.patience.pause()
+        while (described := self.describe()).building.intersection(names):
             self.patience.pause()
+        read = partial(tables.read_awaiting, self.dynamodb, described.arn)
+        if self.patience.until_accepted(read) != deploy:
+            return False
+        self.patience.until_accepted(partial(tables.clear_awaiting, self.dynamodb, described.arn))
+        return True
+
+    def note_awaiting(self, deploy: str) -> None:
+        """Note in a tag that marks of *deploy* wait for indexes, until a later deploy changes or removes them."""
+        arn = self.describe().arn
+        self.patience.until_accepted(partial(tables.write_awaiting, self.dynamodb, arn, deploy))
+
+    def forget_awaiting(self) -> None:
+        """Have earlier deploys no longer raise what they left for later."""
+        arn = self.describe().arn
+        self.patience.until_accepted(partial(tables.clear_awaiting, self.dynamodb, arn))
 
     def too_low(self, described: tables.DescribedTable, wanted: dict[str | None, Units]) -> dict[str | None, Units]:
         """The marks of *wanted* that are too low, except those of indexes that are being built."""
@@ -147,10 +175,13 @@ class Job:
         """Restore the noted capacity and remove the note; return whether there was a note."""
         had_note = False
         while True:
-            described = self.wait_until_active({})
+            described = self.describe()
             noted = self.patience.until_accepted(partial(tables.read_raised_from, self.dynamodb, described.arn))
             if noted is None:
                 return had_note
+            if not described.is_active:
+                self.patience.pause()
+                continue
             had_note = True
             to_lower = self.capacities_to_lower(described, noted)
             if not to_lower:

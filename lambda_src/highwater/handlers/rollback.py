@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
 _ROLLING_BACK = "UPDATE_ROLLBACK_IN_PROGRESS"
+# Somebody can continue a rollback that failed, or give it up; it updates nothing twice that it has updated
+_NOT_OVER = frozenset({_ROLLING_BACK, "UPDATE_ROLLBACK_FAILED"})
 # Targets are as they were before; what is left to do is to delete what was new.
 _ROLLED_BACK = frozenset({"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"})
 
@@ -30,10 +32,12 @@ def is_rolling_back(cloudformation: CloudFormationClient, stack_id: str, patienc
 def wait_until_rolled_back(cloudformation: CloudFormationClient, stack_id: str, patience: Patience) -> bool:
     """Wait until the rollback is over; false if the stack then has another state, such as that of a later deploy.
 
+    A rollback that failed is waited for too, because it may be continued.
+
     Raises:
         TimeIsUpError: The rollback is still in progress.
     """
     read = partial(read_status, cloudformation, stack_id)
-    while (status := patience.until_accepted(read)) == _ROLLING_BACK:
+    while (status := patience.until_accepted(read)) in _NOT_OVER:
         patience.pause()
     return status in _ROLLED_BACK

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from highwater.core.names import names_of_parameter, plan_parameter, table_label
 from highwater.core.plan.plan import Plan
 from highwater.core.scaler.settings import Mode
-from highwater.core.schedule.bounds import bounds_at
-
-_ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+from highwater.core.schedule.bounds import require_bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +60,7 @@ class ScaledPlan:
         """
         try:
             scaled = cls._parsed(name, value)
-            for target in scaled.plan.targets():
-                bounds_at(target, _ANY_TIME)
+            require_bounds(scaled.plan.targets())
         except Exception as error:  # a parameter may hold anything
             message = f"{type(error).__name__}: {error}"
             raise ValueError(message) from error

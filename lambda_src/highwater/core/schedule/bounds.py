@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from highwater.core.plan.plan import Target, TargetWindow
 from highwater.core.plan.windows import is_open, openings
 from highwater.core.plan.zones import aware
+
+# Whether a plan can be timed does not depend on when
+_ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,6 +44,17 @@ def bounds_at(target: Target, at: datetime) -> Bounds:
     """Return the floor and ceiling that the plan alone asks for at the aware instant *at*."""
     at = aware(at)
     return bounds_with(target, tuple(w for w in target.windows if is_open(w.window, at)))
+
+
+def require_bounds(targets: Iterable[Target]) -> None:
+    """Raise whatever keeps the targets of a plan that was read from text from being timed, compared or put in a set.
+
+    Raises:
+        Exception: Of any kind, as a text may hold anything.
+    """
+    for target in targets:
+        hash(target)
+        bounds_at(target, _ANY_TIME)
 
 
 def has_changed(target: Target, at: datetime, within: timedelta) -> bool:

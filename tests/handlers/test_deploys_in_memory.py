@@ -1,0 +1,254 @@
+"""Custom resources on an account in memory: indexes that are being built, tables out of reach, late permissions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pytest
+
+from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core.names import TargetName
+from highwater.handlers import deployment, marks
+from highwater_lab.services.timing import Timing
+from highwater_lab.services.update_table import CapacityControl
+from tests.sequences.memory_account import Account, Functions, Role
+from tests.sequences.memory_tables import BUILD_SECONDS, Table, refused
+from tests.sequences.test_faults import ACTIONS
+
+_REQUESTS = count(1)
+_PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=3_000, max_capacity=9_000),
+    windows=(Window.daily("load", start="05:00", end="06:00", timezone="UTC", read_min=70, write_min=3_400),),
+).with_indexes(["by_day"])
+_INDEX_WRITE = TargetName("orders", "by_day", Dimension.WRITE)
+
+
+_BY_HAND = (
+    "if the table is retained, lower its capacity with aws dynamodb update-table; floors of windows are up to 126 RCU "
+    "and 800 WCU or 12.87 USD a day (us-east-1) above the base floors"
+)
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Account:
+    """A table of 3,000 writes a second whose new index is being built, with 1 unit."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
+    made = Account(int(datetime(2027, 3, 4, 9, 6, 7, tzinfo=UTC).timestamp()))
+    made.roles["deployment"] = Role({"All": [{"Action": [*ACTIONS], "Resource": "*"}]})
+    made.tables["orders"] = Table(
+        "orders",
+        {
+            None: CapacityControl({Dimension.READ: 9, Dimension.WRITE: 3_000}),
+            "by_day": CapacityControl({Dimension.READ: 1, Dimension.WRITE: 1}),
+        },
+        built={"by_day": made.now + BUILD_SECONDS},
+    )
+    return made
+
+
+def _event(kind: str, request: str, properties: dict[str, Any], old: dict[str, Any] | None = None) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        "RequestType": request,
+        "ResourceType": kind,
+        "LogicalResourceId": "Any",
+        "PhysicalResourceId": "Any",
+        "StackId": "arn:of:the:stack",
+        "RequestId": f"request-{next(_REQUESTS)}",
+        "ResponseURL": "https://cloudformation.invalid/",
+        "ResourceProperties": properties,
+    }
+    return event if old is None else event | {"OldResourceProperties": old}
+
+
+def _serve(account: Account, event: dict[str, Any]) -> tuple[bool, str]:
+    """Serve an event and what it hands on until CloudFormation is answered; whether it succeeded, and the sentence."""
+    before = len(account.answers)
+    account.serve(event)
+    while len(account.answers) == before:
+        account.serve_waiting()
+    outcome = account.answers[-1][1]
+    return outcome.ok, outcome.reason
+
+
+def _floors() -> dict[str, Any]:
+    return {"TableName": "orders", "Plan": _PLAN.to_json(), "Actions": "5b1f"}
+
+
+def _marks(strategy: str, units: int) -> dict[str, Any]:
+    wanted = [{"index": index, "read": 9, "write": units} for index in (None, "by_day")]
+    return {"TableName": "orders", "Strategy": strategy, "Marks": json.dumps(wanted)}
+
+
+def test_index_that_is_being_built_gets_the_capacity_of_its_floor_meanwhile(account: Account) -> None:
+    """2: with 1 unit, a build takes days and may throttle the writes of the table."""
+    for target in _PLAN.targets():
+        capacity = target.capacity
+        bounds = Bounds(int(capacity.min_capacity), int(capacity.max_capacity))
+        account.autoscaling.register(TargetName("orders", *target.key), bounds, account.now)
+    is_ok, _ = _serve(account, _event(deployment.FLOORS_TYPE, "Create", _floors()))
+    index = account.tables["orders"].resources["by_day"]
+    assert is_ok
+    assert index.units[Dimension.WRITE] == 1, "DynamoDB refuses changes at first"
+    # an index takes one change at a time, so reads and writes may need an invocation each
+    account.serve_waiting()
+    account.serve_waiting()
+    index.settle(account.now)
+    assert account.tables["orders"].is_building("by_day", account.now)
+    assert index.units == {Dimension.READ: 7, Dimension.WRITE: 3_000}
+
+
+@pytest.mark.parametrize("request_type", ["Update", "Delete"])
+@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
+def test_mark_that_waits_for_an_index_is_not_raised_once_a_deploy_has_taken_it_back(
+    account: Account, strategy: str, request_type: str
+) -> None:
+    """2: a mark is charged when it is raised, and never falls."""
+    typo, meant = _marks(strategy, 30_000), _marks(strategy, 4_000)
+    is_ok, reason = _serve(account, _event(deployment.MARKS_TYPE, "Create", typo))
+    assert is_ok
+    assert reason.endswith("marks that are left are raised when indexes are no longer being built: 'by_day'")
+    account.advance(1_800)
+    changed = _event(deployment.MARKS_TYPE, request_type, meant, typo)
+    assert _serve(account, changed)[0]
+    while account.waiting:
+        account.serve_waiting()
+    account.advance(3_600)
+    index = account.tables["orders"].resources["by_day"]
+    index.settle(account.now)
+    assert index.mark[Dimension.WRITE] == (4_000 if request_type == "Update" else 1)
+    assert index.granted[Dimension.WRITE] == 1
+    assert account.tables["orders"].tags == {}
+
+
+def test_mark_that_waits_for_an_index_is_raised_when_it_is_built(account: Account) -> None:
+    _serve(account, _event(deployment.MARKS_TYPE, "Create", _marks(marks.WARM_THROUGHPUT, 30_000)))
+    while account.waiting:
+        account.serve_waiting()
+    account.advance(3_600)
+    index = account.tables["orders"].resources["by_day"]
+    index.settle(account.now)
+    assert index.mark[Dimension.WRITE] == 30_000
+    assert account.tables["orders"].tags == {}
+
+
+@pytest.mark.parametrize("status", ["INACCESSIBLE_ENCRYPTION_CREDENTIALS", "ARCHIVED"])
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        (
+            deployment.MARKS_TYPE,
+            "capacity is left as it is: table orders is {status}, so its capacity and marks cannot be changed",
+        ),
+        (
+            deployment.AFTERMATH_TYPE,
+            f"capacity of orders is left as it is: the table is {{status}}; {_BY_HAND}",
+        ),
+        (deployment.FLOORS_TYPE, "nothing to undo: capacity is lowered once its targets are gone"),
+    ],
+)
+def test_deletion_does_not_wait_for_a_table_out_of_reach(account: Account, kind: str, answer: str, status: str) -> None:
+    """4: nobody may ever restore the key or the table."""
+    account.tables["orders"].lasting_status = status
+    began = account.now
+    properties = _marks(marks.WARM_THROUGHPUT, 4_000) | _floors()
+    assert _serve(account, _event(kind, "Delete", properties)) == (True, answer.format(status=status))
+    assert account.waiting == []
+    assert account.now - began < 60
+
+
+def test_raise_of_a_table_out_of_reach_fails_at_once(account: Account) -> None:
+    account.tables["orders"].lasting_status = "ARCHIVED"
+    answer = _serve(account, _event(deployment.MARKS_TYPE, "Create", _marks(marks.WARM_THROUGHPUT, 4_000)))
+    assert answer == (False, "table orders is ARCHIVED, so its capacity and marks cannot be changed")
+
+
+class _LateFunctions(Functions):
+    """Lambda that does not know of a permission before the third call."""
+
+    calls = 0
+
+    def invoke(self, function: str, event: dict[str, Any]) -> None:
+        type(self).calls += 1
+        if type(self).calls < 3:
+            raise refused("AccessDeniedException", f"not authorized to perform: lambda:InvokeFunction on {function}")
+        super().invoke(function, event)
+
+
+@pytest.mark.parametrize("kind", [deployment.FLOORS_TYPE, deployment.MARKS_TYPE, deployment.SCALED_TYPE])
+def test_permission_to_invoke_is_waited_for(account: Account, kind: str) -> None:
+    """12: the deploy that adds a scaler extends the role seconds before it is used."""
+    _LateFunctions.calls = 0
+    wrap: Callable[[Any], Any] = account.wrap
+    account.wrap = lambda client: wrap(_LateFunctions(account) if isinstance(client, Functions) else client)
+    for target in _PLAN.targets():
+        name = TargetName("orders", *target.key)
+        account.autoscaling.register(name, Bounds(1, 9_000), account.now)
+    properties = _marks(marks.WARM_THROUGHPUT, 4_000) | _floors() | {"Scaler": "arn:of:the:scaler"}
+    assert _serve(account, _event(kind, "Create", properties))[0]
+    assert _LateFunctions.calls == 3
+    assert len(account.waiting) == 1
+
+
+@pytest.mark.parametrize(
+    ("missing", "start"),
+    [
+        ("cloudwatch:GetMetricData", "capacity of orders is left as it is: not authorized to perform: cloudwatch:Get"),
+        ("dynamodb:DescribeTable", "capacity of orders is left as it is: not authorized to perform: dynamodb:Describe"),
+    ],
+)
+def test_capacity_that_cannot_be_looked_at_is_told_with_what_it_may_cost(
+    account: Account, missing: str, start: str
+) -> None:
+    """6: 63 reads and 400 writes of the table, and as many of the index that follows it."""
+    account.tables["orders"].built.clear()
+    account.roles["deployment"].policies["All"][0]["Action"].remove(missing)
+    is_ok, reason = _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))
+    assert is_ok
+    assert reason.startswith(start)
+    assert reason.endswith(f"; {_BY_HAND}")
+
+
+def test_deletion_waits_until_dynamodb_would_delete_the_table(account: Account) -> None:
+    """A table whose warm throughput is being raised, or whose index is being built, cannot be deleted."""
+    table = account.tables["orders"]
+    table.built["by_day"] = account.now + 60
+    table.resources[None].warm_up(account.now, {Dimension.READ: 9, Dimension.WRITE: 30_000}, Timing().warming_pace)
+    assert _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))[0]
+    assert not table.is_building("by_day", account.now)
+    assert not table.resources[None].is_warming(account.now)
+
+
+def test_deletion_waits_for_an_index_no_longer_than_its_invocation(account: Account) -> None:
+    """It may take hours to build, and the table may be one that is retained."""
+    began = account.now
+    is_ok, reason = _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))
+    assert is_ok
+    # DynamoDB refuses the decrease of the table meanwhile
+    assert reason.startswith("no capacity was lowered; table of orders stays at 9 RCU and 3000 WCU, which is 2 RCU and")
+    assert account.now - began <= 900
+
+
+@pytest.mark.parametrize("kind", [deployment.AFTERMATH_TYPE, deployment.SCALED_TYPE])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            {"windows": [_PLAN.to_document()["windows"][0] | {"timezone": "EST"}]},
+            "ValueError: unknown timezone 'EST'",
+        ),
+        ({"indexes": [{"name": []}]}, "TypeError: unhashable type: 'list'"),
+    ],
+    ids=["zone", "index"],
+)
+def test_deletion_never_fails_for_a_plan_that_cannot_be_timed(
+    account: Account, kind: str, change: dict[str, Any], why: str
+) -> None:
+    """20: the plan was written by another version, or by hand."""
+    plan = json.dumps(_PLAN.to_document() | change)
+    answer = _serve(account, _event(kind, "Delete", _floors() | {"Plan": plan}))
+    assert answer == (True, f"the plan cannot be read, so nothing is changed: {why}")
