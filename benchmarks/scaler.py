@@ -46,7 +46,8 @@ _DATAPOINTS: Final = 100_800
 class Stub:
     """Answers boto3's requests in place of AWS, just before they would be sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, busy_percent: int) -> None:
+        self._busy_percent = busy_percent
         self.calls: Counter[str] = Counter()
         value = json.dumps({"mode": "floor", "plan": _PLAN.to_document()})
         self._parameters = [{"Name": plan_parameter("scaler", name), "Value": value} for name in _names()]
@@ -117,12 +118,12 @@ class Stub:
         queries = request["MetricDataQueries"]
         per_page = _DATAPOINTS // max(1, len(times))
         first = int(request.get("NextToken") or 0)
-        # consumption varies a little; one target in fifty consumes so much that the scaler changes its floor
+        # consumption varies a little; some targets consume so much that the scaler changes their floors
         results = [
             {
                 "Id": query["Id"],
                 "Timestamps": times,
-                "Values": [60.0 * (80 if number % 50 == 7 else 20 + (at // 60 + number) % 17) for at in times],
+                "Values": [60.0 * (80 if (number + 43) % 50 < self._busy_percent / 2 else 20 + (at // 60 + number) % 17) for at in times],
                 "StatusCode": "Complete",
             }
             for number, query in enumerate(queries[first : first + per_page], first)
@@ -183,7 +184,8 @@ def main() -> int:
     options = parser.parse_args()
     os.environ.update(AWS_REGION="us-east-1", AWS_DEFAULT_REGION="us-east-1")
     os.environ.update(dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "none"))
-    stub = Stub()
+    # all targets of a table whose alarm went off are busy
+    stub = Stub(busy_percent=100 if options.storm else 2)
     memory_before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     home = _Stubbed(stub)
     events = [ScalerEvent("tables" if options.all else "tick", NOW)]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from highwater.aws.alarms import TargetAlarm
+from highwater.aws.tables import TableBusyError, TableRefusedError
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, alarm_threshold
@@ -160,7 +161,7 @@ def test_floors_come_before_alarms_and_a_refused_alarm_is_left_to_the_next_run(r
 
     def refuse(called: str) -> None:
         if called == "move_threshold":
-            raise RuntimeError("Rate exceeded")
+            raise TableBusyError("Rate exceeded")
 
     region.before = refuse
     outcome, handed_on = _serve(region, "orders", "jobs")
@@ -168,8 +169,8 @@ def test_floors_come_before_alarms_and_a_refused_alarm_is_left_to_the_next_run(r
     assert (outcome.failed, handed_on) == ({}, [])
     assert region.calls.count("move_threshold") == 3, "more refusals would only take the rate from others"
     assert outcome.notes == [
-        "thresholds of 4 alarms are left to the next runs: RuntimeError: Rate exceeded; RuntimeError: Rate exceeded; "
-        "RuntimeError: Rate exceeded"
+        "thresholds of 4 alarms are left to the next runs: TableBusyError: Rate exceeded; TableBusyError: Rate "
+        "exceeded; TableBusyError: Rate exceeded"
     ]
     region.before = lambda _: None
     assert _serve(region, "orders", "jobs")[0].counts["AlarmsMoved"] == 4
@@ -182,6 +183,80 @@ def test_run_moves_a_limited_number_of_alarms(region: FakeRegion) -> None:
     outcome, _ = _serve(region, *(f"more-{number}" for number in range(60)))
     assert (outcome.counts["AlarmsMoved"], outcome.failed) == (100, {})
     assert outcome.notes == ["thresholds of 20 alarms are left to the next runs"]
+
+
+def test_alarms_that_are_refused_for_good_leave_the_others_to_follow(region: FakeRegion) -> None:
+    """9: somebody has changed some alarms by hand, so that CloudWatch refuses to put them again."""
+    broken = iter(range(4))
+
+    def refuse(called: str) -> None:
+        if called == "move_threshold" and next(broken, None) is not None:
+            raise TableRefusedError("Period must be 60")
+
+    for number in range(4):
+        region.add_table(f"more-{number}", PLAN, HERE)
+    region.before = refuse
+    outcome, _ = _serve(region, *(f"more-{number}" for number in range(4)))
+    assert outcome.counts["AlarmsMoved"] == 4
+    refusals = "; ".join(["TableRefusedError: Period must be 60"] * 4)
+    assert outcome.notes == [f"thresholds of 4 alarms are left to the next runs: {refusals}"]
+
+
+def test_run_that_an_alarm_started_moves_floors_and_leaves_alarms_to_ticks(region: FakeRegion) -> None:
+    """13: a run for each of 200 tables would ask for many more changes of alarms than CloudWatch takes."""
+    metric = {"name": "ConsumedWriteCapacityUnits", "dimensions": {"TableName": "orders"}}
+    alarm = {
+        "source": "aws.cloudwatch",
+        "time": NOW.isoformat(),
+        "alarmArn": "arn:aws:cloudwatch:us-east-1:111122223333:alarm:Highwater orders write",
+        "alarmData": {"configuration": {"metrics": [{"id": "m1", "metricStat": {"metric": metric}}]}},
+    }
+    region.units[ORDERS] = 190
+    outcome, _ = _serve(region, **alarm)
+    assert region.bounds[ORDERS] == Bounds(190, 400)
+    assert (region.calls.count("move_threshold"), outcome.notes) == (0, [])
+    region.alarms[ORDERS] = TargetAlarm(is_in_alarm=True, threshold=7, document={})
+    _serve(region, highwater="tick", time=(NOW + timedelta(minutes=1)).isoformat())
+    assert region.alarms[ORDERS].threshold == alarm_threshold(190)
+
+
+def _many_tables(region: FakeRegion) -> list[str]:
+    """Tables with 260 targets, whose eight hours are read in two calls."""
+    region.plans.clear()
+    names = [f"more-{number}" for number in range(130)]
+    for name in names:
+        region.add_table(name, PLAN, HERE)
+        region.units[TargetName(name, None, Dimension.WRITE)] = 190
+    return names
+
+
+def test_one_call_for_metrics_that_is_refused_leaves_the_others_what_they_were_told(region: FakeRegion) -> None:
+    """11: CloudWatch grants an account so many datapoints a second, and others ask for some of them."""
+    reads = iter(range(1))
+
+    def refuse(called: str) -> None:
+        if called == "read_consumption" and next(reads, None) is not None:
+            raise RuntimeError("Rate exceeded")
+
+    names = _many_tables(region)
+    region.before = refuse
+    outcome, _ = _serve(region, *names)
+    raised = [name for name in names if region.bounds[TargetName(name, None, Dimension.WRITE)].min == 190]
+    assert outcome.counts["MetricsMissing"] == 210
+    assert len(raised) == 25
+    assert "no metrics could be read: RuntimeError: Rate exceeded" in outcome.notes
+
+
+def test_metrics_are_not_asked_for_again_and_again_while_cloudwatch_does_not_answer(region: FakeRegion) -> None:
+    def refuse(called: str) -> None:
+        if called == "read_consumption":
+            raise RuntimeError("timed out")
+
+    names = _many_tables(region)
+    region.before = refuse
+    _many = _serve(region, *names)[0]
+    assert region.calls.count("read_consumption") == 2
+    assert _many.counts["MetricsMissing"] == 260
 
 
 def test_event_of_one_table_asks_for_nothing_of_the_others(region: FakeRegion) -> None:

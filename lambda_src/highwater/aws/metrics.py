@@ -18,8 +18,9 @@ from highwater.core.scaler.observations import Observation
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
-# GetMetricData accepts up to 500 queries (Amazon CloudWatch API Reference, read 2026-11)
-_QUERIES_PER_CALL = 500
+# GetMetricData accepts up to 500 queries and answers up to 100,800 datapoints in a page (Amazon CloudWatch API
+# Reference, read 2026-11). A call of one page is a small part of what a second may ask for.
+_QUERIES_PER_CALL, _DATAPOINTS_PER_PAGE = 500, 100_800
 _MINUTE = timedelta(minutes=1)
 
 
@@ -70,6 +71,11 @@ _REQUESTS = ("Consumed{kind}CapacityUnits", "SampleCount")
 _ANY_THROTTLE = ("{kind}ThrottleEvents", "Sum")
 _THROTTLED = ("{kind}ProvisionedThroughputThrottleEvents", "Sum")
 _HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
+
+
+def metrics_per_call(minutes: int) -> int:
+    """How many metrics of so many minutes GetMetricData is asked for at once."""
+    return max(1, min(_QUERIES_PER_CALL, _DATAPOINTS_PER_PAGE // minutes))
 
 
 def read_consumption(
@@ -136,8 +142,9 @@ def _read_metrics(
     series: dict[_Query, tuple[int | None, ...]] = {}
     newest = _newest(now)
     end = datetime.fromtimestamp((newest + 1) * 60, UTC)
-    for start in range(0, len(queries), _QUERIES_PER_CALL):
-        batch = queries[start : start + _QUERIES_PER_CALL]
+    per_call = metrics_per_call(minutes)
+    for start in range(0, len(queries), per_call):
+        batch = queries[start : start + per_call]
         documents: Any = [query.document(number) for number, query in enumerate(batch)]
         pages = cloudwatch.get_paginator("get_metric_data").paginate(
             MetricDataQueries=documents, StartTime=end - minutes * _MINUTE, EndTime=end, ScanBy="TimestampAscending"

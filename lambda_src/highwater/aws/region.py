@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from highwater.aws import alarms, autoscaling, metrics, plans, tables, tagged
 from highwater.aws.alarms import TargetAlarm
 from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.datapoint_rate import DatapointRate
 from highwater.aws.plans import ScaledPlans
 from highwater.aws.tables import DescribedTable
 from highwater.core.names import TargetName
@@ -45,11 +46,15 @@ class AwsRegion:
     Args:
         name: The region. By default the region of the environment.
         clients: The AWS clients to use. By default new ones.
+        rate: Spaces the calls for many metrics. By default by the machine's clock.
     """
 
-    def __init__(self, name: str | None = None, clients: Clients | None = None) -> None:
+    def __init__(
+        self, name: str | None = None, clients: Clients | None = None, rate: DatapointRate | None = None
+    ) -> None:
         self.name = name
         self.clients = clients or Clients.of(name)
+        self._datapoints = rate or DatapointRate()
 
     @cached_property
     def ssm(self) -> SSMClient:
@@ -79,8 +84,13 @@ class AwsRegion:
     def read_consumption(
         self, names: Iterable[TargetName], minutes: int, now: datetime
     ) -> Mapping[TargetName, Observation]:
-        """Read the units that each target consumed in the last whole *minutes* before *now*."""
-        return metrics.read_consumption(self.clients.cloudwatch, names, minutes, now)
+        """Read the units that each target consumed in the last whole *minutes* before *now*.
+
+        Waits where this region was asked for too many datapoints in the seconds before.
+        """
+        wanted = list(names)
+        self._datapoints.wait_for(len(wanted) * minutes)
+        return metrics.read_consumption(self.clients.cloudwatch, wanted, minutes, now)
 
     def with_throttles(
         self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
@@ -101,5 +111,5 @@ class AwsRegion:
         tables.set_capacity(self.clients.dynamodb, table, index, units)
 
     def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None:
-        """Set the alarm's threshold, in units consumed in a minute."""
-        alarms.move_threshold(self.clients.cloudwatch, alarm, threshold)
+        """Set the alarm's threshold, in units consumed in a minute; raises the errors of `aws.tables`."""
+        tables.translating(partial(alarms.move_threshold, self.clients.cloudwatch, alarm, threshold))

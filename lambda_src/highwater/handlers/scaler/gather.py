@@ -10,6 +10,7 @@ from highwater.aws import tables
 from highwater.aws.alarms import TargetAlarm
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.leases import LeasesUnavailableError, LeaseTable, TableLeases
+from highwater.aws.metrics import metrics_per_call
 from highwater.aws.pulses import PulsesUnavailableError, PulseTable
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
@@ -32,6 +33,8 @@ from highwater.handlers.scaler.region import Region
 # A run takes minutes at most, and one whose event was handed on some more. An event that is older than this belongs to
 # another day: a letter that somebody takes out of the dead-letter queue must not set last week's floors.
 OLDEST_EVENT = timedelta(minutes=10)
+# A read that fails has been tried four times and may have taken a minute, and floors of plans must not wait for ever.
+_MOST_FAILED_READS = 2
 # Coverage is over fifteen minutes, and CloudWatch may be five late.
 _PULSE_MINUTES = COVERAGE_MINUTES + 5
 
@@ -245,7 +248,7 @@ def _clock(event: ScalerEvent, service: datetime, outcome: Outcome) -> Clock:
 def _read_consumption(
     region: Region, due: Iterable[DueTable], clock: Clock, outcome: Outcome
 ) -> Mapping[TargetName, Observation]:
-    """The last minutes of every target that is due; nothing at all where CloudWatch does not answer."""
+    """The last minutes of every target that is due; nothing for those that CloudWatch does not answer for."""
     found: dict[TargetName, Observation] = {}
     by_minutes: dict[int, list[TargetName]] = {}
     for table in due:
@@ -253,15 +256,27 @@ def _read_consumption(
             found |= dict.fromkeys(table.names(), Observation.nothing())
             continue
         by_minutes.setdefault(minutes_to_observe(table.scaled, clock), []).extend(table.names())
-    for minutes, names in by_minutes.items():
+    failed = 0
+    for minutes, names in _batches(by_minutes):
         try:
-            found |= region.read_consumption(names, minutes, clock.now)
+            if failed < _MOST_FAILED_READS:
+                found |= region.read_consumption(names, minutes, clock.now)
+                continue
         except Exception as error:
             # without metrics floors may rise to their plans and never fall
             outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")
-            outcome.count("MetricsMissing", len(names))
-            found |= dict.fromkeys(names, Observation.nothing())
+            failed += 1
+        outcome.count("MetricsMissing", len(names))
+        found |= dict.fromkeys(names, Observation.nothing())
     return found
+
+
+def _batches(by_minutes: Mapping[int, list[TargetName]]) -> Iterator[tuple[int, list[TargetName]]]:
+    """The targets in groups that are read at once, so that one refused call leaves the others what they were told."""
+    for minutes, names in by_minutes.items():
+        size = metrics_per_call(minutes)
+        for start in range(0, len(names), size):
+            yield minutes, names[start : start + size]
 
 
 def _with_throttles(

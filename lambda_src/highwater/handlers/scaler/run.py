@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from highwater.aws.plans import ScaledPlans
+from highwater.aws.tables import TableBusyError
 from highwater.core.scaler import ScaledPlan, review
 from highwater.handlers.scaler.apply import Application
-from highwater.handlers.scaler.event import TICK, ScalerEvent
+from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
 from highwater.handlers.scaler.gather import DueTable, GatheredRegion, gather_region, see_table
 from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
 from highwater.handlers.scaler.outcome import Outcome
@@ -20,8 +21,10 @@ _THREADS = 8
 # CloudWatch accepts about three changes of alarms a second for the whole account (CloudWatch User Guide, "CloudWatch
 # service quotas", PutMetricAlarm, read 2026-11), so this many take half a minute. The next turns move the others.
 MOST_THRESHOLDS_MOVED = 100
-# So many refusals in one run mean that the rate is exceeded or a permission is missing, not that an alarm is wrong.
-_MOST_REFUSALS = 3
+# So many calls in one run that CloudWatch had no room for mean that the rate is exceeded.
+_MOST_BUSY = 3
+# So many refusals mean that a permission is missing, not that somebody has changed some alarms by hand.
+_MOST_REFUSALS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,15 +150,22 @@ class Run:
                 )
 
     def _move_thresholds(self) -> None:
-        """Move thresholds of alarms, within the run's limits; the next turns do the rest."""
-        moved, refusals = 0, list[str]()
+        """Move thresholds of alarms, within the run's limits; the next turns do the rest.
+
+        A run that an alarm started moves none: when alarms of many tables go off at once, there is a run for each, and
+        together they would exceed the rate of the account. The next tick looks at these targets again.
+        """
+        if self.event.kind == ALARM:
+            return
+        moved, busy, refusals = 0, 0, list[str]()
         for change in self.outcome.thresholds[:MOST_THRESHOLDS_MOVED]:
-            if self.remaining_seconds() <= 0 or len(refusals) >= _MOST_REFUSALS:
+            if self.remaining_seconds() <= 0 or busy >= _MOST_BUSY or len(refusals) >= _MOST_REFUSALS:
                 break
             try:
                 change.region.move_threshold(change.alarm, change.threshold)
                 moved += 1
             except Exception as error:
+                busy += isinstance(error, TableBusyError)
                 refusals.append(f"{type(error).__name__}: {error}")
         if moved:
             self.outcome.count("AlarmsMoved", moved)
