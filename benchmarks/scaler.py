@@ -119,11 +119,12 @@ class Stub:
         per_page = _DATAPOINTS // max(1, len(times))
         first = int(request.get("NextToken") or 0)
         # consumption varies a little; some targets consume so much that the scaler changes their floors
+        is_busy = [(number + 43) % 50 < self._busy_percent / 2 for number in range(len(queries))]
         results = [
             {
                 "Id": query["Id"],
                 "Timestamps": times,
-                "Values": [60.0 * (80 if (number + 43) % 50 < self._busy_percent / 2 else 20 + (at // 60 + number) % 17) for at in times],
+                "Values": [60.0 * (80 if is_busy[number] else 20 + (at // 60 + number) % 17) for at in times],
                 "StatusCode": "Complete",
             }
             for number, query in enumerate(queries[first : first + per_page], first)

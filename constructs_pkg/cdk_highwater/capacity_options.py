@@ -93,7 +93,9 @@ def declared_plan(options: IndexedCapacityOptions) -> Plan:
     for index in indexes:
         if index.windows is not None:
             list_of(f"windows of index {index.index_name!r}", index.windows, Window)
-    mark = options.get("high_water_mark") or HighWaterMark.to_windows()
+    mark = options.get("high_water_mark")
+    if mark is None:
+        mark = HighWaterMark.to_windows()
     if not isinstance(mark, HighWaterMark):
         message = f"high_water_mark must be a HighWaterMark, got {mark!r}; give HighWaterMark.units(read=, write=)"
         raise TypeError(message)

@@ -20,18 +20,13 @@ from cdk_highwater.permissions import (
     reading_targets_and_metrics,
     setting_bounds,
 )
+from cdk_highwater.role_room import PoliciesFitTheRole
 from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, plans_rules, role_rules
 from cdk_highwater.subject import Subject
 from cdk_highwater.unique_names import id_within
-from highwater.core import Finding
-from highwater.core.findings import conflict
 
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
-
-# Inline policies of a role may have 10,240 characters together (IAM User Guide, "IAM and AWS STS quotas", read
-# 2026-11). What all tables need takes about 1,200, and a table with a long name about 350.
-MOST_TABLES = 25
 
 # Notes of a raise that is under way are tags of the table. The note may be from an earlier deploy.
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource")
@@ -67,7 +62,6 @@ class DeploymentFunction(Construct):
         self._function = self._make_function()
         self._service_token = self._function.function_arn
         self._invoked: set[str] = set()
-        self._table_statements: dict[iam.Policy, iam.PolicyStatement] = {}
         self._ids: dict[IConstruct, str] = {}
         self._policies: dict[str, iam.Policy] = {}
         self._acknowledge()
@@ -85,8 +79,10 @@ class DeploymentFunction(Construct):
         """The function's ARN, for custom resources."""
         return self._service_token
 
-    def allow_floors(self, subject: Subject, region: str | None = None) -> list[Construct]:
+    def allow_floors(self, subject: Subject, region: str | None = None, *, has_notes: bool = False) -> list[Construct]:
         """Allow the function to set bounds of the table's targets; *region* is by default the stack's.
+
+        *has_notes* is for a table whose marks may be raised by this function, too.
 
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
@@ -101,7 +97,7 @@ class DeploymentFunction(Construct):
             return setting if region is not None else [*setting, reading_status(self._stack), itself]
 
         bounds = self._policy(f"Bounds{region or ''}", statements)
-        return [self._role, bounds, self._allow_table(subject, region)]
+        return [self._role, bounds, self._allow_table(subject, region, has_notes=has_notes)]
 
     def allow_handing_over(self, scaler: str) -> Construct:
         """Allow the function to note in the plans of *scaler* that a table left it; return the permissions."""
@@ -126,21 +122,21 @@ class DeploymentFunction(Construct):
             The constructs with the permissions, on which a custom resource for the table must depend.
         """
         marks = self._policy("Marks", lambda: [reading_targets(), _invoking(self._function.function_arn)])
-        table = self._allow_table(subject)
-        self._table_statements[table].add_actions(*_NOTE_ACTIONS)
+        table = self._allow_table(subject, has_notes=True)
         return [self._role, marks, table]
 
-    def _allow_table(self, subject: Subject, region: str | None = None) -> iam.Policy:
-        """Allow describing and updating the table, in a policy of its own."""
+    def _allow_table(self, subject: Subject, region: str | None = None, *, has_notes: bool) -> iam.Policy:
+        """Allow describing and updating the table, in a policy of its own; *has_notes* adds the notes of its raises.
+
+        The policy has the same actions with and without marks: when marks go, their deletion still needs them.
+        """
         construct = subject.construct
         if construct not in self._ids:
             self._ids[construct] = id_within(self._stack, construct)
         id = f"Table{region or ''}-{self._ids[construct]}"
 
-        statement = iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[subject.arn_in(region)])
-        policy = self._policy(id, lambda: [statement])
-        self._table_statements.setdefault(policy, statement)
-        return policy
+        actions = [*TABLE_ACTIONS, *(_NOTE_ACTIONS if has_notes else ())]
+        return self._policy(id, lambda: [iam.PolicyStatement(actions=actions, resources=[subject.arn_in(region)])])
 
     def _policy(self, id: str, statements: Callable[[], list[iam.PolicyStatement]]) -> iam.Policy:
         """Return the policy *id* of the role; the first call creates it with *statements*.
@@ -173,18 +169,10 @@ class DeploymentFunction(Construct):
         acknowledge(self._log_group, LOG_RULES)
         # on this construct, because the permissions are in the policies below it
         acknowledge(self, role_rules(self._stack))
+        self.node.add_validation(PoliciesFitTheRole(self, self._role, self._policies.values()))
 
 
 _OF_STACKS: WeakKeyDictionary[cdk.Stack, DeploymentFunction] = WeakKeyDictionary()
-
-
-def _too_many_tables() -> Finding:
-    problem = (
-        f"more than {MOST_TABLES} tables and replicas are managed in one stack, and IAM allows the policies of one "
-        "role 10,240 characters"
-    )
-    fix = "manage the others in further stacks or nested stacks; docs/fleets.md tells how"
-    return conflict("tooManyTables", "tables of the stack", problem, fix)
 
 
 def _invoking(function_arn: str) -> iam.PolicyStatement:

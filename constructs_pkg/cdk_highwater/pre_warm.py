@@ -14,6 +14,7 @@ from constructs import Construct, IConstruct
 from cdk_highwater.annotations import annotate
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.subject import Subject, TableLike, subject_of
+from cdk_highwater.table_findings import place_findings
 from highwater.core import Finding, Mark, warm_up_charge
 from highwater.core.findings import is_whole, remark, units_not_positive
 from highwater.core.names import resource_label
@@ -63,7 +64,9 @@ class PreWarm(Construct):
         strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
     ) -> None:
         super().__init__(scope, id)
-        subject = subject_of(table)
+        stack = cdk.Stack.of(self)
+        subject = subject_of(table).seen_from(stack)
+        require_strategy(strategy)
         wanted: dict[str | None, dynamodb.WarmThroughput] = {}
         if warm_throughput is not None:
             wanted[None] = warm_throughput
@@ -71,15 +74,22 @@ class PreWarm(Construct):
             wanted[name] = warm
         declared = {index: _declared_units(warm) for index, warm in wanted.items()}
         findings = [finding for index, units in declared.items() for finding in _units_findings(index, units)]
+        findings += place_findings(subject, stack)
         if annotate(self, findings):
             bases = subject.template_capacities()
             marks = tuple(
                 Mark(index, int(units["read"]), int(units["write"]), *bases.get(index, (1, 1)))
                 for index, units in declared.items()
             )
-            raise_marks(
-                self, cdk.Stack.of(self), subject, marks, strategy, remedy="without PreWarm, marks are not raised"
-            )
+            raise_marks(self, stack, subject, marks, strategy, remedy="without PreWarm, marks are not raised")
+
+
+def require_strategy(strategy: object) -> None:
+    """Raise `TypeError` if *strategy* is no `PreWarmStrategy`; a text of the same letters is none."""
+    if not isinstance(strategy, PreWarmStrategy):
+        allowed = " or ".join(f"PreWarmStrategy.{each.name}" for each in PreWarmStrategy)
+        message = f"the strategy must be {allowed}, got {strategy!r}"
+        raise TypeError(message)
 
 
 def raise_marks(

@@ -13,7 +13,7 @@ from cdk_highwater.subject import Subject
 from cdk_highwater.table_capacity import TableCapacity
 from highwater.core import Finding, Plan, Target
 from highwater.core.findings import conflict, error
-from highwater.core.names import TargetName, plan_parameter
+from highwater.core.names import LONGEST_TABLE_IN_ALARM, TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 
 # Maximum size of an SSM parameter in the advanced tier. A parameter that is in it cannot go back to the standard tier
@@ -41,6 +41,7 @@ class ScaledTable(Construct):
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
         self._function = function
+        subject = subject.seen_from(self._stack)
         own_region = self._other_region(subject.region)
         regions = [own_region, *(self._other_region(region) for region in subject.replica_regions())]
         self._plans = {region: self._store_plan(subject, plan, mode, region) for region in regions}
@@ -49,10 +50,10 @@ class ScaledTable(Construct):
         # an alarm must be in the region of its metric
         if mode.follows_demand and self._is_same_region(subject.region, subject.stack.region):
             is_here = own_region is None
-            parent = self if is_here else Construct(subject.stack, f"ScalerAlarms-{subject.construct.node.addr}")
+            parent = _alarms_of(subject, self._stack if is_here else subject.stack)
             for target in plan.targets():
-                if target.capacity.is_autoscaled:
-                    self._add_alarm(parent, subject.name, target, starts_function=is_here)
+                if parent is not None and target.capacity.is_autoscaled:
+                    self._add_alarm(parent, subject, target, starts_function=is_here)
 
     def serve_deploys(self, capacity: TableCapacity) -> list[cdk.CustomResource]:
         """Create custom resources, one per region: after a deploy they invoke the scaler, on removal they reset floors.
@@ -65,7 +66,9 @@ class ScaledTable(Construct):
         reading_plans = deployment.allow_handing_over(self._function.name)
         if None in self._plans:
             # the table's deploys can only change plans of their own region
-            capacity.hand_over_to(self._function.name)
+            first = capacity.hand_over_to(self._function.name)
+            if first is not None:
+                self._plans[None].node.add_dependency(first)
         # once the scaler is removed, nothing would close a window that the scaler opened
         remaining = capacity.plan.without_windows() if capacity.are_windows_held else capacity.plan
         properties = {"TableName": capacity.subject.name, "Plan": remaining.to_json(), "Scaler": function_arn}
@@ -107,12 +110,13 @@ class ScaledTable(Construct):
             value=scaled.to_json(),
         )
 
-    def _add_alarm(self, scope: Construct, table: str, target: Target, *, starts_function: bool) -> None:
+    def _add_alarm(self, scope: Construct, subject: Subject, target: Target, *, starts_function: bool) -> None:
         """Create the target's alarm.
 
         The scaler changes the threshold with the capacity. A deploy sets it for the base floor; at worst, the low
         threshold causes one run more.
         """
+        table = subject.name
         kind = target.dimension.title()
         where = kind if target.index is None else f"{target.index}-{kind}"
         dimensions = [cloudwatch.CfnAlarm.DimensionProperty(name="TableName", value=table)]
@@ -123,7 +127,8 @@ class ScaledTable(Construct):
         cloudwatch.CfnAlarm(
             scope,
             f"{where}Alarm",
-            alarm_name=TargetName(table, target.index, target.dimension).alarm,
+            # a name that CloudFormation makes cannot be cut here; `scaled_name_findings` tells of one that is too long
+            alarm_name=TargetName(subject.literal_name or table, target.index, target.dimension).alarm,
             alarm_description="Consumption is near capacity: Highwater's scaler reviews the target at once",
             namespace="AWS/DynamoDB",
             metric_name=f"Consumed{kind}CapacityUnits",
@@ -136,6 +141,30 @@ class ScaledTable(Construct):
             treat_missing_data="ignore",
             alarm_actions=[self._function.function.function_arn] if starts_function else None,
         )
+
+
+def _alarms_of(subject: Subject, stack: cdk.Stack) -> Construct | None:
+    """The parent of a table's alarms in *stack*; `None` if another scaler of the stack has them, which is an error.
+
+    Its id depends on the table alone. An alarm has one name, and CloudFormation creates before it deletes: if the id
+    depended on the scaler, a table could not move to another one, nor a scaler be renamed, in one deploy.
+    """
+    id = f"ScalerAlarms-{subject.construct.node.addr}"
+    return None if stack.node.try_find_child(id) is not None else Construct(stack, id)
+
+
+def scaled_name_findings(subject: Subject) -> list[Finding]:
+    """Return the finding about a name that CloudFormation makes, which is too long for the alarms of a scaler."""
+    stack = subject.stack
+    if subject.template is None or subject.literal_name is not None or cdk.Token.is_unresolved(stack.stack_name):
+        return []
+    # CloudFormation makes it of both names, two hyphens and twelve characters or a few more
+    longest = len(stack.stack_name) + len(stack.get_logical_id(subject.template)) + 16
+    if longest <= LONGEST_TABLE_IN_ALARM:
+        return []
+    what = f"a name of up to {longest} characters, which CloudFormation makes of those of the stack and the table"
+    allowed = f"up to {LONGEST_TABLE_IN_ALARM} characters, so that the names of a scaler's alarms fit CloudWatch"
+    return [error("scaledNameTooLong", "the table", what, allowed, "give it a table_name, or a shorter id")]
 
 
 def scaler_findings(plan: Plan) -> list[Finding]:

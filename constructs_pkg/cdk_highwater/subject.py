@@ -47,6 +47,12 @@ class Subject:
         # a CfnTable of aws-cdk-lib before vector indexes, August 2026, has no such property
         return getattr(self.template, "vector_indexes", None) is not None
 
+    @property
+    def literal_name(self) -> str | None:
+        """The table's name, if the template or the import has it as text; `None` for one that CloudFormation makes."""
+        name = self.name if self.template is None else self.template.table_name
+        return None if name is None or cdk.Token.is_unresolved(name) else name
+
     def index_names(self) -> tuple[str, ...]:
         """Return the names of the global secondary indexes in the template at this moment, in the template's order."""
         return tuple(str(_member(index, "indexName")) for index in self._indexes())
@@ -94,11 +100,12 @@ class Subject:
         """Return the subject for resources in *stack*.
 
         A table of another stack is referred to by its name, if that is in the template: a reference would make an
-        export in the table's stack.
+        export in the table's stack. The stack is still deployed after the table's.
         """
-        name = None if self.template is None else self.template.table_name
-        if stack == self.stack or name is None or cdk.Token.is_unresolved(name):
+        name = self.literal_name
+        if stack == self.stack or self.template is None or name is None:
             return self
+        stack.add_stack_dependency(self.stack, "its table must exist before its capacity is managed")
         return replace(self, name=name, arn=table_arn(self.stack, name))
 
     def replica_regions(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from cdk_highwater.capacity_options import WindowHolder
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.global_table import scale_global_table
 from cdk_highwater.owners import PLAN, claim
-from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks
+from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks, require_strategy
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from cdk_highwater.table_findings import EveryIndexIsScaled, NothingElseScales, fitting_findings, place_findings
 from highwater.core import Finding, Plan, ScheduledAction, Target, check, compile_actions, marks_of
@@ -56,6 +56,7 @@ class TableCapacity(Construct):
         pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
         windows_held_by: WindowHolder | None = None,
     ) -> None:
+        require_strategy(pre_warm_strategy)
         super().__init__(scope, id)
         # each question to Node takes time, for every table
         self._stack = cdk.Stack.of(self)
@@ -65,6 +66,7 @@ class TableCapacity(Construct):
         self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
         self._as_of = _as_of(self.node)
         self._floors: cdk.CustomResource | None = None
+        self._aftermath: cdk.CfnResource | None = None
         findings = [
             *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
             *place_findings(self._subject, self._stack),
@@ -82,7 +84,8 @@ class TableCapacity(Construct):
             scale_global_table(self._subject, self._plan)
         else:
             # floors before marks: when a raise restores the capacity, it must not go below the new floors
-            targets = self._add_targets(self._add_aftermath())
+            self._aftermath = self._add_aftermath()
+            targets = self._add_targets(self._aftermath)
             self._floors = self._assert_floors(targets)
         marks = marks_of(self._plan.without_past(self._as_of))
         raise_marks(self, self._stack, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
@@ -104,15 +107,22 @@ class TableCapacity(Construct):
         """Whether the plan has windows and a scaler, not scheduled actions, opens and closes them."""
         return self._are_windows_held
 
-    def hand_over_to(self, scaler: str) -> None:
-        """Have deploys note which scaler sets the table's floors; called by the scaler with its name."""
-        if self._floors is None:
-            return
+    def hand_over_to(self, scaler: str) -> cdk.CfnResource | None:
+        """Have deploys note which scaler sets the table's floors; called by the scaler with its name.
+
+        Returns:
+            What the scaler's plan must be deployed after: the scaler may act on it at once, and if the deploy fails
+            later, the rollback sets the floors only if it has something to take back there. `None` for a global table.
+        """
+        if self._floors is None or self._aftermath is None:
+            return None
         permissions = DeploymentFunction.of(self._stack).allow_handing_over(scaler)
         template = self._floors.node.default_child
         assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a custom resource
-        template.add_property_override("ScalerPlan", plan_parameter(scaler, self._subject.name))
-        self._floors.node.add_dependency(permissions)
+        for resource in (template, self._aftermath):
+            resource.add_property_override("ScalerPlan", plan_parameter(scaler, self._subject.name))
+        self._aftermath.node.add_dependency(permissions)
+        return self._aftermath
 
     def _owner_findings(self) -> list[Finding]:
         other = claim(PLAN, self, self._subject)
@@ -185,7 +195,7 @@ class TableCapacity(Construct):
         the targets, when no scheduled action can raise capacity any more.
         """
         function = DeploymentFunction.of(self._stack)
-        permissions = function.allow_floors(self._subject)
+        permissions = function.allow_floors(self._subject, has_notes=True)
         # a plain resource takes fewer calls to Node than `cdk.CustomResource`, for each table
         aftermath = cdk.CfnResource(
             self,

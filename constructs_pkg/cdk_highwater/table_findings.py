@@ -12,7 +12,10 @@ from cdk_highwater.subject import Subject
 from highwater.core import Dimension, Finding, Plan, Target
 from highwater.core.findings import caution, conflict
 
-_REMEDY = "remove the call; the plan says how the dimension is scaled"
+_REMEDY = (
+    "remove the call; the plan says how the dimension is scaled. If the call is deployed already, first deploy without "
+    "both, because CloudFormation creates the plan's target before it deletes this one"
+)
 _NO_INDEXES = "the table has no global secondary indexes"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cdk_highwater.capacity_options import list_of
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedTables:
@@ -15,3 +17,6 @@ class TaggedTables:
     """
 
     regions: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        list_of("regions", self.regions, str)

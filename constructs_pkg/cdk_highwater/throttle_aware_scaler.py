@@ -19,12 +19,12 @@ from cdk_highwater.manage_capacity import capacity_of
 from cdk_highwater.owners import SCALER, TAGS, claim, claim_place
 from cdk_highwater.permissions import scaler_alarms_arn
 from cdk_highwater.rule_packs import acknowledge, role_rules
-from cdk_highwater.scaled_table import ScaledTable, scaler_findings
+from cdk_highwater.scaled_table import ScaledTable, scaled_name_findings, scaler_findings
 from cdk_highwater.scaler_alarms import ScalerAlarms
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.scaler_metrics import ScalerMetrics
 from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, subject_of
-from cdk_highwater.table_findings import fitting_findings
+from cdk_highwater.table_findings import fitting_findings, place_findings
 from cdk_highwater.tagged_tables import TaggedTables
 from cdk_highwater.unique_names import id_within, unique_name
 from highwater.core import Capacity, Finding, HighWaterMark, IndexCapacity, Plan, Window, check
@@ -116,8 +116,10 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
             )
             raise ValueError(message)
         self._managed.add(path)
-        if annotate(capacity, [*self._owner_findings(capacity.subject), *scaler_findings(capacity.plan)]):
-            scaled = self._add_scaled_table(capacity.subject, capacity.plan, Mode.FLOOR)
+        subject = capacity.subject
+        findings = [*self._owner_findings(subject), *scaled_name_findings(subject), *scaler_findings(capacity.plan)]
+        if annotate(capacity, findings):
+            scaled = self._add_scaled_table(subject, capacity.plan, Mode.FLOOR)
             # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards
             self._schedule.node.add_dependency(*scaled.serve_deploys(capacity))
 
@@ -166,8 +168,13 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
             "table_quota_units": table_quota_units,
         }
         plan = declared_plan(options).with_indexes(subject.index_names())
-        findings = [*fitting_findings(plan, subject, subject.index_names()), *check(plan, has_actions=False)]
-        if annotate(self, findings) and annotate(self, [*self._owner_findings(subject), *scaler_findings(plan)]):
+        findings = [
+            *fitting_findings(plan, subject, subject.index_names()),
+            *place_findings(subject, self._stack),
+            *check(plan, has_actions=False),
+        ]
+        of_scaler = [*self._owner_findings(subject), *scaled_name_findings(subject), *scaler_findings(plan)]
+        if annotate(self, findings) and annotate(self, of_scaler):
             self._add_scaled_table(subject, plan, Mode.DIRECT)
 
     def share_function(self, coordinator: Construct) -> ScalerFunction:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import IConstruct
 
+# What a name keeps for the construct itself: the CDK puts a digest of eight characters of its path into it
+_OWN_CHARACTERS = 24
+
 
 def unique_name(construct: IConstruct, *, most_characters: int) -> str:
     """Return a name for *construct* that no other construct in the account and region has.
@@ -17,6 +20,7 @@ def unique_name(construct: IConstruct, *, most_characters: int) -> str:
     while (parent := stack.nested_stack_parent) is not None:
         stack = parent
         prefix = f"{stack.stack_name}-"
+    prefix = prefix[: most_characters - _OWN_CHARACTERS]
     left = most_characters - len(prefix)
     return prefix + cdk.Names.unique_resource_name(construct, max_length=left, separator="-")
 

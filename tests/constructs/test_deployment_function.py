@@ -74,6 +74,7 @@ def test_role_may_do_exactly_this() -> None:
             "dynamodb:DescribeTable",
             "dynamodb:UpdateTable",
             "dynamodb:ListTagsOfResource",
+            "dynamodb:TagResource",
             "dynamodb:UntagResource",
         ],
         "Effect": "Allow",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zipfile
 from collections.abc import Callable
@@ -366,47 +365,6 @@ def test_nested_stacks_of_one_shape_have_scalers_of_two_names() -> None:
         nested = cdk.NestedStack(_stack(app, stage), "Tables")
         names.append(ThrottleAwareScaler(nested, "Scaler").scaler_name)
     assert [name.split("-")[0] for name in names] == ["Dev", "Prod"]
-
-
-def test_more_tables_than_a_role_has_room_for_are_refused() -> None:
-    """11: CloudFormation would fail in the middle of the deploy."""
-    stack = new_stack()
-    for number in range(26):
-        manage_capacity(dynamodb.Table.from_table_name(stack, f"T{number}", f"t-{number}"), read=READ, write=WRITE)
-    assert messages(stack, "error") == [
-        "Shop/HighwaterDeployment: tables of the stack: more than 25 tables and replicas are managed in one stack, and "
-        "IAM allows the policies of one role 10,240 characters; manage the others in further stacks or nested stacks; "
-        "docs/fleets.md tells how [highwater:tooManyTables]"
-    ]
-
-
-def test_twenty_five_tables_with_long_names_fit_into_the_policies_of_a_role() -> None:
-    """11: what IAM counts, with names of 100 characters."""
-    stack = new_stack()
-    for number in range(25):
-        table = dynamodb.Table.from_table_name(stack, f"T{number}", f"{number:02}-{'x' * 97}")
-        manage_capacity(table, read=READ, write=WRITE, high_water_mark=HighWaterMark.units(read=900, write=5_000))
-    policies = TemplateView(stack).of_type("AWS::IAM::Policy")
-    pseudo = {"AWS::Partition": "aws-us-gov", "AWS::Region": "us-gov-west-1", "AWS::AccountId": "111122223333"}
-    # as long as a stack's ARN gets
-    pseudo["AWS::StackId"] = "x" * 240
-
-    def written(value: Any) -> Any:
-        if isinstance(value, list):
-            return [written(each) for each in value]
-        if not isinstance(value, dict):
-            return value
-        if "Ref" in value:
-            return pseudo[value["Ref"]]
-        if "Fn::Join" in value:
-            return "".join(written(value["Fn::Join"][1]))
-        if "Fn::GetAtt" in value:
-            return "x" * 120
-        return {name: written(each) for name, each in value.items()}
-
-    documents = [written(policy["Properties"]["PolicyDocument"]) for policy in policies]
-    size = sum(len(json.dumps(document, separators=(",", ":"))) for document in documents)
-    assert 8_500 < size <= 10_240
 
 
 def test_table_with_an_error_of_its_own_may_have_a_scaler() -> None:

@@ -379,7 +379,7 @@ def test_table_of_another_region_is_scaled_where_it_is_and_has_its_alarms_there(
     scaled = view.properties_of("Custom::HighwaterScaled")
     assert (scaled["Region"], scaled["TableName"]) == ("eu-central-1", "jobs")
     alarms = [alarm["Properties"] for alarm in other.of_type("AWS::CloudWatch::Alarm")]
-    assert [alarm["AlarmName"]["Fn::Join"][1][2] for alarm in alarms] == [" read", " write"]
+    assert [alarm["AlarmName"] for alarm in alarms] == ["Highwater jobs read", "Highwater jobs write"]
     assert all("AlarmActions" not in alarm for alarm in alarms), "an alarm starts no function of another region"
     assert not [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in watched_metric(a["Properties"])]
 

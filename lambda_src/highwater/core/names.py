@@ -11,8 +11,10 @@ from highwater.core.units import Dimension
 
 # Names of the scaler's alarms begin with this; a table's name has no blank.
 ALARM_PREFIX: Final = "Highwater "
-# Maximum length of an alarm's name (Amazon CloudWatch API Reference, PutMetricAlarm, read 2026-11)
-_LONGEST_ALARM_NAME: Final = 255
+# An alarm's name has at most 255 characters (Amazon CloudWatch API Reference, PutMetricAlarm, read 2026-11). The names
+# of a table and an index, of up to 255 characters each, are cut one by one: at synth, a table's name may be unknown.
+LONGEST_TABLE_IN_ALARM: Final = 160
+_LONGEST_INDEX_IN_ALARM: Final = 76
 _DIGEST_CHARACTERS: Final = 16
 # SSM parameters below this path hold the plans: a folder for each scaler, and in it a parameter for each table.
 PLANS_PATH: Final = "/highwater/plans/"
@@ -64,14 +66,18 @@ class TargetName:
     def alarm(self) -> str:
         """The scaler's alarm: `Highwater orders write`, `Highwater orders/by_status read`.
 
-        A name that would be too long for CloudWatch is cut, and ends with a digest of the whole.
+        The name of a table above 160 characters, and that of an index above 76, is cut and ends with a digest.
         """
-        resource = self.table if self.index is None else f"{self.table}/{self.index}"
-        name = f"{ALARM_PREFIX}{resource} {self.dimension}"
-        if len(name) <= _LONGEST_ALARM_NAME:
-            return name
-        digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_CHARACTERS]
-        return f"{name[: _LONGEST_ALARM_NAME - _DIGEST_CHARACTERS - 1]}~{digest}"
+        table = _cut(self.table, LONGEST_TABLE_IN_ALARM)
+        resource = table if self.index is None else f"{table}/{_cut(self.index, _LONGEST_INDEX_IN_ALARM)}"
+        return f"{ALARM_PREFIX}{resource} {self.dimension}"
+
+
+def _cut(name: str, most_characters: int) -> str:
+    if len(name) <= most_characters:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return f"{name[: most_characters - _DIGEST_CHARACTERS - 1]}~{digest}"
 
 
 def target_label(index: str | None, dimension: Dimension) -> str:

@@ -217,9 +217,22 @@ class Deployment:
                 return cloudformation.failure("the rollback did not end well; deploy again to set the floors")
         except TimeIsUpError:
             return self._wait_on(event, "the rollback does not end; deploy again to set the floors", patience)
+        self._take_back(event, patience)
         clients = self.dynamodb(None), self.autoscaling(None)
         done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
         return cloudformation.success(done.reason)
+
+    def _take_back(self, event: dict[str, Any], patience: Patience) -> None:
+        """After a rollback, have a scaler that the failed deploy gave the table to leave it alone.
+
+        CloudFormation deletes the scaler's plan at the end of a rollback, and the custom resource that would set its
+        floors back may not have been reached.
+        """
+        try:
+            self._hand_over(event, patience)
+        except (tables.TableRefusedError, TimeIsUpError) as refused:
+            # the permission may have come with the failed deploy, and be gone
+            logger.warning("the scaler's plan is left as it is: %s", refused)
 
     def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
         plan = leaving.find_plan(properties["Plan"])

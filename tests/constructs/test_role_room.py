@@ -1,0 +1,118 @@
+"""How many tables the role of the function for deploys has room for: a stack of more is refused at synth."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_dynamodb as dynamodb
+
+from cdk_highwater import Capacity, HighWaterMark, PreWarmStrategy, TableCapacity, ThrottleAwareScaler, manage_capacity
+from tests.constructs.template_view import TemplateView, messages, new_stack
+
+READ, WRITE = (
+    Capacity.autoscaled(min_capacity=3, max_capacity=30),
+    Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
+)
+_MOST = 10_240
+_FIX = (
+    "manage fewer tables in a stack, and give each stack a scaler of its own, as a scaler's stack has permissions for "
+    "all its tables; docs/fleets.md tells how [highwater:tooManyTables]"
+)
+
+
+def _tables(stack: cdk.Stack, count: int, characters: int, **more: Any) -> list[TableCapacity]:
+    mark = HighWaterMark.units(read=900, write=5_000)
+    names = [f"{number:02}-{'x' * (characters - 3)}" for number in range(count)]
+    return [
+        manage_capacity(
+            dynamodb.Table.from_table_name(stack, f"T{name[:2]}", name),
+            read=READ,
+            write=WRITE,
+            high_water_mark=mark,
+            **more,
+        )
+        for name in names
+    ]
+
+
+def _characters(stack: cdk.Stack) -> int:
+    """What IAM counts of the policies of the function's role, with the longest names of AWS's own."""
+    pseudo = {"AWS::Partition": "aws-us-gov", "AWS::Region": "ap-southeast-1", "AWS::AccountId": "111122223333"}
+    pseudo["AWS::StackId"] = "x" * 200
+
+    def written(value: Any) -> Any:
+        if isinstance(value, list):
+            return [written(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if "Ref" in value:
+            return pseudo[value["Ref"]]
+        if "Fn::Join" in value:
+            return "".join(written(value["Fn::Join"][1]))
+        if "Fn::GetAtt" in value:
+            return "x" * 100
+        return {name: written(each) for name, each in value.items()}
+
+    policies = [
+        policy["Properties"]["PolicyDocument"]
+        for name, policy in TemplateView(stack).named("AWS::IAM::Policy").items()
+        if name.startswith("HighwaterDeployment")
+    ]
+    return sum(len(json.dumps(written(policy), separators=(",", ":"))) for policy in policies)
+
+
+@pytest.mark.parametrize(
+    ("count", "characters"), [(28, 20), (24, 60), (20, 120)], ids=["short-names", "names-of-60", "names-of-120"]
+)
+@pytest.mark.parametrize("strategy", PreWarmStrategy)
+def test_tables_that_fit_are_accepted(count: int, characters: int, strategy: PreWarmStrategy) -> None:
+    """11: what IAM counts."""
+    stack = new_stack()
+    _tables(stack, count, characters, pre_warm_strategy=strategy)
+    assert messages(stack, "error") == []
+    assert 0.85 * _MOST < _characters(stack) <= _MOST
+
+
+@pytest.mark.parametrize(
+    ("count", "characters", "taken"),
+    [(32, 20, "10,757"), (27, 60, "10,407"), (24, 120, "10,869")],
+    ids=["short-names", "names-of-60", "names-of-120"],
+)
+def test_more_tables_than_a_role_has_room_for_are_refused(count: int, characters: int, taken: str) -> None:
+    """11: CloudFormation would fail in the middle of the deploy."""
+    stack = new_stack()
+    _tables(stack, count, characters)
+    assert messages(stack, "error") == [
+        "Shop/HighwaterDeployment: tables of the stack: the permissions for the managed tables of the stack take up "
+        f"to {taken} characters, and IAM allows the policies of one role 10,240; {_FIX}"
+    ]
+
+
+def test_tables_that_have_no_names_yet_count_with_the_longest_that_cloudformation_makes() -> None:
+    stack = cdk.Stack(cdk.App(), "A-stack-with-a-long-name-of-forty-characters")
+    for number in range(30):
+        table = dynamodb.Table(
+            stack,
+            f"TableNumber{number:02}",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+        )
+        manage_capacity(table, read=READ, write=WRITE)
+    (told,) = messages(stack, "error")
+    assert "tooManyTables" in told
+
+
+def test_scaler_counts_its_tables_of_other_stacks() -> None:
+    """11: its stack has permissions for all of them, so a scaler of a fleet is told at synth."""
+    app = cdk.App()
+    home = cdk.Stack(app, "Scaling")
+    scaler = ThrottleAwareScaler(home, "Scaler")
+    for number in range(4):
+        stack = cdk.Stack(app, f"Shop{number}")
+        for capacity in _tables(stack, 12, 20):
+            scaler.add_table(capacity)
+        assert messages(stack, "error") == []
+    (told,) = messages(home, "error")
+    assert told.startswith("Scaling/HighwaterDeployment: tables of the stack: the permissions for the managed tables")
