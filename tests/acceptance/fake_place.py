@@ -11,9 +11,10 @@ from botocore.exceptions import ClientError
 from acceptance.account import AccountClock
 
 
-def refusal(code: str, message: str, operation: str = "Call") -> ClientError:
+def refusal(code: str, message: str, operation: str = "Call", status: int = 400) -> ClientError:
     """An error of AWS."""
-    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
+    response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, operation)
 
 
 @dataclass
