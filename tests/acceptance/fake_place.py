@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
+from rich.console import Console
 
 from acceptance.account import AccountClock
+from acceptance.cdk import Cdk
+from acceptance.ledger import Ledger
+from acceptance.record import Record
+from acceptance.stage import Stage
 
 
 def refusal(code: str, message: str, operation: str = "Call", status: int = 400) -> ClientError:
@@ -116,3 +122,18 @@ def place_of(stacks: Stacks, tables: Tables) -> FakePlace:
     """A place with these, and nothing in all other services."""
     services = ("application-autoscaling", "lambda", "logs", "iam", "ssm", "cloudwatch", "sns", "sqs", "scheduler")
     return FakePlace({name: Pages() for name in services} | {"cloudformation": stacks, "dynamodb": tables})
+
+
+def stage_of(place: FakePlace, folder: Path) -> Stage:
+    """A stage that prints nothing."""
+    ledger = Ledger.begin(folder, place.at, account=place.account, region=place.region, profile="trial")
+    return Stage(place, Cdk(place, ledger.prefix, folder), ledger, Record(), Console(quiet=True), part="any")
+
+
+def resources(**names: str) -> Pages:
+    """CloudFormation, whose stack has resources of these types, such as `Logs_LogGroup`, with these names."""
+    found = [
+        {"LogicalResourceId": kind, "PhysicalResourceId": name, "ResourceType": f"AWS::{kind.replace('_', '::')}"}
+        for kind, name in names.items()
+    ]
+    return Pages({"list_stack_resources": [{"StackResourceSummaries": found}]})

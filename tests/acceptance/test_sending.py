@@ -9,18 +9,14 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
-from rich.console import Console
 
 from acceptance.account import AccountClock
-from acceptance.cdk import Cdk
-from acceptance.ledger import Ledger
-from acceptance.record import Check, Record
+from acceptance.record import Check
 from acceptance.sending import check_sent, load_of
-from acceptance.stage import Stage
 from highwater.core import Dimension
 from highwater_lab.local.load import Load, steady
 from highwater_lab.local.load_report import LoadMinute, LoadReport
-from tests.acceptance.fake_place import FakePlace, refusal
+from tests.acceptance.fake_place import FakePlace, refusal, stage_of
 
 SPEED = 600
 BROKEN = refusal("InternalServerError", "Internal server error", "PutItem", status=500)
@@ -62,16 +58,11 @@ class _Table:
         pass
 
 
-def _stage(place: FakePlace, folder: Path) -> Stage:
-    ledger = Ledger.begin(folder, place.at, account=place.account, region=place.region, profile="trial")
-    return Stage(place, Cdk(place, ledger.prefix, folder), ledger, Record(), Console(quiet=True), part="any")
-
-
 @pytest.mark.parametrize("error", [BROKEN, LOST], ids=["500", "lost"])
 def test_request_that_is_not_answered_is_sent_again(error: Exception, tmp_path: Path) -> None:
     place = _Fast({"dynamodb": _Table(error, range(3, 5))})
     traffic = steady(0, 10, timedelta(minutes=1), place.at)
-    report = load_of(_stage(place, tmp_path), "orders", traffic, threads=1).run()
+    report = load_of(stage_of(place, tmp_path), "orders", traffic, threads=1).run()
     assert (report.failure, report.unanswered) == ("", 2)
     assert report.total(Dimension.WRITE, "granted") == pytest.approx(600, abs=report.units_per_request[Dimension.WRITE])
 
@@ -96,7 +87,7 @@ def test_other_errors_end_a_load(error: ClientError, retries: int) -> None:
 def test_traffic_that_was_not_as_planned_is_a_promise_that_does_not_hold(
     sent: float, behind: float, failure: str, holds: bool, actual: str, tmp_path: Path
 ) -> None:
-    stage = _stage(FakePlace(), tmp_path)
+    stage = stage_of(FakePlace(), tmp_path)
     minutes = {Dimension.WRITE: [LoadMinute(asked=sent)]}
     report = LoadReport(stage.now(), 1, {}, minutes, most_behind_seconds=behind, failure=failure)
     check_sent(stage, report, 600, "the table")
