@@ -69,7 +69,7 @@ def main(
         )
         with place as where:
             run = Run(where, chosen, build, console, profile=profile, most_usd=most_usd)
-            sys.exit(run.tell_cost() if tells_cost else run.run())
+            sys.exit(run.tell_cost(region) if tells_cost else run.run())
     except (HighwaterError, CloudError) as error:
         console.print(f"acceptance: {error}", style="red", markup=False, highlight=False)
         sys.exit(2)

@@ -43,9 +43,9 @@ class Run:
         cdk = Cdk(place, ledger.prefix, ledger.folder / "cdk")
         self._stage = Stage(place, cdk, ledger, Record(), console)
 
-    def tell_cost(self) -> int:
-        """Print what the run can cost at most, at prices of the place's region; return the exit status."""
-        tell_cost(self._stage, self._parts)
+    def tell_cost(self, region: str = "") -> int:
+        """Print what the run can cost at most in *region*, by default the place's; return the exit status."""
+        tell_cost(self._stage, self._parts, region)
         return 0
 
     def run(self) -> int:
@@ -144,8 +144,9 @@ class Run:
         kind = "AWS account" if self._place.is_real else "local cloud"
         is_whole = len(self._done) == len(self._parts)
         ended = self._place.status().now
+        account, region = self._place.account, self._place.region
         write_report(
-            self._build, record, Circumstances(kind, self._place.region, self._begun, ended, self._done, is_whole)
+            self._build, record, Circumstances(kind, account, region, self._begun, ended, self._done, is_whole)
         )
         for check in record.broken:
             self._console.print(

@@ -65,7 +65,7 @@ def _fail_a_deploy(stage: Stage, kept: TargetName, context: dict[str, str], log:
             "Update Aftermath: in the deploy, in the rollback, after it",
         ),
         ("rollback_lowest_floor", lowest.floor, "units", "lowest floor meanwhile:", "10: the target's base floor"),
-        ("rollback_low_seconds", round(lowest.seconds), "s", "seconds for which it was too low:", "until Aftermath"),
+        ("rollback_low_seconds", lowest.seconds, "s", "seconds for which it was too low:", "until Aftermath"),
         ("rollback_late_seconds", late, "s", "seconds from the rollback's end to the window's floor:", "0 s"),
     ):
         stage.measure(name, value, unit, question=question, assumed=assumed)
