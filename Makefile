@@ -95,7 +95,7 @@ fuzz: setup ## Changed templates, traffic, price lists, command lines and reques
 acceptance: setup ## Deploy the examples, check what they promise, measure, delete everything: on a local cloud (offline, free; twelve minutes), or with PROFILE=... ACCOUNT=... in an account. REGION, PARTS, MOST_USD, COST=yes, CLEAN=yes
 	@$(BIN)/python -m acceptance $(if $(PROFILE),--profile '$(PROFILE)') $(if $(ACCOUNT),--account '$(ACCOUNT)') \
 		$(if $(REGION),--region '$(REGION)') $(if $(PARTS),--parts '$(PARTS)') $(if $(MOST_USD),--most-usd '$(MOST_USD)') \
-		$(if $(COST),--cost) $(if $(CLEAN),--clean)
+		$(if $(filter-out no,$(COST)),--cost) $(if $(filter-out no,$(CLEAN)),--clean)
 
 .PHONY: benchmark-scaler
 benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, calls, memory (offline, free)
@@ -146,6 +146,8 @@ lock: setup ## Compile requirements-dev.txt anew from requirements-dev.in
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
+	@left=$$(grep -L '"profile": ""' build/acceptance/HwAccept*/ledger.json 2>/dev/null || true); test -z "$$left" || \
+		{ echo "make: runs in accounts may have left something, and only" $$left "knows what; first: make acceptance CLEAN=yes" >&2; exit 2; }
 	@rm -rf $(VENV) node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(PYTHON_READY) $(NODE_READY): | tools

@@ -6,15 +6,16 @@ import signal
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, cast
 
 import click
 from rich.console import Console
 
-from acceptance.account import open_account
+from acceptance.account import AccountPlace, open_account, require_bootstrap
 from acceptance.cdk import ROOT
-from acceptance.cleanup import Cleanup, wait_for_nothing
-from acceptance.ledger import Ledger
+from acceptance.clean import clean as clean_up
+from acceptance.clean import tell_unfinished
+from acceptance.hangup import LastingOutput, hear_hangup
 from acceptance.parts.catalogue import choose
 from acceptance.place import Place, forget_other_places, local_place
 from acceptance.run import Run
@@ -55,43 +56,42 @@ def main(
     """
     forget_other_places()
     hear_interrupts(signal.SIGINT, signal.SIGTERM)
-    console = Console(soft_wrap=True)
+    hear_hangup()
+    console = _console()
     try:
         if clean:
-            sys.exit(_clean(console, build))
+            sys.exit(clean_up(console, build))
         chosen = choose(parts)
         if bool(profile) is not bool(account):
             raise click.UsageError("PROFILE and ACCOUNT belong together: give both for an account, or neither")
         place: AbstractContextManager[Place] = (
-            nullcontext(open_account(profile, account, region or None)) if account else local_place()
+            nullcontext(_ready_account(profile, account, region)) if account else local_place()
         )
         with place as where:
             run = Run(where, chosen, build, console, profile=profile, most_usd=most_usd)
-            sys.exit(run.tell_cost() if tells_cost else run.run())
+            sys.exit(run.tell_cost(region) if tells_cost else run.run())
     except (HighwaterError, CloudError) as error:
         console.print(f"acceptance: {error}", style="red", markup=False, highlight=False)
         sys.exit(2)
     except KeyboardInterrupt:
         # a new console: the old one would repeat the line in whose middle it was interrupted
-        Console().print("acceptance: interrupted", style="red")
-        if any(Ledger.unfinished(build)):
-            Console().print("not everything is deleted: run make acceptance CLEAN=yes", style="red")
+        _console().print("acceptance: interrupted", style="red")
+        if clean:
+            tell_unfinished(_console(), build)
         sys.exit(_INTERRUPTED)
+    finally:
+        if not (clean or tells_cost):
+            tell_unfinished(_console(), build)
 
 
-def _clean(console: Console, build: Path) -> int:
-    """Delete what the ledgers of earlier runs list; return the exit status."""
-    left: list[Any] = []
-    for ledger in Ledger.unfinished(build):
-        place = open_account(ledger.profile, ledger.account, ledger.region)
-        console.print(f"{ledger.prefix} in {place.title}", highlight=False)
-        Cleanup(place, ledger, lambda text: console.print(text, highlight=False)).run()
-        left += wait_for_nothing(place, ledger.prefix)
-    for name in left:
-        console.print(f"[red]left:[/] {name}", highlight=False)
-    if not left:
-        console.print("nothing is left of earlier runs")
-    return 1 if left else 0
+def _console() -> Console:
+    return Console(soft_wrap=True, file=cast("IO[str]", LastingOutput(sys.stdout)))
+
+
+def _ready_account(profile: str, account: str, region: str) -> AccountPlace:
+    place = open_account(profile, account, region or None)
+    require_bootstrap(place, profile)
+    return place
 
 
 if __name__ == "__main__":

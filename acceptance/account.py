@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import boto3
+import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from acceptance.place import FILES_OF_PROFILES, Clients, environment_without_aws
+from acceptance.place import FILES_OF_PROFILES, Clients, Place, environment_without_aws
 from highwater.core import HighwaterError
 
 _ACCOUNT_NUMBER: Final = re.compile(r"\d{12}")
@@ -84,32 +85,50 @@ def open_account(
 ) -> AccountPlace:
     """Open the account that *profile* has credentials for, in *region* or else in the profile's region.
 
-    Raises `AccountError` if the profile is not there or has no region, if its credentials are refused, if they are of
-    another account than *account*, or if the CDK is not bootstrapped there.
+    Raises `AccountError` if the profile is not there or has no region, if it asks for a code, if its credentials are
+    refused, or if they are of another account than *account*.
     """
     if not _ACCOUNT_NUMBER.fullmatch(account):
         raise AccountError(f"ACCOUNT is {account!r}; expected the 12 digits of the account that the suite may use")
     try:
         session = boto3.Session(profile_name=profile, region_name=region)
+        _refuse_codes(profile)
         if not session.region_name:
             raise AccountError(f"profile {profile!r} has no region; add REGION=..., such as REGION=us-east-1")
         actual = str(session.client("sts").get_caller_identity()["Account"])
-        if actual != account:
-            raise AccountError(
-                f"profile {profile!r} is of account {actual}, and ACCOUNT is {account}; nothing was done: correct one"
-            )
-        _require_bootstrap(session, account)
     except (BotoCoreError, ClientError) as error:
         raise AccountError(f"profile {profile!r} cannot be used: {error}; nothing was done") from error
+    if actual != account:
+        raise AccountError(
+            f"profile {profile!r} is of account {actual}, and ACCOUNT is {account}; nothing was done: correct one"
+        )
     return AccountPlace(session, account, session.region_name, sleep)
 
 
-def _require_bootstrap(session: boto3.Session, account: str) -> None:
-    parameters = session.client("ssm")
+def require_bootstrap(place: Place, profile: str) -> None:
+    """Raise `AccountError` unless the CDK is bootstrapped there."""
+    parameters = place.client("ssm")
     try:
         parameters.get_parameter(Name=_BOOTSTRAPPED)
     except parameters.exceptions.ParameterNotFound:
-        where = f"aws://{account}/{session.region_name}"
+        where = f"aws://{place.account}/{place.region}"
         raise AccountError(
-            f"the CDK is not bootstrapped in {where}; run: npx cdk bootstrap {where} --profile {session.profile_name}"
+            f"the CDK is not bootstrapped in {where}; run: npx cdk bootstrap {where} --profile {profile}"
         ) from None
+    except (BotoCoreError, ClientError) as error:
+        raise AccountError(f"profile {profile!r} cannot be used: {error}; nothing was done") from error
+
+
+def _refuse_codes(profile: str) -> None:
+    """Refuse a profile that asks for the code of a device: the CDK CLI cannot ask, and a later question would wait."""
+    profiles: dict[str, dict[str, str]] = botocore.session.Session().full_config["profiles"]
+    name, seen = profile, set[str]()
+    while name and name not in seen:
+        seen.add(name)
+        said = profiles.get(name, {})
+        if said.get("role_arn") and said.get("mfa_serial"):
+            raise AccountError(
+                f"profile {profile!r} asks for a code of {said['mfa_serial']}, which nobody gives during a run; make a "
+                "profile of the credentials that aws sts assume-role or get-session-token prints, and name that one"
+            )
+        name = said.get("source_profile", "")

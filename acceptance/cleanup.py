@@ -1,22 +1,28 @@
-"""Deletes what a run created, and looks for anything that is left."""
+"""Deletes what a run created."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from acceptance.ledger import Ledger
+from acceptance.leftovers import GONE, scalable_targets
 from acceptance.place import Place
 from highwater.core import HighwaterError
 
-_POLL_SECONDS: Final = {True: 5.0, False: 0.2}
+_POLL: Final = timedelta(seconds=5)
 # A stack is created or deleted within minutes; a table that is built or warmed may take a quarter of an hour
-_MOST_SECONDS: Final = 3_600
-_GONE: Final = "DELETE_COMPLETE"
+_MOST: Final = timedelta(hours=1)
+# DynamoDB refuses to delete a table whose warm throughput is raised or whose index is built, and says ACTIVE of it. 514
+# s is the longest raise that was measured by others; CloudFormation gives up before
+_AGAIN_FOR, _AGAIN_EVERY = timedelta(minutes=15), timedelta(minutes=1)
+_FAILED: Final = "DELETE_FAILED"
+AGAIN: Final = "make acceptance CLEAN=yes"
 
 
 class CleanupError(HighwaterError):
@@ -30,7 +36,7 @@ class Cleanup:
     Attributes:
         place: Where it is.
         ledger: The list; what has been deleted is removed from it.
-        tell: Prints a line.
+        tell: Prints a line. What it raises because nobody reads any more does not end the deletion.
     """
 
     place: Place
@@ -38,28 +44,46 @@ class Cleanup:
     tell: Callable[[str], None]
 
     def run(self) -> None:
-        """Delete everything. Raises `CleanupError` for what cannot be deleted."""
-        for stack in reversed(self.ledger.stacks):
-            self._delete_stack(stack)
-            self.ledger.remove(stack)
-        for table in self.ledger.tables:
-            self._delete_table(table)
-            self.ledger.remove(table)
+        """Delete everything.
 
-    def _delete_stack(self, stack: str) -> None:
+        What cannot be deleted does not keep the rest from being deleted; at the end `CleanupError` names all of it.
+        """
+        left = [f"stack {name}: {why}" for name in reversed(self.ledger.stacks) if (why := self._delete_stack(name))]
+        left += [f"table {name}: {why}" for name in self.ledger.tables if (why := self._delete_table(name))]
+        if left:
+            raise CleanupError(f"{len(left)} not deleted: {'; '.join(left)}; try again with: {AGAIN}")
+
+    def _delete_stack(self, stack: str) -> str:
+        """Delete a stack; return why that was not possible, empty if it was."""
+        return self._attempt(stack, lambda: self._see_stack_go(stack))
+
+    def _delete_table(self, table: str) -> str:
+        return self._attempt(table, lambda: self._see_table_go(table))
+
+    def _attempt(self, name: str, delete: Callable[[], None]) -> str:
+        try:
+            delete()
+        except (BotoCoreError, ClientError, CleanupError) as error:
+            return str(error)
+        self.ledger.remove(name)
+        return ""
+
+    def _see_stack_go(self, stack: str) -> None:
         cloudformation = self.place.client("cloudformation")
-        self._wait(lambda: not self._is_updating(cloudformation, stack), f"stack {stack} to come to rest")
-        if self._status(cloudformation, stack) == _GONE:
+        self._wait(lambda: not self._is_updating(cloudformation, stack), "come to rest")
+        if self._status(cloudformation, stack) == GONE:
             return
-        self.tell(f"delete stack {stack}")
-        cloudformation.delete_stack(StackName=stack)
-        self._wait(
-            lambda: self._status(cloudformation, stack) in (_GONE, "DELETE_FAILED"), f"stack {stack} to be deleted"
-        )
-        if (status := self._status(cloudformation, stack)) != _GONE:
-            raise CleanupError(
-                f"stack {stack} is {status}; read its events in the console, then: make acceptance CLEAN=yes"
-            )
+        began = self._now()
+        while True:
+            cloudformation.delete_stack(StackName=stack)
+            self._say(f"delete stack {stack}")
+            self._wait(lambda: self._status(cloudformation, stack) in (GONE, _FAILED), "be deleted")
+            if (status := self._status(cloudformation, stack)) == GONE:
+                return
+            if self._now() - began >= _AGAIN_FOR:
+                minutes = _AGAIN_FOR // timedelta(minutes=1)
+                raise CleanupError(f"{status} for {minutes} minutes of trying; its events in the console say why")
+            self.place.let_pass(_AGAIN_EVERY)
 
     def _is_updating(self, cloudformation: Any, stack: str) -> bool:
         """Whether CloudFormation would refuse to delete it now; a stack that is being created can be deleted."""
@@ -71,13 +95,12 @@ class Cleanup:
             return str(cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
         except ClientError as missing:
             if "does not exist" in str(missing):
-                return _GONE
+                return GONE
             raise
 
-    def _delete_table(self, table: str) -> None:
-        self.tell(f"delete table {table}")
+    def _see_table_go(self, table: str) -> None:
         autoscaling = self.place.client("application-autoscaling")
-        for target in _targets(self.place):
+        for target in scalable_targets(self.place):
             if target["ResourceId"].split("/")[1] == table:
                 autoscaling.deregister_scalable_target(
                     ServiceNamespace="dynamodb",
@@ -90,69 +113,27 @@ class Cleanup:
             try:
                 if dynamodb.describe_table(TableName=table)["Table"]["TableStatus"] != "DELETING":
                     dynamodb.delete_table(TableName=table)
+                    self._say(f"delete table {table}")
             except dynamodb.exceptions.ResourceNotFoundException:
                 return True
             except dynamodb.exceptions.ResourceInUseException:
                 pass  # a change is under way, which ends
             return False
 
-        self._wait(is_deleted, f"table {table} to be deleted")
+        self._wait(is_deleted, "be deleted")
 
     def _wait(self, is_done: Callable[[], bool], what: str) -> None:
-        began = time.monotonic()
+        # of real time: a local cloud's clock runs ahead of a busy machine
+        began, most = self._now(), _MOST * self.place.status().speed
         while not is_done():
-            if time.monotonic() - began > _MOST_SECONDS:
-                raise CleanupError(f"waited an hour for {what}; try again with: make acceptance CLEAN=yes")
-            time.sleep(_POLL_SECONDS[self.place.is_real])
+            if self._now() - began > most:
+                raise CleanupError(f"waited an hour for it to {what}")
+            self.place.let_pass(_POLL)
 
+    def _now(self) -> datetime:
+        return self.place.status().now
 
-def wait_for_nothing(place: Place, prefix: str) -> list[str]:
-    """Look until nothing of a run is left; return what is left when the place has settled, as `find_leftovers` does."""
-    began = time.monotonic()
-    while left := find_leftovers(place, prefix):
-        if time.monotonic() - began > place.settles_within.total_seconds():
-            break
-        time.sleep(_POLL_SECONDS[place.is_real])
-    return left
-
-
-def find_leftovers(place: Place, prefix: str) -> list[str]:
-    """Look for everything whose name shows that a run with *prefix* made it; return kind and name, sorted."""
-    return sorted({f"{kind} {name}" for kind, name in _names(place) if prefix in name})
-
-
-def _names(place: Place) -> Iterator[tuple[str, str]]:
-    for target in _targets(place):
-        yield "scalable target", f"{target['ResourceId']} {target['ScalableDimension']}"
-    for kind, service, operation, pages, name in _LISTS:
-        for page in place.client(service).get_paginator(operation).paginate():
-            yield from ((kind, str(each[name] if name else each)) for each in page.get(pages, ()))
-    stacks = place.client("cloudformation").get_paginator("list_stacks").paginate()
-    for page in stacks:
-        for stack in page["StackSummaries"]:
-            if stack["StackStatus"] != _GONE:
-                yield "stack", str(stack["StackName"])
-
-
-# kind, service, operation, the list in its answer, and the name in an entry; empty where an entry is the name
-_LISTS: Final = (
-    ("table", "dynamodb", "list_tables", "TableNames", ""),
-    ("function", "lambda", "list_functions", "Functions", "FunctionName"),
-    ("log group", "logs", "describe_log_groups", "logGroups", "logGroupName"),
-    ("role", "iam", "list_roles", "Roles", "RoleName"),
-    ("parameter", "ssm", "describe_parameters", "Parameters", "Name"),
-    ("alarm", "cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
-    ("dashboard", "cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
-    ("topic", "sns", "list_topics", "Topics", "TopicArn"),
-    ("queue", "sqs", "list_queues", "QueueUrls", ""),
-    ("schedule", "scheduler", "list_schedules", "Schedules", "Name"),
-)
-
-
-def _targets(place: Place) -> list[dict[str, Any]]:
-    pages = (
-        place.client("application-autoscaling")
-        .get_paginator("describe_scalable_targets")
-        .paginate(ServiceNamespace="dynamodb")
-    )
-    return [target for page in pages for target in page["ScalableTargets"]]
+    def _say(self, text: str) -> None:
+        # a terminal or pipe that is gone raises OSError, and rich ends the program for it
+        with contextlib.suppress(OSError, SystemExit):
+            self.tell(text)

@@ -46,17 +46,21 @@ def plans_of(template: Path) -> list[tuple[Any, Plan]]:
 
 def find_deployed(place: Place, stack: str, template: Path) -> list[Deployed]:
     """The tables that the deployed stack manages."""
-    pages = place.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
-    physical = {
-        each["LogicalResourceId"]: each["PhysicalResourceId"]
-        for page in pages
-        for each in page["StackResourceSummaries"]
-        if "PhysicalResourceId" in each
-    }
+    physical = {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in _resources(place, stack)}
     return [
         Deployed(table if isinstance(table, str) else physical[table["Ref"]], plan)
         for table, plan in plans_of(template)
     ]
+
+
+def names_of_type(place: Place, stack: str, kind: str) -> list[str]:
+    """The physical names of a deployed stack's resources of one type, such as `AWS::Logs::LogGroup`."""
+    return [str(each["PhysicalResourceId"]) for each in _resources(place, stack) if each["ResourceType"] == kind]
+
+
+def _resources(place: Place, stack: str) -> list[dict[str, Any]]:
+    pages = place.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=stack)
+    return [each for page in pages for each in page["StackResourceSummaries"] if "PhysicalResourceId" in each]
 
 
 @dataclass(frozen=True, slots=True)

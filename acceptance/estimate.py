@@ -24,12 +24,16 @@ _STEPS: Final = 7 * 48
 _CHEAP: Final = 1.05
 
 
-def tell_cost(stage: Stage, parts: Sequence[Part]) -> float:
-    """Synthesize every part's app and print what it can cost at most; return the sum in USD."""
-    prices = load_prices(stage.place.region)
+def tell_cost(stage: Stage, parts: Sequence[Part], region: str = "") -> float:
+    """Synthesize every part's app and print what it can cost at most; return the sum in USD.
+
+    It is at prices of *region*, by default the place's: a local cloud has only one.
+    """
+    region = region or stage.place.region
+    prices = load_prices(region)
     planned = [(part, _plans_of(stage, part)) for part in parts]
     costs = costs_at(stage.now(), planned, prices)
-    view = Table(title=f"At most, in {stage.place.region}", title_justify="left")
+    view = Table(title=f"At most, in {region}", title_justify="left")
     for column in ("part", "what it does"):
         view.add_column(column)
     for column in ("minutes", "capacity", "marks", "alarms", "USD"):

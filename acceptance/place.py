@@ -33,7 +33,7 @@ class Place(Protocol):
 
     @property
     def settles_within(self) -> timedelta:
-        """How long something may still be listed once it has been deleted."""
+        """How long something may still be listed once it has been deleted, by the place's clock."""
 
     @property
     def account(self) -> str:
@@ -83,7 +83,7 @@ class LocalPlace:
 
     title: Final = "the local cloud"
     is_real: Final = False
-    settles_within: Final = timedelta(seconds=2)
+    settles_within: Final = timedelta(minutes=1)
     account: Final = ACCOUNT
     region: Final = REGION
 

@@ -1,6 +1,6 @@
 """Writes what a run found: report.md to read, facts.json for programs.
 
-Neither names the account, so that both can be shown to others.
+Both have `ACCOUNT` where a text of AWS has the account's number, so that they can be shown to others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from acceptance.record import Record
 
 REPORT: Final = "report.md"
 FACTS: Final = "facts.json"
+_PLACEHOLDER: Final = "ACCOUNT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Circumstances:
 
     Attributes:
         kind: `local cloud` or `AWS account`.
+        account: The account's number.
         region: The region.
         begun: When it began, by the place's clock.
         ended: When it ended, likewise.
@@ -32,6 +34,7 @@ class Circumstances:
     """
 
     kind: str
+    account: str
     region: str
     begun: datetime
     ended: datetime
@@ -42,7 +45,7 @@ class Circumstances:
 def write_report(folder: Path, record: Record, circumstances: Circumstances) -> None:
     """Write both files to *folder*."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / REPORT).write_text("\n".join(_lines(record, circumstances)) + "\n")
+    _write(folder / REPORT, "\n".join(_lines(record, circumstances)), circumstances.account)
     document = {
         "place": circumstances.kind,
         "region": circumstances.region,
@@ -53,7 +56,11 @@ def write_report(folder: Path, record: Record, circumstances: Circumstances) -> 
         "checks": [asdict(check) for check in record.checks],
         "facts": [asdict(fact) for fact in record.facts],
     }
-    (folder / FACTS).write_text(json.dumps(document, indent=2) + "\n")
+    _write(folder / FACTS, json.dumps(document, indent=2), circumstances.account)
+
+
+def _write(file: Path, text: str, account: str) -> None:
+    file.write_text(text.replace(account, _PLACEHOLDER) + "\n")
 
 
 def _lines(record: Record, at: Circumstances) -> list[str]:

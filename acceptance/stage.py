@@ -87,14 +87,25 @@ class Stage:
         """Synthesize and deploy an app; return the tables that it manages."""
         name = self.cdk.stack_name(app)
         with self.busy(f"deploy {name}"):
-            out = self.cdk.synth(app, context or {})
+            out = self.cdk.synth(app, context or {}, self._left())
             self.ledger.add_stack(name)
-            self.cdk.deploy(app)
+            self.cdk.deploy(app, self._left())
         return find_deployed(self.place, name, self.template(app, out))
+
+    def _left(self) -> timedelta | None:
+        """The time until the deadline."""
+        now = self.now()
+        return None if self.deadline is None else self.deadline - now
 
     def template(self, app: App, out: Path) -> Path:
         """The template of a synthesized app."""
         return out / f"{self.cdk.stack_name(app)}.template.json"
+
+    def wait_before_the_part(self, at: datetime, why: str) -> None:
+        """Wait until the place's time is *at* while the part has made nothing yet; its deadline moves with it."""
+        if self.deadline is not None:
+            self.deadline += max(timedelta(0), at - self.now())
+        self.wait_until(at, why)
 
     def wait_until(self, at: datetime, why: str) -> None:
         """Wait until the place's time is *at*."""

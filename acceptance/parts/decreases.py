@@ -21,7 +21,7 @@ def _run(stage: Stage) -> None:
     now = stage.now()
     midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     if midnight - now < _DAYS_END:
-        stage.wait_until(midnight + _MINUTE, "a new day in UTC")
+        stage.wait_before_the_part(midnight + _MINUTE, "a new day in UTC")
     table = make_bare_table(stage, "decreases", units=(1, _START))
     dynamodb = stage.place.client("dynamodb")
     accepted, refusal = 0, ""

@@ -13,12 +13,11 @@ from acceptance.cdk import App
 from acceptance.deployed import read_state
 from acceptance.parts.part import Part
 from acceptance.place import clock_of
-from acceptance.sending import sending
+from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
 from highwater.client import CoordinatorClient, Pulse
 from highwater.core import Dimension
 from highwater.core.names import TargetName, coordinator_parameter, pulses_parameter
-from highwater_lab.local.load import Load
 from highwater_lab.local.load_report import LoadReport
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.template import find_table, load_templates
@@ -47,20 +46,16 @@ def _run(stage: Stage) -> None:
     start = stage.now()
     pulse = _pulse(stage, session, coordinator)
     jump = start + _CALM_MINUTES * _MINUTE
-    load = Load(
-        stage.place,
-        name.table,
-        _traffic(start, 0),
-        threads=24 if stage.place.is_real else 4,
-        requests_per_second=100,
-        prepare=pulse.meter.install,
-    )
+    threads = 24 if stage.place.is_real else 4
+    load = load_of(stage, name.table, _traffic(start, 0), threads=threads, prepare=pulse.meter.install)
     with sending(load) as running:
         raised = stage.passed_until(
             lambda: read_state(stage.place, name).units >= _SURGE, jump + 5 * _MINUTE - start, "capacity for the surge"
         )
         report = running[0].result()
     pulse.stop()
+    asked = 60 * (_CALM_MINUTES * _CALM + _SURGE_MINUTES * _SURGE)
+    check_sent(stage, report, asked, "a table whose fleet pulses")
     _compare(stage, report, raised, jump, _told(stage, pulse_table, name.table))
 
 

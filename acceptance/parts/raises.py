@@ -8,11 +8,11 @@ from typing import Final
 from acceptance.bare_table import make_bare_table
 from acceptance.deployed import read_state, target_request
 from acceptance.parts.part import Part
-from acceptance.sending import sending
+from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
 from highwater.core import Dimension
 from highwater.core.names import TargetName
-from highwater_lab.local.load import Load, steady
+from highwater_lab.local.load import steady
 
 _MINUTE: Final = timedelta(minutes=1)
 _CEILING: Final = 300
@@ -30,10 +30,11 @@ def _run(stage: Stage) -> None:
     autoscaling.register_scalable_target(**target_request(name), MinCapacity=_QUIET[0], MaxCapacity=_CEILING)
     _measure(stage, name, _QUIET[1], "quiet", "without traffic")
     traffic = steady(0, _WRITES_PER_SECOND, _LOAD, stage.now())
-    with sending(Load(stage.place, table, traffic, threads=16, requests_per_second=100)) as (report,):
+    with sending(load_of(stage, table, traffic, threads=16)) as (report,):
         stage.place.let_pass(_BEFORE)
         _measure(stage, name, _LOADED[1], "loaded", f"under {_WRITES_PER_SECOND} writes/s")
-        report.result()
+        sent = report.result()
+    check_sent(stage, sent, _WRITES_PER_SECOND * _LOAD.total_seconds(), "the table whose minimum is raised under load")
 
 
 def _measure(stage: Stage, name: TargetName, units: int, kind: str, how: str) -> None:

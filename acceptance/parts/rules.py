@@ -85,7 +85,7 @@ def _fill_a_role(stage: Stage, role: str) -> None:
         f"{characters:,}",
         holds=_MOST_POLICIES * 0.9 < characters <= _MOST_POLICIES,
     )
-    big = json.dumps(documents[0] | {"Id": "x" * (_MOST_POLICIES - characters)})
+    big = json.dumps({"Version": "2012-10-17", "Statement": _statement_of(_MOST_POLICIES - characters + 1)})
     named = {"RoleName": role, "PolicyName": "one-too-many"}
     said = words_of(partial(iam.put_role_policy, **named, PolicyDocument=big))
     if said == ACCEPTED:
@@ -96,6 +96,12 @@ def _fill_a_role(stage: Stage, role: str) -> None:
         question="one policy more than 10,240 characters:",
         assumed=f"LimitExceeded: Maximum policy size of 10240 bytes exceeded for role {role}",
     )
+
+
+def _statement_of(characters: int) -> dict[str, str]:
+    """A statement of at least so many characters, which allows nothing: only its resource's name makes it long."""
+    resource = f"arn:aws:dynamodb:*:*:table/{'x' * characters}"
+    return {"Effect": "Deny", "Action": "dynamodb:PutItem", "Resource": resource}
 
 
 def _call_fast(stage: Stage, parameter: str, alarm: str) -> None:

@@ -8,10 +8,9 @@ from typing import Final
 from acceptance.bare_table import make_bare_table, track_writes
 from acceptance.deployed import read_state
 from acceptance.parts.part import Part
-from acceptance.sending import sending
+from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
 from highwater.core import Dimension
-from highwater_lab.local.load import Load
 from highwater_lab.traffic import Stream, Traffic
 
 _MINUTE: Final = timedelta(minutes=1)
@@ -51,10 +50,11 @@ def _run(stage: Stage) -> None:
     def is_lowered() -> bool:
         return read_state(stage.place, name).units < _UNITS
 
-    with sending(Load(stage.place, table, traffic, threads=24, requests_per_second=200)) as (report,):
+    with sending(load_of(stage, table, traffic, threads=24, requests_per_second=200)) as (report,):
         lowered = stage.passed_until(is_lowered, length, "target tracking lowers the capacity")
         units = read_state(stage.place, name).units
-        report.result()
+        sent = report.result()
+    check_sent(stage, sent, sum(counts), "the table that target tracking scales in")
     stage.check("capacity is lowered after fifteen minutes below the low alarm", True, lowered is not None)
     stage.measure(
         "scale_in_sized_by",

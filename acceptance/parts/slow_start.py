@@ -13,14 +13,14 @@ from acceptance.bare_table import KEY, make_bare_table, track_writes
 from acceptance.deployed import read_state
 from acceptance.parts.part import Part
 from acceptance.place import clock_of
-from acceptance.sending import sending
+from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
 from highwater.client import Pacer, Put
 from highwater.client.write import PacedWrite, WriteProgress, refuse
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater.core.pacing import Start
-from highwater_lab.local.load import Load, steady
+from highwater_lab.local.load import steady
 from highwater_lab.local.load_report import LoadReport
 from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse import PlannedJob
@@ -48,7 +48,7 @@ def _run(stage: Stage) -> None:
     table = make_bare_table(stage, "slow-start", units=(1, _UNITS))
     name = track_writes(stage, table, floor=_UNITS, ceiling=_CEILING, target_percent=_TARGET_PERCENT)
     start = stage.now()
-    users = Load(stage.place, table, steady(0, _USERS, _MINUTES * _MINUTE, start), threads=16, requests_per_second=100)
+    users = load_of(stage, table, steady(0, _USERS, _MINUTES * _MINUTE, start), threads=16)
     with sending(users) as (report,):
         with stage.busy(f"{_LEAD} minutes of {_USERS} writes/s by users"):
             stage.place.let_pass(start + _LEAD * _MINUTE - stage.now())
@@ -56,7 +56,10 @@ def _run(stage: Stage) -> None:
             job = _SlowJob(stage, name)
             job.run()
         users.stop()
-        _compare(stage, job, report.result())
+        stopped, seen = stage.now(), report.result()
+    lasted = min(stopped - seen.begun, _MINUTES * _MINUTE)
+    check_sent(stage, seen, _USERS * lasted.total_seconds(), "the users' table")
+    _compare(stage, job, seen)
     _compare_with_simulator(stage, job)
 
 

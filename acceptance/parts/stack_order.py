@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
 from acceptance.cdk import App, CdkError
-from acceptance.deployed import Deployed, read_state
+from acceptance.deployed import Deployed, names_of_type, read_state
 from acceptance.lowest import LowestFloor
 from acceptance.parts.part import Part
 from acceptance.stage import Stage
@@ -19,6 +20,7 @@ _APP: Final = App("acceptance/parts/stack_order_app.py", "StackOrder")
 _BOTH, _ONE = "Kept+Leaving", "Kept"
 _FLOOR, _CEILING, _LATER_CEILING = 40, 100, 120
 _SOON: Final = timedelta(minutes=5)
+_LOGGED_WITHIN, _LOOKS_EVERY = timedelta(minutes=2), timedelta(seconds=10)
 
 
 def _context(stage: Stage, **changed: str) -> dict[str, str]:
@@ -57,13 +59,13 @@ def _fail_a_deploy(stage: Stage, kept: TargetName, context: dict[str, str], log:
     for name, value, unit, question, assumed in (
         (
             "rollback_calls",
-            log.new(),
+            log.new(*["Update Aftermath"] * 3),
             "",
             "custom resources called by a deploy that fails:",
             "Update Aftermath: in the deploy, in the rollback, after it",
         ),
         ("rollback_lowest_floor", lowest.floor, "units", "lowest floor meanwhile:", "10: the target's base floor"),
-        ("rollback_low_seconds", round(lowest.seconds), "s", "seconds for which it was too low:", "until Aftermath"),
+        ("rollback_low_seconds", lowest.seconds, "s", "seconds for which it was too low:", "until Aftermath"),
         ("rollback_late_seconds", late, "s", "seconds from the rollback's end to the window's floor:", "0 s"),
     ):
         stage.measure(name, value, unit, question=question, assumed=assumed)
@@ -76,7 +78,7 @@ def _see_it_gone(stage: Stage, kept: TargetName, leaving: TargetName, log: _Call
     stage.check("floor of the table that stays", _FLOOR, read_state(stage.place, kept).floor)
     stage.measure(
         "leaving_calls",
-        log.new(),
+        log.new("Update Floors", "Delete Floors", "Delete Aftermath"),
         question="custom resources called when a table leaves its stack:",
         assumed="Update of the table that stays, then Delete of the other's",
     )
@@ -87,7 +89,7 @@ def _see_it_replaced(stage: Stage, new: TargetName, old: TargetName, log: _CallL
     stage.check("status of the stack whose table was replaced", "UPDATE_COMPLETE", _status(stage))
     stage.check("deletions that failed after the replacement", "none", _failed_deletions(stage))
     stage.check("floor of the new table inside the window", _FLOOR, read_state(stage.place, new).floor)
-    calls = log.new()
+    calls = log.new("Update Floors", "Delete Floors", "Delete Aftermath")
     stage.measure(
         "replacement_calls",
         calls,
@@ -107,20 +109,37 @@ class _CallLog:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._seen = len(list(self._lines()))
+        self._lines_before: list[str] = []
+        self._lines_before = self._settled(("Create Floors",) * len(_BOTH.split("+")))
 
-    def new(self) -> str:
-        """The calls since the last time, such as `Update Aftermath`."""
-        lines = list(self._lines())
-        fresh, self._seen = lines[self._seen :], len(lines)
+    def new(self, *expected: str) -> str:
+        """The calls since the last time, such as `Update Aftermath`.
+
+        CloudWatch has a line some time after it was logged. So this looks until the calls *expected* are there and the
+        next look shows no other, for two minutes at the most.
+        """
+        lines = self._settled(expected)
+        fresh, self._lines_before = lines[len(self._lines_before) :], lines
         return ", ".join(fresh) or "none"
+
+    def _settled(self, expected: tuple[str, ...]) -> list[str]:
+        seen: list[str] = []
+
+        def is_settled() -> bool:
+            nonlocal seen
+            before, seen = seen, list(self._lines())
+            fresh = seen[len(self._lines_before) :]
+            return seen == before and not Counter(expected) - Counter(fresh)
+
+        self._stage.seconds_until(is_settled, _LOGGED_WITHIN, "the log", _LOOKS_EVERY)
+        return seen
 
     def _lines(self) -> Iterator[str]:
         stage = self._stage
         logs = stage.place.client("logs").get_paginator("filter_log_events")
         events: list[Any] = [
             event
-            for group in _log_groups(stage)
+            for group in names_of_type(stage.place, stage.cdk.stack_name(_APP), "AWS::Logs::LogGroup")
             for page in logs.paginate(logGroupName=group)
             for event in page["events"]
         ]
@@ -131,16 +150,6 @@ class _CallLog:
             call = json.loads(text[text.index("{") :])
             kind = next(kind for kind in ("Aftermath", "Floors", "Marks", "") if kind in call["resource"])
             yield f"{call['request']} {kind or call['resource']}"
-
-
-def _log_groups(stage: Stage) -> list[str]:
-    pages = (
-        stage.place.client("cloudformation")
-        .get_paginator("list_stack_resources")
-        .paginate(StackName=stage.cdk.stack_name(_APP))
-    )
-    found = [each for page in pages for each in page["StackResourceSummaries"]]
-    return [each["PhysicalResourceId"] for each in found if each["ResourceType"] == "AWS::Logs::LogGroup"]
 
 
 def _status(stage: Stage) -> str:

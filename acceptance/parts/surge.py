@@ -10,7 +10,7 @@ from typing import Any, Final
 from acceptance.cdk import App
 from acceptance.deployed import Deployed
 from acceptance.parts.part import Part
-from acceptance.sending import sending
+from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
 from highwater.core import Dimension
 from highwater_lab.local.load import Load
@@ -106,13 +106,7 @@ def _alarms(stage: Stage) -> list[str]:
 
 
 def _load(stage: Stage, table: Deployed, traffic: Traffic) -> Load:
-    return Load(
-        stage.place,
-        table.table,
-        traffic,
-        threads=_THREADS if stage.place.is_real else 4,
-        requests_per_second=100,
-    )
+    return load_of(stage, table.table, traffic, threads=_THREADS if stage.place.is_real else 4)
 
 
 def _traffic(start: datetime, lead: int) -> Traffic:
@@ -131,13 +125,7 @@ def _compare(stage: Stage, native: LoadReport, scaled: LoadReport) -> None:
     )
     asked = sum(minutes * rate * 60 for minutes, rate in _LEVELS)
     for kind, report in (("native", native), ("scaled", scaled)):
-        sent = report.total(Dimension.WRITE, "asked")
-        stage.check(
-            f"units that the load generator sent to the {kind} table",
-            f"{asked:,} and no request late by 10 s",
-            f"{sent:,.0f}, the latest request {report.most_behind_seconds:.0f} s late",
-            holds=abs(sent - asked) <= asked * 0.02 and report.most_behind_seconds <= 10,
-        )
+        check_sent(stage, report, asked, f"the {kind} table")
 
 
 def _compare_with_simulator(stage: Stage, reports: list[LoadReport], start: datetime) -> None:

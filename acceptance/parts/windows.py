@@ -90,7 +90,7 @@ def _deploy_while_open(stage: Stage, name: TargetName, context: dict[str, str]) 
     )
     stage.measure(
         "redeploy_low_floor_seconds",
-        round(lowest.seconds),
+        lowest.seconds,
         "s",
         question="seconds for which the floor was too low during that deploy:",
         assumed="the time between two resources of a deploy",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from acceptance.costs import SMALL_THINGS_USD
-from acceptance.estimate import costs_at, other_times
+from acceptance.estimate import costs_at, other_times, tell_cost
+from acceptance.parts.boosts import BOOSTS
 from acceptance.parts.part import Part
 from acceptance.stage import Stage
 from highwater.core import Capacity, Plan, Window
 from highwater_lab.services.prices import load_prices
+from tests.acceptance.fake_place import FakePlace, stage_of
 
 PRICES = load_prices()
 
@@ -56,3 +61,23 @@ def test_nothing_is_said_where_the_time_makes_no_difference() -> None:
     quiet = PLANNED[:1]
     total = SMALL_THINGS_USD + sum(cost.total for cost in costs_at(INSIDE, quiet, PRICES))
     assert other_times(INSIDE, total, quiet, PRICES) is None
+
+
+def test_cost_is_told_at_prices_of_the_region_that_was_asked_for(tmp_path: Path) -> None:
+    stage = stage_of(FakePlace(region="us-east-1"), tmp_path)
+    output = io.StringIO()
+    stage.console = Console(file=output, width=160)
+    parts = [Part(name="large", title="large", minutes=8, bare_units=9_000, run=_do_nothing)]
+    here, there = tell_cost(stage, parts), tell_cost(stage, parts, "eu-west-1")
+    # 9,000 units in two clock hours
+    units = 2 * 9_000
+    assert there - here == pytest.approx(
+        units * (load_prices("eu-west-1").throughput().write_unit_hour - PRICES.throughput().write_unit_hour)
+    )
+    assert there > here
+    titles = [line.strip() for line in output.getvalue().splitlines() if line.startswith("At most")]
+    assert titles == ["At most, in us-east-1", "At most, in eu-west-1"]
+
+
+def test_boosted_table_is_counted_at_the_most_that_a_job_gets() -> None:
+    assert BOOSTS.bare_units == 600

@@ -1,11 +1,13 @@
-"""The list of what a run creates: on disk before it is created, until it is deleted."""
+"""The list of what a run creates: on disk before it is created, until nothing is found of the run."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
 
-from acceptance.ledger import Ledger
+import pytest
+
+from acceptance.ledger import Ledger, LedgerError
 
 AT = datetime(2031, 3, 4, 5, 6, 7, tzinfo=UTC)
 
@@ -14,25 +16,70 @@ def _begin(build: Path, profile: str = "trial") -> Ledger:
     return Ledger.begin(build, AT, account="123456789012", region="eu-west-1", profile=profile)
 
 
-def test_what_a_run_made_is_found_again_until_it_is_deleted(tmp_path: Path) -> None:
+def _only(build: Path) -> Ledger:
+    (found,) = Ledger.unfinished(build)
+    assert isinstance(found, Ledger)
+    return found
+
+
+def test_what_a_run_made_is_found_again_until_nothing_is_left_of_it(tmp_path: Path) -> None:
     ledger = _begin(tmp_path)
     assert ledger.prefix == "HwAccept20310304050607"
-    assert list(Ledger.unfinished(tmp_path)) == []
+    assert Ledger.unfinished(tmp_path) == []
     ledger.add_stack("a-stack")
     ledger.add_stack("a-stack")
     ledger.add_table("a-table")
-    (found,) = Ledger.unfinished(tmp_path)
+    found = _only(tmp_path)
     assert found == ledger
     assert (found.profile, found.account, found.region) == ("trial", "123456789012", "eu-west-1")
-    assert (found.stacks, found.tables) == (["a-stack"], ["a-table"])
+    assert found.entries == ["stack a-stack", "table a-table"]
 
     found.remove("a-stack")
-    (left,) = Ledger.unfinished(tmp_path)
-    assert (left.stacks, left.tables) == ([], ["a-table"])
+    left = _only(tmp_path)
+    assert left.entries == ["table a-table"]
     left.remove("a-table")
-    assert list(Ledger.unfinished(tmp_path)) == []
+    # something that it does not list may be left, which only a look in the account can tell
+    assert _only(tmp_path).entries == []
+    left.finish()
+    assert Ledger.unfinished(tmp_path) == []
 
 
 def test_local_cloud_needs_no_later_deletion(tmp_path: Path) -> None:
     _begin(tmp_path, profile="").add_stack("gone-with-the-cloud")
-    assert list(Ledger.unfinished(tmp_path)) == []
+    assert Ledger.unfinished(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ('{"account": ', "Expecting value: line 1 column 13 (char 12)"),
+        ("[]", "not a list of what a run made"),
+        ('{"account": "1", "colour": "red"}', "not a list of what a run made"),
+    ],
+    ids=["empty", "torn", "list", "other"],
+)
+def test_ledger_that_cannot_be_read_says_what_to_do_and_hides_no_other(tmp_path: Path, text: str, why: str) -> None:
+    torn = tmp_path / "HwAccept20300101000000" / "ledger.json"
+    torn.parent.mkdir()
+    torn.write_text(text)
+    _begin(tmp_path).add_table("a-table")
+    error, found = Ledger.unfinished(tmp_path)
+    assert isinstance(error, LedgerError)
+    assert str(error) == (
+        f"ledger {torn} cannot be read: {why}; delete the stacks and tables whose names begin with "
+        "HwAccept20300101000000 in the account yourself, and then this file"
+    )
+    assert isinstance(found, Ledger)
+    assert found.entries == ["table a-table"]
+
+
+def test_ledger_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
+    ledger = _begin(tmp_path)
+    ledger.add_table("a-table")
+    other = _only(tmp_path)
+    assert ledger.lock()
+    assert not other.lock()
+    ledger.unlock()
+    assert other.lock()
+    other.unlock()

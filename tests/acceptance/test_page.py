@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from acceptance.costs import longest
 from acceptance.parts.catalogue import PARTS
 from tests.cdk_cli import ROOT
 
@@ -13,6 +14,12 @@ PAGE = (ROOT / "docs" / "acceptance.md").read_text()
 def test_page_lists_every_part_with_its_minutes() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+) \| (\d+) \|$", PAGE, re.MULTILINE)
     assert rows == [(part.name, part.title, str(part.minutes)) for part in PARTS]
+
+
+def test_page_says_how_many_hours_a_run_takes() -> None:
+    planned = sum(part.minutes for part in PARTS) / 60
+    most = sum(longest(part.minutes).total_seconds() for part in PARTS) / 3600
+    assert f"All parts take {planned:.1f} hours as planned and at most {most:.0f}" in PAGE
 
 
 def test_facts_of_the_page_are_measured() -> None:

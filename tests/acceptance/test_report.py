@@ -9,6 +9,7 @@ from pathlib import Path
 from acceptance.record import Check, Fact, Record
 from acceptance.report import Circumstances, write_report
 
+ACCOUNT = "123456789012"
 BEGUN, ENDED = (datetime(2031, 3, 4, hour, 6, tzinfo=UTC) for hour in (5, 8))
 RECORD = Record(
     [
@@ -21,7 +22,7 @@ RECORD = Record(
 
 def _write(folder: Path, *, is_whole: bool = True) -> str:
     parts = ["windows", "surges", "raises"] if is_whole else []
-    write_report(folder, RECORD, Circumstances("AWS account", "eu-west-1", BEGUN, ENDED, parts, is_whole))
+    write_report(folder, RECORD, Circumstances("AWS account", ACCOUNT, "eu-west-1", BEGUN, ENDED, parts, is_whole))
     return (folder / "report.md").read_text()
 
 
@@ -71,3 +72,21 @@ def test_facts_are_for_programs(tmp_path: Path) -> None:
     ]
     assert [check["holds"] for check in facts["checks"]] == [True, False]
     assert (facts["place"], facts["region"], facts["is_whole"]) == ("AWS account", "eu-west-1", True)
+
+
+def test_number_of_the_account_is_in_neither_file(tmp_path: Path) -> None:
+    queue = f"queue https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/HwAccept-DLQ"
+    refused = f"arn:aws:iam::{ACCOUNT}:user/me is not authorized"
+    record = Record(
+        [Check("deletion", "what is left", "nothing", queue, holds=False)],
+        [Fact("rules", "role_policies_refusal", refused, "", "refused:", "")],
+    )
+    write_report(tmp_path, record, Circumstances("AWS account", ACCOUNT, "eu-west-1", BEGUN, ENDED, [], False))
+    facts = json.loads((tmp_path / "facts.json").read_text())
+    assert facts["checks"][0]["actual"] == "queue https://sqs.eu-west-1.amazonaws.com/ACCOUNT/HwAccept-DLQ"
+    assert facts["facts"][0]["value"] == "arn:aws:iam::ACCOUNT:user/me is not authorized"
+    assert (
+        "| deletion | what is left | nothing | queue https://sqs.eu-west-1.amazonaws.com/ACCOUNT/HwAccept-DLQ |"
+        in (tmp_path / "report.md").read_text().splitlines()
+    )
+    assert ACCOUNT not in (tmp_path / "report.md").read_text()

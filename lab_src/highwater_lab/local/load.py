@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.local.load_report import LoadMinute, LoadReport
+from highwater_lab.local.load_request import ask, is_unanswered
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic import Stream, Traffic
 
@@ -22,6 +23,7 @@ MOST_REQUESTS_PER_SECOND = 250
 _MOST_UNITS_PER_REQUEST = {Dimension.READ: 100, Dimension.WRITE: 390}
 _KEYS = 4_096
 _TICK_SECONDS = 0.02
+_PAUSE_SECONDS = 0.1
 _THROTTLES = (
     "ProvisionedThroughputExceededException",
     "ThrottlingException",
@@ -77,7 +79,8 @@ class Load:
     """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table make them.
 
     At its peak it sends *requests_per_second* of real time; with fewer, requests are larger. *prepare* is called with
-    each DynamoDB client before its first request.
+    each DynamoDB client before its first request. A request that the server fails to answer is sent again up to
+    *unanswered_retries* times, with longer and longer pauses, and then ends the load.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Load:
         traffic: Traffic,
         *,
         retries: int = 0,
+        unanswered_retries: int = 0,
         threads: int = 8,
         requests_per_second: int = MOST_REQUESTS_PER_SECOND,
         tell: Callable[[LoadReport, int], None] | None = None,
@@ -100,6 +104,7 @@ class Load:
         self._threads = threads
         self._requests_per_second = requests_per_second
         self._attempts = retries + 1
+        self._unanswered_retries = unanswered_retries
         self._lock = threading.Lock()
         self._is_stopped = threading.Event()
         self._report: LoadReport | None = None
@@ -210,7 +215,7 @@ class Load:
         granted = 0
         answer: dict[str, Any]
         try:
-            granted, answer = self._ask(client, key, values, dimension, units)
+            granted, answer = self._ask(report, client, key, values, dimension)
         except client.exceptions.ClientError as refused:
             answer = dict(refused.response)
             if answer["Error"]["Code"] not in _THROTTLES:
@@ -230,18 +235,23 @@ class Load:
             minute.throttled += units - granted
 
     def _ask(
-        self, client: Any, key: list[str], values: list[str], dimension: Dimension, units: int
+        self, report: LoadReport, client: Any, key: list[str], values: list[str], dimension: Dimension
     ) -> tuple[int, dict[str, Any]]:
-        """Send one request; the units granted, and the answer."""
-        names = [{name: {"S": value} for name in key} for value in values]
-        if dimension is Dimension.WRITE:
-            return units, client.put_item(TableName=self._table, Item=_item(names[0], units * 1024))
-        if units == 1:
-            return 1, client.get_item(TableName=self._table, Key=names[0], ConsistentRead=True)
-        asked = {self._table: {"Keys": [_aside(name) for name in names], "ConsistentRead": True}}
-        answer = client.batch_get_item(RequestItems=asked)
-        left = answer["UnprocessedKeys"].get(self._table, {}).get("Keys", [])
-        return units - len(left), answer
+        """Send one request, again where it is not answered; the units granted, and the answer."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        again = 0
+        while True:
+            try:
+                return ask(client, self._table, key, values, dimension, report.units_per_request[dimension])
+            except (BotoCoreError, ClientError) as error:
+                if again == self._unanswered_retries or not is_unanswered(error):
+                    raise
+            again += 1
+            with self._lock:
+                report.unanswered += 1
+            # the first one at once; returns at once when the load is stopped
+            self._is_stopped.wait(_PAUSE_SECONDS * (2 ** (again - 1) - 1))
 
     def _key_of_table(self) -> list[str]:
         client = self._client()
@@ -267,17 +277,6 @@ class Load:
             parameter_validation=False,
         )
         return self._cloud.client("dynamodb", config)
-
-
-def _aside(names: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """A key under which nothing is written, so that its read costs one unit."""
-    return {name: {"S": f"read-{value['S']}"} for name, value in names.items()}
-
-
-def _item(names: dict[str, dict[str, str]], size: int) -> dict[str, dict[str, str]]:
-    """An item of just *size* bytes."""
-    used = sum(len(name) + len(value["S"]) for name, value in names.items()) + len("fill")
-    return names | {"fill": {"S": "x" * max(0, size - used)}}
 
 
 def steady(reads: float, writes: float, length: timedelta, start: datetime) -> Traffic:

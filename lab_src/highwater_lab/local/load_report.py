@@ -30,6 +30,7 @@ class LoadReport:
         requests: How many were sent.
         throttled_requests: How many of them were throttled in the end.
         retries: How often the SDK sent one again.
+        unanswered: How often the server failed to answer, or the connection was lost, and the load sent it again.
         latencies_ms: Real milliseconds of each answered request.
         most_behind_seconds: By how many cloud seconds the latest answer came after its request had been due.
         failure: What ended the load before its time; empty if nothing did.
@@ -42,6 +43,7 @@ class LoadReport:
     requests: int = 0
     throttled_requests: int = 0
     retries: int = 0
+    unanswered: int = 0
     latencies_ms: list[float] = field(default_factory=list)
     most_behind_seconds: float = 0.0
     failure: str = ""

@@ -1,0 +1,36 @@
+"""The CDK CLI is stopped when its part has to end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from acceptance import cdk
+from acceptance.cdk import App, CdkError
+from tests.acceptance.fake_place import FakePlace, stage_of
+
+APP = App("examples/surges/app.py", "Surges")
+
+
+@pytest.fixture
+def _endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CLI that never ends."""
+    program = tmp_path / "node_modules" / ".bin" / "cdk"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexec sleep 3600\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(cdk, "ROOT", tmp_path)
+
+
+@pytest.mark.usefixtures("_endless")
+def test_deploy_that_does_not_end_is_stopped_at_the_parts_deadline(tmp_path: Path) -> None:
+    stage = stage_of(FakePlace(), tmp_path)
+    stage.deadline = stage.now() + timedelta(microseconds=1)
+    with pytest.raises(CdkError) as stopped:
+        stage.deploy(APP)
+    assert str(stopped.value) == "cdk synth did not end in the 0 s that its part had left; it was stopped"
+    with pytest.raises(CdkError) as stopped:
+        stage.cdk.deploy(APP, timedelta(0))
+    assert str(stopped.value) == "cdk deploy did not end in the 0 s that its part had left; it was stopped"

@@ -1,0 +1,56 @@
+"""The lowest floor during a deploy, seen by services that may refuse to answer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acceptance.lowest import LowestFloor
+from highwater.core import Dimension
+from highwater.core.names import TargetName
+from tests.acceptance.fake_place import FakePlace, refusal, stage_of
+
+NAME = TargetName("orders", None, Dimension.WRITE)
+SECOND = timedelta(seconds=1)
+THROTTLED = refusal("ThrottlingException", "Rate exceeded")
+
+
+class _AutoScaling:
+    """Answers with these floors, one after the other; a call of `None` is throttled."""
+
+    def __init__(self, floors: list[int | None]) -> None:
+        self._floors = iter(floors)
+
+    def describe_scalable_targets(self, **_: Any) -> dict[str, Any]:
+        if (floor := next(self._floors)) is None:
+            raise THROTTLED
+        return {"ScalableTargets": [{"MinCapacity": floor, "MaxCapacity": 100}]}
+
+
+class _Dynamo:
+    """A table at rest."""
+
+    def describe_table(self, **_: Any) -> dict[str, Any]:
+        return {"Table": {"TableStatus": "ACTIVE", "ProvisionedThroughput": {"WriteCapacityUnits": 40}}}
+
+
+@pytest.mark.parametrize(
+    ("floors", "lowest", "seconds"),
+    [
+        pytest.param([40, 10, 40], 10, 1, id="low-for-a-second"),
+        pytest.param([40, None, 10, 40], 10, 1, id="a-refusal-is-left-out"),
+        pytest.param([None, None, None], "unknown", "unknown", id="never-seen"),
+        pytest.param([40, None, None], "unknown", "unknown", id="hardly-seen"),
+    ],
+)
+def test_lowest_floor(floors: list[int | None], lowest: int | str, seconds: int | str, tmp_path: Path) -> None:
+    place = FakePlace({"application-autoscaling": _AutoScaling(floors), "dynamodb": _Dynamo()})
+    seen = LowestFloor(stage_of(place, tmp_path), NAME, 40)
+    for _ in floors:
+        before = place.at
+        place.let_pass(SECOND)
+        seen.look(before)
+    assert (seen.floor, seen.seconds) == (lowest, seconds)
