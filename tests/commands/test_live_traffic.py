@@ -103,8 +103,8 @@ def test_profile_is_used(command: Run, arguments: tuple[str, ...], tmp_path: Pat
     done = command(*live, "--profile", "shoop", AWS_CONFIG_FILE=str(config))
     assert (done.returncode, done.stderr) == (
         2,
-        f"highwater {arguments[0]}: Invalid value for '--profile': no profile 'shoop' in your AWS configuration; list "
-        "them with: aws configure list-profiles\n",
+        f"highwater {arguments[0]}: --profile: no profile 'shoop' in your AWS configuration; list them with: aws "
+        "configure list-profiles\n",
     )
 
 

@@ -9,19 +9,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from highwater.cli.durations import Duration
-from highwater.cli.options import NO_REGION, profile_option
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic
 from highwater_lab.traffic import scenario as make_scenario
+
+if TYPE_CHECKING:
+    from boto3 import Session
 
 _path = click.Path(path_type=Path)
 
@@ -34,6 +35,7 @@ class TrafficSource:
     scenario: str | None
     table: str | None
     region: str | None
+    profile: str | None
     days: int | None
     save: Path | None
     units_are: str
@@ -72,7 +74,7 @@ class TrafficSource:
         if self.live_table is None:
             return False
         with _telling_of(self.live_table):
-            described = self._client("dynamodb").describe_table(TableName=self.live_table)
+            described = self._session().client("dynamodb").describe_table(TableName=self.live_table)
         return bool(described["Table"].get("VectorIndexes"))
 
     def read_traffic(self) -> Traffic:
@@ -113,7 +115,7 @@ class TrafficSource:
             raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
         source = "--traffic" if self.traffic_file is not None else "--scenario"
         if self.live_table is None:
-            given = {"--days": self.days, "--region": self.region, "--profile": _given_profile()}
+            given = {"--days": self.days, "--region": self.region, "--profile": self.profile}
             for option, value in given.items():
                 if value is not None:
                     raise Misuse(f"{option} is of --table, which reads a live table; remove it beside {source}")
@@ -130,20 +132,28 @@ class TrafficSource:
 
     def _fetch(self, table: str, days: int) -> Traffic:
         with _telling_of(table), progress_bar("reading CloudWatch") as progress:
+            session = self._session()
             return fetch_traffic(
-                self._client("dynamodb"),
-                self._client("cloudwatch"),
+                session.client("dynamodb"),
+                session.client("cloudwatch"),
                 table,
                 days=days,
                 now=datetime.now(UTC),
                 progress=progress,
             )
 
-    def _client(self, service: str) -> Any:
+    def _session(self) -> Session:
+        """A session of `--profile`, whose credentials then come before those of the environment."""
         import boto3
+        from botocore.exceptions import ProfileNotFound
 
-        make: Any = boto3.client
-        return make(service, region_name=self.table_region)
+        try:
+            return boto3.Session(profile_name=self.profile, region_name=self.table_region)
+        except ProfileNotFound as missing:
+            if self.profile is None:
+                raise
+            fix = "list them with: aws configure list-profiles"
+            raise Misuse(f"--profile: no profile {self.profile!r} in your AWS configuration; {fix}") from missing
 
 
 _OPTIONS = (
@@ -151,7 +161,7 @@ _OPTIONS = (
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
     click.option("--table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
     click.option("--region", help="Region of --table. By default AWS_REGION, or the region of your AWS configuration."),
-    profile_option,
+    click.option("--profile", help="Profile of your AWS configuration for --table. By default AWS_PROFILE."),
     click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --table. [default: 14]"),
     click.option("--save", type=_path, help="Write the traffic to this CSV file, for later use with --traffic."),
     click.option(
@@ -211,13 +221,6 @@ def _telling_of(table: str) -> Iterator[None]:
     except TrafficError:
         raise
     except NoRegionError:
-        raise Misuse(f"table {table!r}: {NO_REGION}") from None
+        raise Misuse(f"table {table!r}: no region is set; give --region, or set AWS_REGION") from None
     except (BotoCoreError, ClientError, ValueError) as refused:
         raise Misuse(f"table {table!r}: {refused}") from refused
-
-
-def _given_profile() -> str | None:
-    """The name of the option if it is given: its value is already in the environment."""
-    context = click.get_current_context(silent=True)
-    is_given = context is not None and context.get_parameter_source("profile") is ParameterSource.COMMANDLINE
-    return "--profile" if is_given else None
