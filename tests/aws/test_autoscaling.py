@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highwater.aws import autoscaling
-from highwater.aws.autoscaling import read_targets, service_time, set_bounds
+from highwater.aws.autoscaling import read_targets, service_time, set_bounds, suspend
 from highwater.core import Bounds
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
@@ -145,3 +145,33 @@ def test_see_targets_when_throttled_asks_again(bench: Bench, wire: Wire, monkeyp
     name = TargetName(bench.make_table(), None, Dimension.READ)
     assert read_targets(wire.client, [name]).of(name) is None
     assert len(wire.calls) == 8
+
+
+_UNDER_WAY = refusal("ConcurrentUpdateException", "The scalable target is being updated")
+
+
+def test_target_that_auto_scaling_is_changing_is_suspended_a_little_later(bench: Bench, wire: Wire) -> None:
+    name = TargetName(bench.make_table(), None, Dimension.WRITE)
+    set_bounds(wire.client, name, Bounds(7, 500))
+    wire.reset()
+    wire.fault = lambda call: _UNDER_WAY(call) if call.number <= 4 else None
+    pauses: list[float] = []
+    suspend(wire.client, name, suspended=True, pause=pauses.append)
+    assert (wire.operations, pauses) == (["RegisterScalableTarget"] * 5, [1, 2, 4, 8])
+    assert read_targets(wire.client, [name]).is_suspended(name)
+
+
+def test_target_that_stays_under_change_is_given_up_after_five_tries(wire: Wire) -> None:
+    wire.fault = _UNDER_WAY
+    pauses: list[float] = []
+    with pytest.raises(wire.client.exceptions.ConcurrentUpdateException):
+        suspend(wire.client, TargetName("orders", None, Dimension.WRITE), suspended=True, pause=pauses.append)
+    assert (wire.operations, pauses) == (["RegisterScalableTarget"] * 5, [1, 2, 4, 8])
+
+
+def test_other_refusals_are_not_tried_again(wire: Wire) -> None:
+    wire.fault = refusal("ObjectNotFoundException", "No scalable target found")
+    pauses: list[float] = []
+    with pytest.raises(wire.client.exceptions.ObjectNotFoundException):
+        suspend(wire.client, TargetName("orders", None, Dimension.WRITE), suspended=True, pause=pauses.append)
+    assert (wire.operations, pauses) == (["RegisterScalableTarget"], [])

@@ -286,6 +286,32 @@ def test_explain_tells_a_change_in_the_window_s_own_time_too(stage: Stage, highw
     assert last.endswith(" 21:35 UTC (03:05 in Asia/Kolkata): floor 333, ceiling 400")
 
 
+@pytest.mark.parametrize(
+    ("hour", "expected"),
+    [
+        (12, " 21:35 UTC (03:05 in Asia/Kolkata): floor 333, ceiling 400"),
+        (22, " 22:30 UTC (04:00 in Asia/Kolkata, 07:30 in Asia/Tokyo): floor 222, ceiling 400"),
+        (23, " 23:45 UTC (08:45 in Asia/Tokyo): floor 12, ceiling 400"),
+    ],
+)
+def test_explain_tells_a_change_in_the_zones_of_the_windows_that_open_or_close_then(
+    stage: Stage, highwater: Run, hour: int, expected: str
+) -> None:
+    now = stage.cloud.status().now
+    stage.cloud.advance((now + 1440 * MINUTE).replace(hour=hour, minute=0, second=0) - now)
+    windows = (
+        Window.daily("nightly", start="03:10", end="04:00", timezone="Asia/Kolkata", write_min=333),
+        Window.daily("early", start="07:35", end="08:45", timezone="Asia/Tokyo", write_min=222),
+        Window.daily("late", start="18:00", end="18:30", timezone="UTC", write_min=111),
+    )
+    table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=windows))
+    if hour == 12:
+        # the window in UTC comes first, and a time in UTC is not told twice
+        assert _lines(highwater("explain", table).stdout)[-1].endswith(" 17:55 UTC: floor 111, ceiling 400")
+        stage.cloud.advance(420 * MINUTE)
+    assert _lines(highwater("explain", table).stdout)[-1].endswith(expected)
+
+
 def test_floor_that_was_left_when_a_table_was_paused_is_no_relief(stage: Stage, highwater: Run) -> None:
     """26: nothing holds it for demand."""
     table = stage.table()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import highwater
 from highwater.client import Delete, PacedWorkError, Put, Rejected, Update, WriteProgress
 from highwater.client.actions import Action
-from highwater.client.writer import BatchSender, Job, batches_of, job_of
+from highwater.client.writer import BatchSender, Job, Sent, batches_of, job_of
 from highwater.core import Dimension
 from highwater.core.pacing.items import item_bytes, write_units_of
 from tests.client.memory_table import refused
@@ -125,6 +125,38 @@ def test_update_whose_condition_does_not_hold_is_counted_and_no_error() -> None:
     updates = [Update({"pk": f"order-{n}"}, condition="attribute_exists(pk)", **members) for n in range(3)]
     assert write(table, updates) == WriteProgress(done=3, units=3.0, unmet=2)
     assert table.items == {"order-1": {"pk": {"S": "order-1"}, "state": {"S": "paid"}}}
+
+
+@pytest.mark.parametrize(
+    ("code", "operation", "actions"),
+    [
+        ("TransactionConflictException", "update_item", [Update({"pk": "a"}, "SET n = :state", values={":state": 1})]),
+        ("TransactionConflictException", "put_item", puts(1)),
+        ("TransactionConflictException", "delete_item", [Delete({"pk": "order-0"})]),
+        ("ReplicatedWriteConflictException", "put_item", puts(1)),
+        ("ReplicatedWriteConflictException", "batch_write_item", puts(5)),
+    ],
+)
+def test_conflicts_with_writes_of_others_are_waited_for_at_an_unchanged_rate(
+    code: str, operation: str, actions: list[Action]
+) -> None:
+    clock, asked = Clock(), list[str]()
+    pacer = clock.pacer()
+    pacer.limit("orders", Dimension.WRITE, 200)
+
+    def before(name: str, _: dict[str, Any]) -> None:
+        asked.append(name)
+        if len(asked) <= 40:
+            raise refused(code)
+
+    sender = BatchSender(MemoryWrites(before=before), pacer, "orders", clock.pause)
+    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), Job)]
+    assert sender.send(jobs) == Sent(units=float(len(actions)))
+    assert asked == [operation] * 41
+    # each attempt counts as consumed, and the pauses grow to between ten and twenty seconds
+    assert pacer.spent("orders", None, Dimension.WRITE) == (41 * len(actions) * 1_000, 0)
+    assert pacer.rate("orders", None, Dimension.WRITE) == 200
+    assert 31 * 10 <= clock.now / SECOND <= 40 * 20
 
 
 def test_item_that_dynamodb_does_not_take_is_named_and_the_others_of_its_batch_are_written() -> None:

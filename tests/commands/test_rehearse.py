@@ -318,9 +318,9 @@ def test_report_that_cannot_be_written_is_told(command: Run, tmp_path: Path) -> 
     assert message == "highwater rehearse: file/r.html: cannot be written: Not a directory"
 
 
-def test_live_table_without_credentials_is_told(command: Run) -> None:
+def test_live_table_without_a_region_is_told(command: Run) -> None:
     message = _refused(command("rehearse", *HAND, "--table", "orders"))
-    assert message == "highwater rehearse: table 'orders': You must specify a region."
+    assert message == "highwater rehearse: table 'orders': no region is set; give --region, or set AWS_REGION"
 
 
 def test_help_suffices(command: Run) -> None:

@@ -19,6 +19,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from highwater.handlers.boosts.call import Call, read_boost_event, read_request
 from highwater.handlers.boosts.coordinator import Coordinator
+from highwater.handlers.boosts.kept_plans import KeptPlans
 from highwater.handlers.boosts.refusal import RefusedError
 from highwater.handlers.scaler.handler import Scaler
 from highwater.handlers.scaler.kept import Kept
@@ -52,8 +53,10 @@ class World:
     dynamodb: MemoryDynamo = field(default_factory=MemoryDynamo)
     scheduler: MemoryScheduler = field(default_factory=MemoryScheduler)
     seconds: float = 100.0
+    plans: KeptPlans = field(init=False)
 
     def __post_init__(self) -> None:
+        self.plans = KeptPlans(clock=lambda: self.region.now.timestamp())
         self.region.add_table("orders", self.plan, Units(7, 12), Mode.FLOOR)
         self.region.plans[0] = replace(self.region.plans[0], mode=self.mode)
         self.region.tables["orders"] = {index: Units(7, 12) for index, *_ in self.plan.resources()}
@@ -78,6 +81,7 @@ class World:
             scaler="boosts",
             region_name="eu-central-1",
             region_of=lambda _: as_region(self.region),
+            plans=self.plans,
             leases=self.leases,
             read_caps=lambda: CAPS,
             wakes=Wakes("group", "arn:role", "arn:function", self.scheduler),

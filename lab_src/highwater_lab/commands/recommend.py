@@ -58,7 +58,7 @@ def recommend_command(
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for known traffic.
 
     Shows the trade-off between cost and throttling, and prints the Python code of the best plan. Ctrl-C ends the search
-    and shows the best result so far.
+    and shows the best result so far. A table with vector indexes can only be on demand, whatever is cheapest.
 
     \b
     highwater recommend --table orders --days 14 --timezone America/New_York
@@ -71,6 +71,7 @@ def recommend_command(
     check_places(source.inputs, {"--save": source.save, "--png": png})
     try:
         traffic = source.read_traffic()
+        has_vector_indexes = source.has_vector_indexes()
         prices = source.load_prices()
         with progress_bar("searching") as progress:
             recommendation = recommend(
@@ -90,6 +91,12 @@ def recommend_command(
         raise Misuse(str(error)) from error
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
+    if has_vector_indexes:
+        say(
+            f"table {source.live_table!r} has vector indexes, which DynamoDB allows on on-demand tables only; none of "
+            "the provisioned plans is for it until these are moved to another table",
+            err=True,
+        )
     if as_json:
         click.echo(json.dumps(_document(recommendation, prices)))
     else:

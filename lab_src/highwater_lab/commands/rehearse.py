@@ -162,7 +162,7 @@ def rehearse_command(
                 table_quota_units=table_quota,
                 account_quota_units=account_quota,
                 timing=source.timing(),
-                region=source.region,
+                region=source.table_region,
                 price_region=source.price_region,
                 prices_file=source.prices_file,
                 progress=progress,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +20,9 @@ from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic
 from highwater_lab.traffic import scenario as make_scenario
+
+if TYPE_CHECKING:
+    from boto3 import Session
 
 _path = click.Path(path_type=Path)
 
@@ -30,6 +35,7 @@ class TrafficSource:
     scenario: str | None
     table: str | None
     region: str | None
+    profile: str | None
     days: int | None
     save: Path | None
     units_are: str
@@ -57,6 +63,20 @@ class TrafficSource:
         """The table of the template, `None` where `--table` is a live one, or is not given."""
         return None if self.live_table is not None else self.table
 
+    @property
+    def table_region(self) -> str | None:
+        """The region of the live table, as far as an option or AWS_REGION says it, `None` without a live table."""
+        # boto3 itself knows AWS_DEFAULT_REGION only
+        return None if self.live_table is None else self.region or os.environ.get("AWS_REGION") or None
+
+    def has_vector_indexes(self) -> bool:
+        """Whether the live table has vector indexes; no traffic from elsewhere says so. Raises `Misuse`."""
+        if self.live_table is None:
+            return False
+        with _telling_of(self.live_table):
+            described = self._session().client("dynamodb").describe_table(TableName=self.live_table)
+        return bool(described["Table"].get("VectorIndexes"))
+
     def read_traffic(self) -> Traffic:
         """The traffic, scaled and moved in time.
 
@@ -80,11 +100,11 @@ class TrafficSource:
         return traffic if self.shift is None else traffic.starting(traffic.start + self.shift)
 
     def load_prices(self) -> Prices:
-        """The prices of `--price-region`, of `--region`, or of us-east-1, from a file if one is given.
+        """The prices of `--price-region`, of the live table's region, or of us-east-1, from a file if one is given.
 
         Raises `PriceError`.
         """
-        return load_prices(self.price_region or self.region or DEFAULT_REGION, self.prices_file)
+        return load_prices(self.price_region or self.table_region or DEFAULT_REGION, self.prices_file)
 
     def timing(self) -> Timing:
         """How late CloudWatch is."""
@@ -95,7 +115,8 @@ class TrafficSource:
             raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
         source = "--traffic" if self.traffic_file is not None else "--scenario"
         if self.live_table is None:
-            for option, value in (("--days", self.days), ("--region", self.region)):
+            given = {"--days": self.days, "--region": self.region, "--profile": self.profile}
+            for option, value in given.items():
                 if value is not None:
                     raise Misuse(f"{option} is of --table, which reads a live table; remove it beside {source}")
         if self.scenario is None and self.seed is not None:
@@ -107,14 +128,40 @@ class TrafficSource:
             return read_traffic(self.traffic_file, units_are=dimension)
         if self.scenario is not None:
             return make_scenario(self.scenario, seed=1 if self.seed is None else self.seed, dimension=dimension)
-        return _fetch(str(self.live_table), self.region, 14 if self.days is None else self.days)
+        return self._fetch(str(self.live_table), 14 if self.days is None else self.days)
+
+    def _fetch(self, table: str, days: int) -> Traffic:
+        with _telling_of(table), progress_bar("reading CloudWatch") as progress:
+            session = self._session()
+            return fetch_traffic(
+                session.client("dynamodb"),
+                session.client("cloudwatch"),
+                table,
+                days=days,
+                now=datetime.now(UTC),
+                progress=progress,
+            )
+
+    def _session(self) -> Session:
+        """A session of `--profile`, whose credentials then come before those of the environment."""
+        import boto3
+        from botocore.exceptions import ProfileNotFound
+
+        try:
+            return boto3.Session(profile_name=self.profile, region_name=self.table_region)
+        except ProfileNotFound as missing:
+            if self.profile is None:
+                raise
+            fix = "list them with: aws configure list-profiles"
+            raise Misuse(f"--profile: no profile {self.profile!r} in your AWS configuration; {fix}") from missing
 
 
 _OPTIONS = (
     click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md."),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
     click.option("--table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
-    click.option("--region", help="Region of --table. By default the one of your AWS configuration."),
+    click.option("--region", help="Region of --table. By default AWS_REGION, or the region of your AWS configuration."),
+    click.option("--profile", help="Profile of your AWS configuration for --table. By default AWS_PROFILE."),
     click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --table. [default: 14]"),
     click.option("--save", type=_path, help="Write the traffic to this CSV file, for later use with --traffic."),
     click.option(
@@ -143,7 +190,7 @@ _OPTIONS = (
     ),
     click.option(
         "--price-region",
-        help="Region whose prices apply. By default the template's own, that of --region, or us-east-1.",
+        help="Region whose prices apply. By default the template's own, that of --table, or us-east-1.",
     ),
     click.option(
         "--prices", "prices_file", type=_path, help="Use the prices in this JSON file; `highwater prices` makes one."
@@ -164,22 +211,16 @@ def traffic_options(command: Callable[..., object]) -> Callable[..., object]:
     return with_source
 
 
-def _fetch(table: str, region: str | None, days: int) -> Traffic:
-    import boto3
-    from botocore.exceptions import BotoCoreError, ClientError
+@contextlib.contextmanager
+def _telling_of(table: str) -> Iterator[None]:
+    """Raise `Misuse` where a request about a live table fails."""
+    from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     try:
-        session = boto3.Session(region_name=region)
-        with progress_bar("reading CloudWatch") as progress:
-            return fetch_traffic(
-                session.client("dynamodb"),
-                session.client("cloudwatch"),
-                table,
-                days=days,
-                now=datetime.now(UTC),
-                progress=progress,
-            )
+        yield
     except TrafficError:
         raise
+    except NoRegionError:
+        raise Misuse(f"table {table!r}: no region is set; give --region, or set AWS_REGION") from None
     except (BotoCoreError, ClientError, ValueError) as refused:
         raise Misuse(f"table {table!r}: {refused}") from refused

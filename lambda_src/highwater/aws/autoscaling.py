@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 # DescribeScalableTargets accepts up to 50 resource ids (Application Auto Scaling API Reference, read 2026-11)
 _RESOURCES_PER_CALL = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+# Auto scaling that is under way, which is when somebody pauses it, refuses other updates for some seconds
+# (ConcurrentUpdateException; Application Auto Scaling API Reference, read 2026-11). botocore does not try these again.
+_PAUSES_SECONDS = (1.0, 2.0, 4.0, 8.0)
 
 
 def client(region: str | None = None) -> ApplicationAutoScalingClient:
@@ -97,14 +101,34 @@ def set_bounds(autoscaling: ApplicationAutoScalingClient, name: TargetName, boun
     )
 
 
-def suspend(autoscaling: ApplicationAutoScalingClient, name: TargetName, *, suspended: bool) -> None:
-    """Suspend or resume all scaling of a registered target. Its bounds and capacity do not change."""
-    autoscaling.register_scalable_target(
-        ServiceNamespace="dynamodb",
-        ResourceId=name.resource_id,
-        ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
-        SuspendedState=dict.fromkeys(_SUSPENDABLE, suspended),  # type: ignore[arg-type] # the three members
-    )
+def suspend(
+    autoscaling: ApplicationAutoScalingClient,
+    name: TargetName,
+    *,
+    suspended: bool,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Suspend or resume all scaling of a registered target. Its bounds do not change, but its capacity may.
+
+    Application Auto Scaling at once moves capacity outside the bounds into them, also where a request has none
+    (API Reference, RegisterScalableTarget, read 2026-11).
+
+    A target that is being updated is tried again, four times within a quarter of a minute.
+    """
+    for seconds in (*_PAUSES_SECONDS, None):
+        try:
+            autoscaling.register_scalable_target(
+                ServiceNamespace="dynamodb",
+                ResourceId=name.resource_id,
+                ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
+                SuspendedState=dict.fromkeys(_SUSPENDABLE, suspended),  # type: ignore[arg-type] # the three members
+            )
+        except autoscaling.exceptions.ConcurrentUpdateException:
+            if seconds is None:
+                raise
+            pause(seconds)
+        else:
+            return
 
 
 def service_time(metadata: Any) -> datetime:

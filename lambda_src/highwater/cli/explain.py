@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import cache
 
 import click
@@ -22,10 +23,12 @@ from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.cli.situation import BoostReader, Situation, find_plans, read_situations
 from highwater.cli.terminal import open_console, say
 from highwater.core.limits import FREE_DECREASES_PER_DAY
+from highwater.core.plan.windows import is_open
 from highwater.core.plan.zones import find_zone
 
 _WATCH = click.option("--watch", is_flag=True, help="Refresh the output every ten seconds until interrupted.")
 _EVERY_SECONDS = 10
+_MINUTE = timedelta(minutes=1)
 # wider than any line
 _UNBOUNDED = 10_000
 _SHORTEST_NAME = 6
@@ -214,8 +217,10 @@ def _next(situation: Situation) -> str:
     if situation.next_change is None:
         return ""
     at, bounds = situation.next_change
-    zones = {each.window.timezone for each in situation.target.windows}
-    local = ""
-    if len(zones) == 1 and (zone := find_zone(zones.pop())) is not None and at.astimezone(zone).utcoffset():
-        local = f" ({at.astimezone(zone):%H:%M} in {zone.key})"
-    return f"{at:%a %d %b %H:%M} UTC{local}: floor {bounds.min:,}, ceiling {bounds.max:,}"
+    windows = [each.window for each in situation.target.windows]
+    # of the windows that open or close then, each in its own zone
+    changing = [window for window in windows if is_open(window, at) != is_open(window, at - _MINUTE)]
+    zones = [zone for name in dict.fromkeys(window.timezone for window in changing) if (zone := find_zone(name))]
+    local = ", ".join(f"{at.astimezone(zone):%H:%M} in {zone.key}" for zone in zones if at.astimezone(zone).utcoffset())
+    shown = f" ({local})" if local else ""
+    return f"{at:%a %d %b %H:%M} UTC{shown}: floor {bounds.min:,}, ceiling {bounds.max:,}"

@@ -27,6 +27,10 @@ from highwater.core.units import Dimension
 MOST_IN_BATCH, _MOST_BATCH_BYTES = 25, 16 * 1024 * 1024
 # What is wrong with one item, not with the job
 _OF_ONE_ITEM: Final = frozenset({"ValidationException", "ItemCollectionSizeLimitExceededException"})
+# Somebody else is writing the item: in a transaction, or in another region of a strongly consistent global table. The
+# same request succeeds once that is over (DynamoDB API Reference, errors of UpdateItem, PutItem and DeleteItem, the
+# second also of BatchWriteItem, read 2026-11)
+_CONFLICTS: Final = frozenset({"TransactionConflictException", "ReplicatedWriteConflictException"})
 _WRITE: Final = Dimension.WRITE
 # DynamoDB takes 32 levels of lists and maps; botocore itself gives up at some hundreds
 _CERTAINLY_TOO_DEEP: Final = 40
@@ -146,8 +150,8 @@ class BatchSender:
     def send(self, batch: Sequence[Job]) -> Sent:
         """Send a batch until DynamoDB has taken all of it, or says what is wrong with the rest.
 
-        What is refused for want of capacity, or comes back unprocessed, is sent again for as long as it takes. Raises
-        `PacedWorkError` where the job cannot go on.
+        What is refused for want of capacity, conflicts with somebody else's write or comes back unprocessed is sent
+        again for as long as it takes. Raises `PacedWorkError` where the job cannot go on.
         """
         if len(batch) == 1:
             return self._send_one(batch[0])
@@ -184,9 +188,9 @@ class BatchSender:
         return Sent(units=_units(answer))
 
     def _call(self, operation: str, units: int, **members: Any) -> dict[str, Any]:
-        """Pay, send and settle one request, again and again while it is refused for want of capacity."""
+        """Pay, send and settle one request, again and again while others keep it from being carried out."""
         expected: Costs = {(self.table, (None, _WRITE)): float(units)}
-        throttled, failed = 0, 0
+        throttled, conflicts, failed = 0, 0, 0
         while True:
             paid = self.pacer.wait(expected)
             try:
@@ -198,6 +202,12 @@ class BatchSender:
                     self.pacer.refund(paid, self.table, _WRITE, refusals)
                     throttled += 1
                     self.pause(pause_before(throttled))
+                elif code in _CONFLICTS:
+                    # more capacity would not help, so nothing is slowed down. What such a request consumes is not
+                    # documented: it counts in full, as one that is written does
+                    self.pacer.settle(paid, expected)
+                    conflicts += 1
+                    self.pause(pause_before(conflicts))
                 elif code == "ConditionalCheckFailedException":
                     # it consumes all the same
                     raise _ConditionError from error

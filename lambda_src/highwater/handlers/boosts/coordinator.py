@@ -8,21 +8,14 @@ from typing import Any
 
 from highwater.aws.leases import LeasesFullError, LeasesOvertakenError, LeasesUnavailableError, LeaseTable, TableLeases
 from highwater.aws.wakes import Wakes, WakesUnavailableError
-from highwater.core.boosts import (
-    BoostCap,
-    BoostRequest,
-    Caller,
-    Grant,
-    Lease,
-    LeaseError,
-    find_cap,
-)
+from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap
 from highwater.core.boosts.documents import described_lease
 from highwater.core.boosts.request import read_id, read_minutes
 from highwater.core.scaler import ScaledPlan
 from highwater.handlers.boosts.answers import grant_documents, notes_on, outcome_of, target_documents
 from highwater.handlers.boosts.call import Call
 from highwater.handlers.boosts.granting import check_room, grant_of, grant_of_known, read_table
+from highwater.handlers.boosts.kept_plans import KeptPlans
 from highwater.handlers.boosts.refusal import RefusedError
 from highwater.handlers.boosts.state import TableState
 from highwater.handlers.scaler.outcome import Outcome
@@ -38,9 +31,10 @@ class Coordinator:
     """Serves the calls of one invocation.
 
     Attributes:
-        scaler: The name under which the plans are kept.
+        scaler: The name under which the plans are in Systems Manager.
         region_name: The function's region, whose prices count for its own tables.
         region_of: Makes a region's adapter; `None` asks for the function's own.
+        plans: The plans that this function read last.
         leases: Where boosts are kept.
         read_caps: Reads who may boost what.
         wakes: Has the function run while a boost is live.
@@ -52,6 +46,7 @@ class Coordinator:
     scaler: str
     region_name: str
     region_of: Callable[[str | None], Region]
+    plans: KeptPlans
     leases: LeaseTable
     read_caps: Callable[[], Sequence[BoostCap]]
     wakes: Wakes
@@ -255,7 +250,7 @@ class Coordinator:
         return TableState.read(scaled, region), region
 
     def _plan(self, label: str) -> ScaledPlan:
-        found = self.region_of(None).read_plans_of(self.scaler, [label])
+        found = self.plans.read(self.region_of(None), self.scaler, label)
         for plan in found.plans:
             if not plan.is_released:
                 return plan

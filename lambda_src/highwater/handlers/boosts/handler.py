@@ -19,6 +19,7 @@ from highwater.aws.leases import LeaseTable
 from highwater.core.boosts import BoostCap
 from highwater.handlers.boosts.call import is_boost_event, is_request, read_boost_event, read_request
 from highwater.handlers.boosts.coordinator import Coordinator
+from highwater.handlers.boosts.kept_plans import KeptPlans
 from highwater.handlers.boosts.refusal import RefusedError
 from highwater.handlers.scaler import handler as scaler
 
@@ -74,6 +75,7 @@ def _coordinator(context: Any) -> Coordinator:
         scaler=own.options.name,
         region_name=os.environ["AWS_REGION"],
         region_of=cache(own.region_of),
+        plans=_PLANS,
         leases=own.kept.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
         read_caps=_CAPS.read,
         wakes=wakes.Wakes(
@@ -110,5 +112,6 @@ class _Caps:
 
 
 _CAPS = _Caps()
+_PLANS = KeptPlans()
 # made once for a warm function
 _scheduler_client = cache(wakes.client)

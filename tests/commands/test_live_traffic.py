@@ -1,0 +1,133 @@
+"""`rehearse` and `recommend` with `--table`: which account and region is asked, and what the table itself says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from highwater_lab.local import LocalCloud
+
+pytestmark = pytest.mark.xdist_group("cloud-scaler")
+Run = Callable[..., subprocess.CompletedProcess[str]]
+TEMPLATE = str(Path(__file__).parents[1] / "template" / "corpus" / "target-by-a-split-arn" / "template.yaml")
+COMMANDS = [("rehearse", TEMPLATE), ("recommend",)]
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    """A table `orders` in Dublin that was written to two hours ago, and one with vector indexes."""
+    with LocalCloud(has_instant_updates=True) as made:
+        arguments: dict[str, Any] = made.client_arguments() | {"region_name": "eu-west-1"}
+        make: Any = boto3.client
+        dynamodb, cloudwatch = make("dynamodb", **arguments), make("cloudwatch", **arguments)
+        vectors: dict[str, Any] = {
+            "IndexName": "by_meaning",
+            "VectorAttribute": {"AttributeName": "meaning"},
+            "Dimensions": 8,
+            "Projection": {"ProjectionType": "ALL"},
+            "DistanceFunction": "COSINE",
+        }
+        tables: list[tuple[str, Any]] = [("orders", {}), ("articles", {"VectorIndexes": [vectors]})]
+        for table, more in tables:
+            dynamodb.create_table(
+                TableName=table,
+                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+                BillingMode="PAY_PER_REQUEST",
+                **more,
+            )
+            cloudwatch.put_metric_data(
+                Namespace="AWS/DynamoDB",
+                MetricData=[
+                    {
+                        "MetricName": "ConsumedWriteCapacityUnits",
+                        "Dimensions": [{"Name": "TableName", "Value": table}],
+                        "Timestamp": made.status().now - timedelta(hours=2),
+                        "Value": 600,
+                    }
+                ],
+            )
+        for client in (dynamodb, cloudwatch):
+            client.close()
+        yield made
+
+
+@pytest.fixture
+def command(cloud: LocalCloud, tmp_path: Path) -> Run:
+    """`highwater` with no region but the one that a test gives."""
+    common = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    common |= cloud.environment() | {"HOME": str(tmp_path), "COLUMNS": "140"}
+    common.pop("AWS_DEFAULT_REGION")
+    common.pop("AWS_REGION", None)
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(Path(sys.executable).parent / "highwater"), *arguments],
+            env=common | variables,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_region_of_aws_region_is_asked_and_its_prices_count(command: Run, arguments: tuple[str, ...]) -> None:
+    live = (*arguments, "--table", "orders", "--days", "1")
+    done = command(*live, AWS_REGION="eu-west-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "eu-west-1" in done.stdout
+    assert command(*live, "--region", "eu-west-1", AWS_REGION="us-east-1").stdout == done.stdout
+    missing = "table 'orders' does not exist; check its name, the account and the region"
+    done = command(*live, AWS_REGION="us-east-1")
+    assert (done.returncode, done.stderr) == (2, f"highwater {arguments[0]}: {missing}\n")
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_profile_is_used(command: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("[profile shop]\nregion = eu-west-1\naws_access_key_id = a\naws_secret_access_key = b\n")
+    live = (*arguments, "--table", "orders", "--days", "1")
+    done = command(*live, "--profile", "shop", AWS_CONFIG_FILE=str(config))
+    assert (done.returncode, done.stderr) == (0, "")
+    done = command(*live, "--profile", "shoop", AWS_CONFIG_FILE=str(config))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"highwater {arguments[0]}: --profile: no profile 'shoop' in your AWS configuration; list them with: aws "
+        "configure list-profiles\n",
+    )
+
+
+def test_profile_is_of_a_live_table(command: Run, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text("[profile shop]\nregion = eu-west-1\n")
+    done = command("recommend", "--scenario", "step", "--profile", "shop", AWS_CONFIG_FILE=str(config))
+    assert (done.returncode, done.stderr) == (
+        2,
+        "highwater recommend: --profile is of --table, which reads a live table; remove it beside --scenario\n",
+    )
+
+
+def test_traffic_from_elsewhere_has_no_region_of_the_environment(command: Run) -> None:
+    done = command("recommend", "--scenario", "constant", "--mean", "5", AWS_REGION="eu-west-1")
+    assert done.returncode == 0
+    assert "us-east-1" in done.stdout
+
+
+def test_recommendation_for_a_table_with_vector_indexes_says_that_it_stays_on_demand(command: Run) -> None:
+    done = command("recommend", "--table", "articles", "--days", "1", AWS_REGION="eu-west-1")
+    note = (
+        "table 'articles' has vector indexes, which DynamoDB allows on on-demand tables only; none of the provisioned "
+        "plans is for it until these are moved to another table\n"
+    )
+    assert (done.returncode, done.stderr) == (0, note)
