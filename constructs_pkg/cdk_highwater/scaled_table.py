@@ -11,6 +11,7 @@ from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import Subject
 from cdk_highwater.table_capacity import TableCapacity
+from cdk_highwater.unique_names import id_within
 from highwater.core import Finding, Plan, Target
 from highwater.core.findings import conflict, error
 from highwater.core.names import LONGEST_TABLE_IN_ALARM, TargetName, plan_parameter
@@ -149,7 +150,7 @@ def _alarms_of(subject: Subject, stack: cdk.Stack) -> Construct | None:
     Its id depends on the table alone. An alarm has one name, and CloudFormation creates before it deletes: if the id
     depended on the scaler, a table could not move to another one, nor a scaler be renamed, in one deploy.
     """
-    id = f"ScalerAlarms-{subject.construct.node.addr}"
+    id = f"ScalerAlarms-{id_within(stack, subject.construct)}"
     return None if stack.node.try_find_child(id) is not None else Construct(stack, id)
 
 

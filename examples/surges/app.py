@@ -47,6 +47,8 @@ visitors = HighWaterTable(
 key = kms.Key(stack, "AlarmKey", enable_key_rotation=True, description="Alarms of the scaler")
 key.grant_encrypt_decrypt(iam.ServicePrincipal("cloudwatch.amazonaws.com"))
 alarms = sns.Topic(stack, "ScalerAlarms", master_key=key, enforce_ssl=True)
+# a topic that has a policy of its own, as for enforce_ssl, no longer has the one by which alarms may publish
+alarms.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com"))
 scaler = ThrottleAwareScaler(stack, "Scaler", topic=alarms)
 for table in (clicks, visitors):
     scaler.add_table(table)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from highwater.aws import tables
+from highwater.aws import notes, tables
 from highwater.aws.tables import (
     DecreaseRefusedError,
     DescribedTable,
@@ -232,8 +232,8 @@ def test_raised_from_when_nothing_is_noted_is_none(bench: Bench) -> None:
     name = bench.make_table(HOME)
     arn = tables.describe_table(bench.dynamodb, name).arn
     bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
-    assert tables.read_raised_from(bench.wire.client, arn) is None
-    tables.clear_raised_from(bench.wire.client, arn)
+    assert notes.read_raised_from(bench.wire.client, arn) is None
+    notes.clear_raised_from(bench.wire.client, arn)
     assert bench.tags(name) == {"team": "orders"}
 
 
@@ -251,31 +251,31 @@ def test_raised_from_when_noted_reads_back_and_clears(bench: Bench, noted: dict[
     name = bench.make_table_with(HOME, indexes)
     arn = tables.describe_table(bench.dynamodb, name).arn
     bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
-    tables.write_raised_from(bench.wire.client, arn, noted)
-    assert tables.read_raised_from(bench.wire.client, arn) == noted
-    tables.clear_raised_from(bench.wire.client, arn)
-    assert tables.read_raised_from(bench.wire.client, arn) is None
+    notes.write_raised_from(bench.wire.client, arn, noted)
+    assert notes.read_raised_from(bench.wire.client, arn) == noted
+    notes.clear_raised_from(bench.wire.client, arn)
+    assert notes.read_raised_from(bench.wire.client, arn) is None
     assert bench.tags(name) == {"team": "orders"}, "tags of others stay"
 
 
 def test_raised_from_when_noted_twice_reads_the_later(bench: Bench) -> None:
     name = bench.make_table(HOME)
     arn = tables.describe_table(bench.dynamodb, name).arn
-    tables.write_raised_from(bench.wire.client, arn, {None: HOME})
-    tables.write_raised_from(bench.wire.client, arn, {None: Units(8, 9)})
-    assert tables.read_raised_from(bench.wire.client, arn) == {None: Units(8, 9)}
+    notes.write_raised_from(bench.wire.client, arn, {None: HOME})
+    notes.write_raised_from(bench.wire.client, arn, {None: Units(8, 9)})
+    assert notes.read_raised_from(bench.wire.client, arn) == {None: Units(8, 9)}
 
 
 def test_raised_from_when_tags_come_in_pages_reads_them_all(bench: Bench) -> None:
     name = bench.make_table(HOME)
     arn = tables.describe_table(bench.dynamodb, name).arn
-    tables.write_raised_from(bench.dynamodb, arn, {None: HOME})
+    notes.write_raised_from(bench.dynamodb, arn, {None: HOME})
 
     def first_page(document: dict[str, object]) -> None:
         document.update(Tags=[{"Key": "team", "Value": "orders"}], NextToken="more")
 
     bench.wire.fault = at(1, rewritten(first_page))
-    assert tables.read_raised_from(bench.wire.client, arn) == {None: HOME}
+    assert notes.read_raised_from(bench.wire.client, arn) == {None: HOME}
     assert bench.wire.bodies("ListTagsOfResource")[1]["NextToken"] == "more"
 
 
@@ -285,7 +285,7 @@ _UNITS = st.builds(Units, st.integers(0, 2_000_000), st.integers(0, 2_000_000))
 
 def _assert_takes_a_note(bench: Bench, name: str, arn: str, noted: dict[str | None, Units]) -> None:
     bench.wire.reset()
-    tables.write_raised_from(bench.wire.client, arn, noted)
+    notes.write_raised_from(bench.wire.client, arn, noted)
     for body in bench.wire.bodies("TagResource"):
         for tag in body["Tags"]:
             assert len(tag["Key"]) <= LONGEST_KEY
@@ -293,8 +293,8 @@ def _assert_takes_a_note(bench: Bench, name: str, arn: str, noted: dict[str | No
             assert ALLOWED.fullmatch(tag["Key"])
             assert ALLOWED.fullmatch(tag["Value"])
     assert len(bench.tags(name)) <= MOST_TAGS // 2, "the rest is the user's"
-    assert tables.read_raised_from(bench.wire.client, arn) == noted
-    tables.clear_raised_from(bench.wire.client, arn)
+    assert notes.read_raised_from(bench.wire.client, arn) == noted
+    notes.clear_raised_from(bench.wire.client, arn)
     assert bench.tags(name) == {}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from highwater.aws import tables
+from highwater.aws import notes, tables
 from highwater.core import Capacity, Plan, Window
 from highwater.core.units import Units
 from highwater.handlers import cloudformation, deployment, marks
@@ -272,7 +272,7 @@ def test_handler_when_answered_before_answers_nothing(
     home = Units(5, 7)
     table = bench.make_table(home) if standing else "no-such-table"
     if standing:
-        tables.write_raised_from(bench.dynamodb, tables.describe_table(bench.dynamodb, table).arn, {None: home})
+        notes.write_raised_from(bench.dynamodb, tables.describe_table(bench.dynamodb, table).arn, {None: home})
         update_table(bench.dynamodb, table, None, Units(400, 90))
     event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
     _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, failed)}, bench=bench)

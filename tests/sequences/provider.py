@@ -35,24 +35,48 @@ class AccountProvider:
         account: Where the resources are.
         failures: Answers FAILED, with what was asked.
         left: Answers to deletions that tell of something left.
+        seconds_each: How long each operation takes. The scaler runs after it, unless it takes no time.
     """
 
     account: Account
     failures: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    seconds_each: int = 0
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def create(self, logical_id: str, kind: str, properties: Document) -> str:
+        physical_id = self._create(logical_id, kind, properties)
+        self._pass_time()
+        return physical_id
+
+    def update(self, logical_id: str, kind: str, physical_id: str, before: Document, after: Document) -> str:
+        updated = self._update(logical_id, kind, physical_id, before, after)
+        self._pass_time()
+        return updated
+
+    def delete(self, logical_id: str, kind: str, physical_id: str, properties: Document) -> None:
+        self._delete(logical_id, kind, physical_id, properties)
+        self._pass_time()
+
+    def _pass_time(self) -> None:
+        if self.seconds_each:
+            self.account.advance(self.seconds_each)
+            # a table may just have been deleted, or its permission
+            self.account.turn()
+
+    def _create(self, logical_id: str, kind: str, properties: Document) -> str:
         if kind.startswith("Custom::"):
             return self._ask("Create", logical_id, kind, properties, None, "")
         if kind == _TABLE:
             return self._create_table(logical_id, properties)
         if kind == _PARAMETER and properties["Name"] in self.account.parameters:
             raise FailedError(f"{properties['Name']} already exists")
+        if kind == _ALARM and _physical_id(kind, logical_id, properties) in self.account.alarms:
+            raise FailedError(f"{_physical_id(kind, logical_id, properties)} already exists")
         self._put(kind, logical_id, properties)
         return _physical_id(kind, logical_id, properties)
 
-    def update(self, logical_id: str, kind: str, physical_id: str, before: Document, after: Document) -> str:
+    def _update(self, logical_id: str, kind: str, physical_id: str, before: Document, after: Document) -> str:
         if kind.startswith("Custom::"):
             return self._ask("Update", logical_id, kind, after, before, physical_id)
         if kind == _TABLE:
@@ -61,11 +85,11 @@ class AccountProvider:
             self._update_indexes(physical_id, after)
             return physical_id
         if kind == _PARAMETER and before["Name"] != after["Name"]:
-            return self.create(logical_id, kind, after)
+            return self._create(logical_id, kind, after)
         self._put(kind, logical_id, after)
         return _physical_id(kind, logical_id, after)
 
-    def delete(self, logical_id: str, kind: str, physical_id: str, properties: Document) -> None:
+    def _delete(self, logical_id: str, kind: str, physical_id: str, properties: Document) -> None:
         account = self.account
         if kind.startswith("Custom::"):
             self._ask("Delete", logical_id, kind, properties, None, physical_id)

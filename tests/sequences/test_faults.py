@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from highwater.aws.tables import RAISED_FROM_TAG
+from highwater.aws.notes import RAISED_FROM_TAG
 from highwater.core import Bounds, Capacity, Dimension, Plan, Window
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from functools import cache
 
 import pytest
@@ -10,10 +11,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from highwater.aws.tables import RAISED_FROM_TAG
+from highwater.aws.notes import RAISED_FROM_TAG
 from highwater.core import Bounds, Dimension, Plan
 from highwater.core.names import TargetName
-from highwater.core.schedule.bounds import bounds_at, bounds_with
+from highwater.core.schedule.bounds import bounds_at, bounds_with, has_changed
 from tests.sequences.cloudformation import Stack
 from tests.sequences.declared import (
     BEGIN,
@@ -38,6 +39,11 @@ _HOUR = 3600
 _LATE_IN_THE_HOUR = 57 * 60
 # The capacity for what every table consumes, at 70 %.
 _FOR_TRAFFIC = -(-CONSUMED * 100 // 70)
+# A deploy of a change has some ten operations, the first one forty.
+_FAILURES = st.none() | st.integers(0, 10) | st.integers(0, 40)
+_SECONDS_EACH = st.sampled_from([0, 0, 20, 61])
+_HALF_HOURS = 60
+_WHILE = timedelta(hours=1)
 _DEPLOYMENT = "HighwaterDeploymentFunction"
 
 
@@ -75,13 +81,15 @@ class Sequences(RuleBasedStateMachine):
         # targets of which somebody set the floor by hand
         self.edited: set[TargetName] = set()
 
-    @rule(orders=_declaration(), legacy=_declaration(), fails_at=st.none() | st.integers(0, 40))
-    def deploy(self, orders: str | None, legacy: str | None, fails_at: int | None) -> None:
-        """A deploy, which may fail half-way."""
+    @rule(orders=_declaration(), legacy=_declaration(), fails_at=_FAILURES, seconds_each=_SECONDS_EACH)
+    def deploy(self, orders: str | None, legacy: str | None, fails_at: int | None, seconds_each: int) -> None:
+        """A deploy, which may fail half-way, and take so long that the scaler runs between its operations."""
+        self.provider.seconds_each = seconds_each
         wanted: dict[str, str | None] = {ORDERS: orders, LEGACY: legacy}
         template = compose(self._synthesized(orders), self._synthesized(legacy), _synthesized("calm"))
         failure = self.stack.deploy(template, fails_at)
         if failure is None:
+            self._check_capacities(wanted)
             self.edited = {name for name in self.edited if self._is_unchanged(name, wanted)}
             self.declared = wanted
         else:
@@ -116,6 +124,20 @@ class Sequences(RuleBasedStateMachine):
         if not is_down and hours > 1:
             # a floor that was raised is lowered late in an hour that is paid for
             self.edited = {name for name in self.edited if not self._is_scaled(name)}
+        self.account.advance(minutes * 60)
+        self.turn()
+        self.check()
+
+    @rule(minutes=st.integers(0, 20))
+    def wait_for_a_window(self, minutes: int) -> None:
+        """Most deploys are inside no window, and the mistakes are in those that are."""
+        plans = [_synthesized(name).plan for name in self.declared.values() if name is not None]
+        targets = [target for plan in plans for target in plan.targets() if target.windows]
+        for _ in range(_HALF_HOURS):
+            if any(bounds_at(target, self.account.at()) != bounds_with(target, ()) for target in targets):
+                break
+            self.account.advance(1_800)
+            self.turn()
         self.account.advance(minutes * 60)
         self.turn()
         self.check()
@@ -168,6 +190,22 @@ class Sequences(RuleBasedStateMachine):
                 assert not is_scaled or found.min >= wanted.min, f"{name} has {found}, not at least {wanted}"
                 continue
             assert found == wanted, f"{name} has {found}, not {wanted}, at {self.account.at()}, {declared}"
+
+    def _check_capacities(self, wanted: dict[str, str | None]) -> None:
+        """After a deploy, what nobody changes any more has at least its floor, unless a window has just opened."""
+        at = self.account.at()
+        for table, declared in wanted.items():
+            if declared is None:
+                continue
+            name = self._names()[table]
+            for target in _synthesized(declared).plan.targets():
+                control = self.account.tables[name].resources[target.index]
+                control.settle(self.account.now)
+                if self.account.tables[name].is_changing(self.account.now) or has_changed(target, at, _WHILE):
+                    continue
+                floor = self.account.autoscaling.targets[TargetName(name, *target.key)].bounds.min
+                units = control.units[target.dimension]
+                assert units >= floor, f"{name} {target.label} has {units} units, its floor is {floor}, {declared}"
 
     def _check_marks(self, name: str) -> None:
         """Nothing is left at a mark's price, nor noted as raised."""

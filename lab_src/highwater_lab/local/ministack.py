@@ -61,7 +61,6 @@ error_answer: Final = Function("core.responses", "error_response_json")
 json_answer: Final = Function("core.responses", "json_response")
 _set_account: Final = Function("core.responses", "set_request_account_id")
 _set_region: Final = Function("core.responses", "set_request_region")
-_access_key: Final = Function("core.router", "extract_access_key_id")
 _region_of: Final = Function("core.router", "extract_region")
 
 # what a request asks for, and what policies say to it
@@ -199,10 +198,9 @@ def load() -> None:
         found = metadata.version("ministack")
     except metadata.PackageNotFoundError as absent:
         raise MiniStackError(None, []) from absent
-    # one of its libraries, jsonata, raises the limit of the whole process; what shares the process relies on its own
     recursion_limit = sys.getrecursionlimit()
     lacking = [path for value in DECLARED for path in value.lacking()]
-    sys.setrecursionlimit(recursion_limit)
+    sys.setrecursionlimit(recursion_limit)  # one of its libraries raises it for the whole process
     if found != WANTED or lacking:
         raise MiniStackError(found, lacking)
 
@@ -215,7 +213,7 @@ def run_by(clock: object) -> None:
 
 def enter_scope(headers: Mapping[str, str]) -> None:
     """Take the account and region of a request's headers for all that follows in it."""
-    _set_account(_access_key(headers, {}) or "test")
+    _set_account(access_key_of(headers, {}) or "test")
     _set_region(_region_of(headers, {}))
 
 

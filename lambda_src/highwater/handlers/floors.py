@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Pauses of five seconds between two attempts to raise the capacity of an index that is being built
 _PAUSES_PER_TRY = 12
+# Looks at a table whose indexes are built, for its capacity to reach the floors
+_TRIES_AFTER_BUILD = 60
 
 
 class FloorsNotReachedError(Exception):
@@ -117,14 +119,21 @@ def raise_to_floors(
         TimeIsUpError: An index is still being built.
     """
     names = [TargetName(table, *target.key) for target in Plan.from_json(plan_json).targets()]
+    tries_left = _TRIES_AFTER_BUILD
     for attempt in count():
         described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
-        if attempt % _PAUSES_PER_TRY == 0 or not described.building:
+        is_built = not described.building
+        if attempt % _PAUSES_PER_TRY == 0 or (is_built and described.is_active):
             registered = patience.until_accepted(partial(read_targets, autoscaling, names))
             live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
-            for name in _below_floor(described, live):
+            below_floor = _below_floor(described, live)
+            for name in below_floor:
                 patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
-        if not described.building:
+            # of several targets registered at once, one may be refused because the table is changed for another
+            if is_built and not below_floor:
+                return
+        tries_left -= is_built
+        if tries_left == 0:
             return
         patience.pause()
 

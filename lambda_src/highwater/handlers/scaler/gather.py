@@ -30,10 +30,10 @@ from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
 from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.region import Region
 
-# A run takes minutes at most, and one whose event was handed on some more. An event that is older than this belongs to
-# another day: a letter that somebody takes out of the dead-letter queue must not set last week's floors.
+# A run takes minutes, and one that was handed on some more. An older event belongs to another day: one that somebody
+# takes out of the dead-letter queue must not set last week's floors.
 OLDEST_EVENT = timedelta(minutes=10)
-# A read that fails has been tried four times and may have taken a minute, and floors of plans must not wait for ever.
+# A read that fails has been tried four times, which may have taken a minute.
 _MOST_FAILED_READS = 2
 # Coverage is over fifteen minutes, and CloudWatch may be five late.
 _PULSE_MINUTES = COVERAGE_MINUTES + 5
@@ -262,8 +262,7 @@ def _read_consumption(
             if failed < _MOST_FAILED_READS:
                 found |= region.read_consumption(names, minutes, clock.now)
                 continue
-        except Exception as error:
-            # without metrics floors may rise to their plans and never fall
+        except Exception as error:  # without metrics floors may rise to their plans and never fall
             outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")
             failed += 1
         outcome.count("MetricsMissing", len(names))
