@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -94,7 +95,7 @@ def test_floors_are_set_where_a_failed_rollback_is_continued(account: Account) -
     account.stack_status = lambda: ROLLING_BACK
     account.serve(_event("Update"))
     for status in ("UPDATE_ROLLBACK_FAILED", ROLLING_BACK, "UPDATE_ROLLBACK_COMPLETE"):
-        account.stack_status = lambda status=status: status
+        account.stack_status = partial(str, status)
         account.serve_waiting()
     assert account.waiting == []
     assert account.autoscaling.targets[WRITE].bounds == Bounds(140, 400)

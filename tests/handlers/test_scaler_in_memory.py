@@ -205,7 +205,7 @@ def test_alarms_that_are_refused_for_good_leave_the_others_to_follow(region: Fak
 def test_run_that_an_alarm_started_moves_floors_and_leaves_alarms_to_ticks(region: FakeRegion) -> None:
     """13: a run for each of 200 tables would ask for many more changes of alarms than CloudWatch takes."""
     metric = {"name": "ConsumedWriteCapacityUnits", "dimensions": {"TableName": "orders"}}
-    alarm = {
+    alarm: dict[str, Any] = {
         "source": "aws.cloudwatch",
         "time": NOW.isoformat(),
         "alarmArn": "arn:aws:cloudwatch:us-east-1:111122223333:alarm:Highwater orders write",
