@@ -54,6 +54,15 @@ ALLOWED: list[dict[str, Any]] = [
     },
     {"Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"], "Resource": "*"},
     {
+        "Action": "application-autoscaling:DescribeScal*",
+        "Resource": f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/*",
+    },
+    {
+        "Action": "cloudwatch:PutMetricData",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"cloudwatch:namespace": "Mine"}},
+    },
+    {
         "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
         "Resource": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:*",
     },
@@ -114,6 +123,7 @@ def _target(table: str) -> dict[str, Any]:
         ("application-autoscaling", "register_scalable_target", _target("orders")),
         ("application-autoscaling", "describe_scalable_targets", {"ServiceNamespace": "dynamodb"}),
         ("cloudwatch", "describe_alarms", {"AlarmNamePrefix": "Highwater "}),
+        ("cloudwatch", "put_metric_data", {"Namespace": "Mine", "MetricData": [{"MetricName": "jobs", "Value": 7}]}),
         ("ssm", "get_parameters", {"Names": ["/highwater/plans/mine/orders"]}),
         ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/mine"}),
         # nobody needs a permission for this
@@ -143,6 +153,20 @@ def test_function_may_do_what_its_role_allows(
             {name: value for name, value in _target("orders").items() if "Capacity" not in name},
             "application-autoscaling:DeregisterScalableTarget",
             f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/any",
+        ),
+        (
+            "application-autoscaling",
+            "describe_scaling_policies",
+            {"ServiceNamespace": "dynamodb"},
+            "application-autoscaling:DescribeScalingPolicies",
+            "*",
+        ),
+        (
+            "application-autoscaling",
+            "describe_scaling_activities",
+            {"ServiceNamespace": "dynamodb"},
+            "application-autoscaling:DescribeScalingActivities",
+            "*",
         ),
         (
             "ssm",
