@@ -230,7 +230,9 @@ class Provisioners:
         key = TargetKey(resource_id, f"dynamodb:{kind}:{dimension}CapacityUnits")
         service = self._autoscaling()
         _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
+        metric = {"PredefinedMetricType": f"DynamoDB{dimension}CapacityUtilization"}
         tracking = numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
+        tracking["PredefinedMetricSpecification"] = metric
         _called(service.put_policy, key, f"{name}-{dimension.lower()}", "TargetTrackingScaling", tracking)
 
     def _call_update(self, request: Properties) -> None:
