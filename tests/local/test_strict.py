@@ -7,17 +7,13 @@ import json
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
 import pytest
-from botocore.config import Config
 
-from highwater_lab.local import LocalCloud, ministack
+from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from highwater_lab.local.strict.rates import Rates
-from highwater_lab.local.strict.request import Request
 from tests.local.world import refused
 
 pytestmark = pytest.mark.xdist_group("strict cloud")
@@ -218,47 +214,6 @@ def test_developer_may_do_everything(cloud: LocalCloud) -> None:
     dynamodb = cloud.client("dynamodb")
     assert dynamodb.describe_table(TableName="others")["Table"]["TableStatus"] == "ACTIVE"
     dynamodb.close()
-
-
-@pytest.mark.parametrize(
-    ("service", "operation", "arguments", "limit", "code"),
-    [
-        ("ssm", "get_parameters", {"Names": ["/any"]}, 40, "ThrottlingException"),
-        ("cloudwatch", "describe_alarms", {}, 9, "ThrottlingException"),
-    ],
-)
-def test_calls_that_come_too_fast_are_refused(
-    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any], limit: int, code: str
-) -> None:
-    """A second of the cloud has so many, and the next one as many again."""
-    import boto3
-
-    make: Any = boto3.client
-    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    client = make(service, config=once, **cloud.client_arguments())
-    # a second in which the tests before have called nothing
-    cloud.advance(timedelta(seconds=1))
-    accepted = 0
-    with refused(code, "Rate exceeded"):
-        for _ in range(100 * limit):
-            getattr(client, operation)(**arguments)
-            accepted += 1
-    assert accepted >= limit
-    client.close()
-
-
-def test_clients_of_the_older_protocol_are_told_in_its_words() -> None:
-    form = {"content-type": "application/x-www-form-urlencoded", "authorization": "Credential=a/b/c/monitoring/"}
-    ministack.load()
-    request = Request("POST", "/", form, "", b"Action=PutMetricAlarm&AlarmName=orders")
-    rates = Rates(lambda: 7)
-    answers = [rates.refusal(request) for _ in range(4)]
-    assert answers[:3] == [None, None, None]
-    assert answers[3] is not None
-    status, headers, body = answers[3]
-    assert (status, headers) == (400, {"content-type": "text/xml"})
-    error = "<Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
-    assert body.decode() == f"<ErrorResponse>{error}</ErrorResponse>"
 
 
 def _creation(cloud: LocalCloud, kind: str, properties: dict[str, Any]) -> str:
