@@ -318,3 +318,16 @@ def test_name_that_is_too_long_is_refused(
         "Properties validation failed for resource Named with message: "
         f"[#/{member}: expected maxLength: {most}, actual: {most + 1}]"
     )
+
+
+def test_alarm_with_a_name_that_is_too_long_is_refused(cloud: LocalCloud) -> None:
+    cloudwatch = cloud.client("cloudwatch")
+    cloudwatch.put_metric_alarm(AlarmName="x" * 255, **ALARMED)
+    with refused(
+        "ValidationError",
+        f"1 validation error detected: Value '{'x' * 256}' at 'alarmName' failed to satisfy constraint: Member must "
+        "have length less than or equal to 255",
+    ):
+        cloudwatch.put_metric_alarm(AlarmName="x" * 256, **ALARMED)
+    cloudwatch.delete_alarms(AlarmNames=["x" * 255])
+    cloudwatch.close()

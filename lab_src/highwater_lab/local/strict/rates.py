@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 from highwater_lab.local import ministack
+from highwater_lab.local.strict.answers import Answer, refused
 from highwater_lab.local.strict.metric_data import MOST_DATAPOINTS, asked_datapoints
 from highwater_lab.local.strict.request import Request
 
@@ -25,7 +25,6 @@ _GROUPS: Final = {
     "ssm:GetParameters": _READS_OF_PARAMETERS,
     "ssm:GetParametersByPath": _READS_OF_PARAMETERS,
 }
-Answer = tuple[int, dict[str, str], bytes]
 
 
 class Rates:
@@ -54,8 +53,4 @@ class Rates:
         if self._counted[counted] + taken <= limit:
             self._counted[counted] += taken
             return None
-        if "json" in request.headers.get("content-type", ""):
-            body = json.dumps({"__type": "ThrottlingException", "message": "Rate exceeded"}).encode()
-            return 400, {"content-type": "application/x-amz-json-1.1"}, body
-        error = "<Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
-        return 400, {"content-type": "text/xml"}, f"<ErrorResponse>{error}</ErrorResponse>".encode()
+        return refused(request, "ThrottlingException", "Rate exceeded", "Throttling")
