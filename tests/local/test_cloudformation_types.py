@@ -99,11 +99,9 @@ def _target(resource: str, minimum: Any, maximum: Any, dim: str = READ, **more: 
     }
 
 
-def _policy(name: str, value: Any = 70, **named: Any) -> Resources:
-    settings = {
-        "TargetValue": value,
-        "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBReadCapacityUtilization"},
-    }
+def _policy(name: str, value: Any = 70, dim: str = READ, **named: Any) -> Resources:
+    metric = f"DynamoDB{'Read' if dim == READ else 'Write'}CapacityUtilization"
+    settings = {"TargetValue": value, "PredefinedMetricSpecification": {"PredefinedMetricType": metric}}
     return {
         "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
         "Properties": {
@@ -270,7 +268,7 @@ def test_target_of_another_resource_or_dimension_replaces_the_old_with_its_polic
     first, second = (f"table/{world.table(40, 41)}" for _ in range(2))
     new = (second, READ) if what == "resource" else (first, WRITE)
     stack.create(Target=_target(first, 7, 900), Policy=_policy("tracking"))
-    status = stack.update(Target=_target(new[0], 8, 800, new[1]), Policy=_policy("tracking"))
+    status = stack.update(Target=_target(new[0], 8, 800, new[1]), Policy=_policy("tracking", dim=new[1]))
     assert status == "UPDATE_COMPLETE"
     assert _targets(world) == {new}
     assert stack.outputs()["Target"] == f"{new[0]}|{new[1]}|dynamodb"
@@ -282,9 +280,27 @@ def test_policy_with_another_name_replaces_the_old(world: World, stack: Stack) -
     resource = f"table/{world.table(40, 41)}"
     stack.create(Target=_target(resource, 7, 900), Policy=_policy("old"))
     before = stack.physical_id("Policy")
-    assert stack.update(Target=_target(resource, 7, 900), Policy=_policy("new")) == "UPDATE_COMPLETE"
+    new = _policy("new")
+    metric = {"MetricName": "jobs", "Namespace": "mine", "Statistic": "Sum"}
+    settings = {"TargetValue": 70, "CustomizedMetricSpecification": metric}
+    new["Properties"]["TargetTrackingScalingPolicyConfiguration"] = settings
+    assert stack.update(Target=_target(resource, 7, 900), Policy=new) == "UPDATE_COMPLETE"
     assert list(_policies(world, resource)) == ["new"]
     assert stack.physical_id("Policy") == _policies(world, resource)["new"]["PolicyARN"] != before
+
+
+def test_policy_with_another_name_and_the_same_metric_fails_as_both_are_there_for_a_while(
+    world: World, stack: Stack
+) -> None:
+    """CloudFormation makes the new one before it deletes the old one, and a metric has one policy."""
+    resource = f"table/{world.table(40, 41)}"
+    stack.create(Target=_target(resource, 7, 900), Policy=_policy("old"))
+    assert stack.update(Target=_target(resource, 7, 900), Policy=_policy("new")) == "UPDATE_ROLLBACK_COMPLETE"
+    assert stack.reasons() == (
+        "Only one TargetTrackingScaling policy for a given metric specification is allowed. (Service: "
+        "ApplicationAutoScaling, Status Code: 400, ValidationException)"
+    )
+    assert list(_policies(world, resource)) == ["old"]
 
 
 def test_policy_removed_from_the_template_is_deleted_and_its_target_stays(world: World, stack: Stack) -> None:

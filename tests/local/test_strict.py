@@ -7,17 +7,13 @@ import json
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
 import pytest
-from botocore.config import Config
 
-from highwater_lab.local import LocalCloud, ministack
+from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from highwater_lab.local.strict.rates import Rates
-from highwater_lab.local.strict.request import Request
 from tests.local.world import refused
 
 pytestmark = pytest.mark.xdist_group("strict cloud")
@@ -53,6 +49,15 @@ ALLOWED: list[dict[str, Any]] = [
         "Condition": {"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
     },
     {"Action": ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"], "Resource": "*"},
+    {
+        "Action": "application-autoscaling:DescribeScal*",
+        "Resource": f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/*",
+    },
+    {
+        "Action": "cloudwatch:PutMetricData",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"cloudwatch:namespace": "Mine"}},
+    },
     {
         "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
         "Resource": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:*",
@@ -114,6 +119,7 @@ def _target(table: str) -> dict[str, Any]:
         ("application-autoscaling", "register_scalable_target", _target("orders")),
         ("application-autoscaling", "describe_scalable_targets", {"ServiceNamespace": "dynamodb"}),
         ("cloudwatch", "describe_alarms", {"AlarmNamePrefix": "Highwater "}),
+        ("cloudwatch", "put_metric_data", {"Namespace": "Mine", "MetricData": [{"MetricName": "jobs", "Value": 7}]}),
         ("ssm", "get_parameters", {"Names": ["/highwater/plans/mine/orders"]}),
         ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/mine"}),
         # nobody needs a permission for this
@@ -143,6 +149,20 @@ def test_function_may_do_what_its_role_allows(
             {name: value for name, value in _target("orders").items() if "Capacity" not in name},
             "application-autoscaling:DeregisterScalableTarget",
             f"arn:aws:application-autoscaling:{REGION}:{ACCOUNT}:scalable-target/any",
+        ),
+        (
+            "application-autoscaling",
+            "describe_scaling_policies",
+            {"ServiceNamespace": "dynamodb"},
+            "application-autoscaling:DescribeScalingPolicies",
+            "*",
+        ),
+        (
+            "application-autoscaling",
+            "describe_scaling_activities",
+            {"ServiceNamespace": "dynamodb"},
+            "application-autoscaling:DescribeScalingActivities",
+            "*",
         ),
         (
             "ssm",
@@ -194,47 +214,6 @@ def test_developer_may_do_everything(cloud: LocalCloud) -> None:
     dynamodb = cloud.client("dynamodb")
     assert dynamodb.describe_table(TableName="others")["Table"]["TableStatus"] == "ACTIVE"
     dynamodb.close()
-
-
-@pytest.mark.parametrize(
-    ("service", "operation", "arguments", "limit", "code"),
-    [
-        ("ssm", "get_parameters", {"Names": ["/any"]}, 40, "ThrottlingException"),
-        ("cloudwatch", "describe_alarms", {}, 9, "ThrottlingException"),
-    ],
-)
-def test_calls_that_come_too_fast_are_refused(
-    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any], limit: int, code: str
-) -> None:
-    """A second of the cloud has so many, and the next one as many again."""
-    import boto3
-
-    make: Any = boto3.client
-    once = Config(retries={"mode": "standard", "total_max_attempts": 1})
-    client = make(service, config=once, **cloud.client_arguments())
-    # a second in which the tests before have called nothing
-    cloud.advance(timedelta(seconds=1))
-    accepted = 0
-    with refused(code, "Rate exceeded"):
-        for _ in range(100 * limit):
-            getattr(client, operation)(**arguments)
-            accepted += 1
-    assert accepted >= limit
-    client.close()
-
-
-def test_clients_of_the_older_protocol_are_told_in_its_words() -> None:
-    form = {"content-type": "application/x-www-form-urlencoded", "authorization": "Credential=a/b/c/monitoring/"}
-    ministack.load()
-    request = Request("POST", "/", form, "", b"Action=PutMetricAlarm&AlarmName=orders")
-    rates = Rates(lambda: 7)
-    answers = [rates.refusal(request) for _ in range(4)]
-    assert answers[:3] == [None, None, None]
-    assert answers[3] is not None
-    status, headers, body = answers[3]
-    assert (status, headers) == (400, {"content-type": "text/xml"})
-    error = "<Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
-    assert body.decode() == f"<ErrorResponse>{error}</ErrorResponse>"
 
 
 def _creation(cloud: LocalCloud, kind: str, properties: dict[str, Any]) -> str:
@@ -339,3 +318,16 @@ def test_name_that_is_too_long_is_refused(
         "Properties validation failed for resource Named with message: "
         f"[#/{member}: expected maxLength: {most}, actual: {most + 1}]"
     )
+
+
+def test_alarm_with_a_name_that_is_too_long_is_refused(cloud: LocalCloud) -> None:
+    cloudwatch = cloud.client("cloudwatch")
+    cloudwatch.put_metric_alarm(AlarmName="x" * 255, **ALARMED)
+    with refused(
+        "ValidationError",
+        f"1 validation error detected: Value '{'x' * 256}' at 'alarmName' failed to satisfy constraint: Member must "
+        "have length less than or equal to 255",
+    ):
+        cloudwatch.put_metric_alarm(AlarmName="x" * 256, **ALARMED)
+    cloudwatch.delete_alarms(AlarmNames=["x" * 255])
+    cloudwatch.close()

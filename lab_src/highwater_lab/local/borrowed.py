@@ -57,3 +57,28 @@ class Function(Value):
     def _wrong(self, path: str, value: Any) -> Iterator[str]:
         if not callable(value):
             yield f"{path} as a function"
+
+
+class Handlers(Value):
+    """Functions by the names of their actions, by kinds of resources."""
+
+    def __init__(self, module: str, name: str, kinds: tuple[str, ...], actions: tuple[str, ...]) -> None:
+        super().__init__(module, name)
+        self._needed = [(kind, action) for kind in kinds for action in actions]
+
+    def _wrong(self, path: str, value: Any) -> Iterator[str]:
+        for kind, action in self._needed:
+            if not callable(value.get(kind, {}).get(action)):
+                yield f"{path}[{kind!r}][{action!r}] as a function"
+
+
+class Script(Value):
+    """A program in a text, with a line that is looked for."""
+
+    def __init__(self, module: str, name: str, line: str) -> None:
+        super().__init__(module, name)
+        self._line = line
+
+    def _wrong(self, path: str, value: Any) -> Iterator[str]:
+        if not isinstance(value, str) or value.count(self._line) != 1:
+            yield f"{path} with the line {self._line!r}"

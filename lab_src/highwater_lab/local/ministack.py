@@ -7,11 +7,11 @@ that is needed is declared here once, and `load` looks for every one of them bef
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from importlib import metadata
 from typing import Any, Final
 
-from highwater_lab.local.borrowed import DECLARED, Function, Value
+from highwater_lab.local.borrowed import DECLARED, Function, Handlers, Script, Value
 
 # As lab_src/pyproject.toml pins it: another version may have moved a function that is replaced here
 WANTED: Final = "1.5.33"
@@ -27,24 +27,6 @@ class MiniStackError(Exception):
         fix = f"install it with: pip install --force-reinstall ministack=={WANTED}"
         wrong = f"the local cloud needs MiniStack {WANTED}, but {installed}; {fix}"
         super().__init__(MORE_LIBRARIES if found is None else wrong)
-
-
-class _Handlers(Value):
-    """What the CloudFormation engine calls for each type of resource."""
-
-    def _wrong(self, path: str, value: Any) -> Iterator[str]:
-        for kind in (TABLE, GLOBAL_TABLE, ALARM):
-            for action in ("create", "update"):
-                if not callable(value.get(kind, {}).get(action)):
-                    yield f"{path}[{kind!r}][{action!r}] as a function"
-
-
-class _Script(Value):
-    """A program in a text, with a line that is looked for."""
-
-    def _wrong(self, path: str, value: Any) -> Iterator[str]:
-        if not isinstance(value, str) or value.count(PYTHON_WORKER_CONTEXT) != 1:
-            yield f"{path} with the line {PYTHON_WORKER_CONTEXT!r}"
 
 
 TABLE: Final = "AWS::DynamoDB::Table"
@@ -85,6 +67,7 @@ create_table: Final = Function("services.dynamodb", "_create_table")
 update_table: Final = Function("services.dynamodb", "_update_table")
 delete_table: Final = Function("services.dynamodb", "_delete_table")
 describe_table: Final = Function("services.dynamodb", "_table_description")
+refuse_table_name: Final = Function("services.dynamodb", "_validate_table_name")
 update_backups: Final = Function("services.dynamodb", "_update_continuous_backups")
 update_time_to_live: Final = Function("services.dynamodb", "_update_ttl")
 describe_encryption: Final = Function("services.dynamodb", "_sse_description_from_spec")
@@ -108,6 +91,7 @@ transact_get: Final = Function("services.dynamodb", "_transact_get_items")
 execute_transaction: Final = Function("services.dynamodb", "_execute_transaction")
 execute_statement: Final = Function("services.dynamodb", "_execute_statement")
 select: Final = Function("services.dynamodb", "_partiql_select")
+select_of_index: Final = Function("services.dynamodb", "_partiql_select_index")
 WRITING_STATEMENTS: Final = tuple(
     Function("services.dynamodb", name) for name in ("_partiql_insert", "_partiql_update", "_partiql_delete")
 )
@@ -124,6 +108,8 @@ replicate: Final = Function("services.dynamodb", "_replicate_write")
 find_item: Final = Function("services.dynamodb", "_get_item_by_key")
 item_bytes: Final = Function("services.dynamodb", "_item_size_bytes")
 index_write_units: Final = Function("services.dynamodb", "_index_write_units")
+meets_condition: Final = Function("services.dynamodb", "_eval_partiql_pred")
+order_value: Final = Function("services.dynamodb", "_index_order_value")
 projected: Final = Function("services.dynamodb", "_apply_index_projection")
 key_value: Final = Function("services.dynamodb", "_extract_key_val")
 
@@ -159,6 +145,7 @@ IAM_REQUESTS: Final = Value("services.iam", "_IAM_HANDLERS", "__setitem__")
 
 # parameters
 put_parameter: Final = Function("services.ssm", "_put_parameter")
+get_parameters: Final = Function("services.ssm", "_get_parameters")
 _parameters: Final = Value("services.ssm", "_parameters", "get")
 _datapoints: Final = Value("services.cloudwatch", "_metrics", "get")
 _dimensions_key: Final = Function("services.cloudwatch", "_dims_key")
@@ -174,7 +161,7 @@ run_schedules: Final = Function("services.scheduler", "_tick_schedules")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
 # runs functions in Python; after the line the context of an invocation is known
 PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
-PYTHON_WORKER: Final = _Script("core.lambda_runtime", "_PYTHON_WORKER_SCRIPT")
+PYTHON_WORKER: Final = Script("core.lambda_runtime", "_PYTHON_WORKER_SCRIPT", PYTHON_WORKER_CONTEXT)
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
 set_recursion: Final = Function("services.lambda_svc", "_put_function_recursion_config")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
@@ -187,7 +174,10 @@ append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_eve
 _clocks: Final = tuple(
     Value(f"services.{service}", "time") for service in ("cloudwatch", "cloudwatch_logs", "dynamodb", "scheduler")
 )
-_handlers: Final = _Handlers("services.cloudformation.provisioners", "_RESOURCE_HANDLERS")
+# what the CloudFormation engine calls for each type of resource
+_handlers: Final = Handlers(
+    "services.cloudformation.provisioners", "_RESOURCE_HANDLERS", (TABLE, GLOBAL_TABLE, ALARM), ("create", "update")
+)
 _replacing: Final = Value("services.cloudformation.provisioners", "_REPLACING_PROPERTIES", "update")
 _custom_names: Final = Value("services.cloudformation.provisioners", "_CUSTOM_NAME_REPLACEMENT", "items")
 

@@ -40,6 +40,14 @@ def align_index_throughput(before: Properties, after: Properties) -> dict[str, P
     return changed
 
 
+def index_changes(before: Properties, after: Properties) -> int:
+    """How many indexes a table gets and loses; none where it is replaced, as a new table has all its indexes."""
+    if any(before.get(name) != after.get(name) for name in ("TableName", "KeySchema", "LocalSecondaryIndexes")):
+        return 0
+    old, new = ({index["IndexName"] for index in each.get("GlobalSecondaryIndexes") or []} for each in (before, after))
+    return len(old ^ new)
+
+
 def action_text(action: Properties) -> str:
     """A scheduled action as one text, to compare it with another."""
     return json.dumps(action, sort_keys=True, default=str)

@@ -11,10 +11,12 @@ from typing import Any, ParamSpec, TypeVar
 from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey, target_key
 from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.named_resources import NamedResources
 from highwater_lab.local.properties import (
     Properties,
     action_text,
     align_index_throughput,
+    index_changes,
     indexed,
     instant,
     numbers,
@@ -27,6 +29,9 @@ R = TypeVar("R")
 Created = tuple[str, dict[str, Any]]
 _TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+
+# CloudFormation's text, as users report it
+_ONE_INDEX = "Cannot perform more than one GSI creation or deletion in a single update"
 
 
 class Provisioners:
@@ -53,6 +58,7 @@ class Provisioners:
         for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
             ministack.wrap_resource_handler(kind, "create", partial(self._creating, kind))
             ministack.wrap_resource_handler(kind, "update", partial(self._updating, kind))
+        NamedResources()
 
     def create_target(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
         """Register the target and put its scheduled actions; one that is registered already is refused."""
@@ -160,6 +166,8 @@ class Provisioners:
 
     def _updating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
         def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
+            if index_changes(old, new) > 1:
+                raise ValueError(_ONE_INDEX)
             before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
             changed = align_index_throughput(before, after)
             with self._tables.waiting():
@@ -230,7 +238,9 @@ class Provisioners:
         key = TargetKey(resource_id, f"dynamodb:{kind}:{dimension}CapacityUnits")
         service = self._autoscaling()
         _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
+        metric = {"PredefinedMetricType": f"DynamoDB{dimension}CapacityUtilization"}
         tracking = numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
+        tracking["PredefinedMetricSpecification"] = metric
         _called(service.put_policy, key, f"{name}-{dimension.lower()}", "TargetTrackingScaling", tracking)
 
     def _call_update(self, request: Properties) -> None:

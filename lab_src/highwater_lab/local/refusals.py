@@ -16,6 +16,9 @@ from highwater_lab.services.update_table import CapacityControl, Refused
 def refusal_of(table: Document, request: Document, second: int, *, may_wait: bool) -> ServiceError | None:
     """Why an UpdateTable is refused whole, `None` where it is not; one that *may_wait* is not for what is under way."""
     building = meters_of(table).building(second)
+    updates = request.get("GlobalSecondaryIndexUpdates") or []
+    if sum("Create" in update or "Delete" in update for update in updates) > 1:
+        return _one_index_at_a_time()
     if building is not None and (refused := _building_refusal(table, request, building)) is not None:
         return refused
     if not may_wait and (in_use := _in_use(table, request, second)) is not None:
@@ -48,11 +51,15 @@ def _building_refusal(table: Document, request: Document, building: str) -> Serv
     """While an index is built, no capacity changes and no other index is added; that index may be deleted."""
     updates = request.get("GlobalSecondaryIndexUpdates") or []
     if any("Create" in update for update in updates):
-        return ServiceError(
-            "LimitExceededException",
-            "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
-        )
+        return _one_index_at_a_time()
     return _busy(table, building) if any(True for _ in changes_of(table, request)) else None
+
+
+def _one_index_at_a_time() -> ServiceError:
+    return ServiceError(
+        "LimitExceededException",
+        "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
+    )
 
 
 def _in_use(table: Document, request: Document, second: int) -> ServiceError | None:

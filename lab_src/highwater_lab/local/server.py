@@ -75,11 +75,10 @@ class LocalAws:
         Provisioners(self._tables, self.autoscaling)
         Parameters()
         Stacks()
-        if is_strict:
-            Names()
-            RolePolicies()
         self._pending = PendingUpdates() if is_strict else None
-        self._checks = (Permissions().refusal, Rates(self.clock.second).refusal) if is_strict else ()
+        self._checks = (Permissions().refusal, Rates(self.clock.second).refusal, Names().refusal) if is_strict else ()
+        if is_strict:
+            RolePolicies()
 
     def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from highwater_lab.local.autoscaling.enums import refuse_unknown_values
 from highwater_lab.local.autoscaling.records import (
     SERVICE_NAMESPACE,
     ActivityRecord,
@@ -20,6 +19,7 @@ from highwater_lab.local.autoscaling.records import (
     target_key,
 )
 from highwater_lab.local.autoscaling.service import AutoScaling
+from highwater_lab.local.autoscaling.validation import refuse_wrong_members
 
 _PAGE = 50
 Request = dict[str, Any]
@@ -31,7 +31,7 @@ def answer(service: AutoScaling, operation: str, request: Request) -> Answer:
     handler = _OPERATIONS.get(operation)
     if handler is None:
         raise ServiceError("UnknownOperationException", f"Unknown operation: {operation}")
-    refuse_unknown_values(operation, request)
+    refuse_wrong_members(operation, request)
     return handler(service, request)
 
 
@@ -52,7 +52,7 @@ def _deregister(service: AutoScaling, request: Request) -> Answer:
 
 
 def _describe_targets(service: AutoScaling, request: Request) -> Answer:
-    wanted = _required_namespace(request).get("ResourceIds")
+    wanted = _of_dynamodb(request).get("ResourceIds")
     dimension = request.get("ScalableDimension")
     found = [
         _target_view(target)
@@ -67,7 +67,7 @@ def _put_action(service: AutoScaling, request: Request) -> Answer:
     action = request.get("ScalableTargetAction") or {}
     service.put_action(
         _key(request),
-        _required(request, "ScheduledActionName"),
+        request["ScheduledActionName"],
         request.get("Schedule"),
         request.get("Timezone"),
         _whole(action, "MinCapacity"),
@@ -80,7 +80,7 @@ def _put_action(service: AutoScaling, request: Request) -> Answer:
 
 
 def _describe_actions(service: AutoScaling, request: Request) -> Answer:
-    names = _required_namespace(request).get("ScheduledActionNames")
+    names = _of_dynamodb(request).get("ScheduledActionNames")
     found = [
         _action_view(target.key, action)
         for target in _matching(service, request)
@@ -91,14 +91,14 @@ def _describe_actions(service: AutoScaling, request: Request) -> Answer:
 
 
 def _delete_action(service: AutoScaling, request: Request) -> Answer:
-    service.delete_action(_key(request), _required(request, "ScheduledActionName"))
+    service.delete_action(_key(request), request["ScheduledActionName"])
     return {}
 
 
 def _put_policy(service: AutoScaling, request: Request) -> Answer:
     policy = service.put_policy(
         _key(request),
-        _required(request, "PolicyName"),
+        request["PolicyName"],
         request.get("PolicyType"),
         request.get("TargetTrackingScalingPolicyConfiguration"),
     )
@@ -106,7 +106,7 @@ def _put_policy(service: AutoScaling, request: Request) -> Answer:
 
 
 def _describe_policies(service: AutoScaling, request: Request) -> Answer:
-    names = _required_namespace(request).get("PolicyNames")
+    names = _of_dynamodb(request).get("PolicyNames")
     found = [
         _policy_view(target.key, policy)
         for target in _matching(service, request)
@@ -117,12 +117,12 @@ def _describe_policies(service: AutoScaling, request: Request) -> Answer:
 
 
 def _delete_policy(service: AutoScaling, request: Request) -> Answer:
-    service.delete_policy(_key(request), _required(request, "PolicyName"))
+    service.delete_policy(_key(request), request["PolicyName"])
     return {}
 
 
 def _describe_activities(service: AutoScaling, request: Request) -> Answer:
-    _required_namespace(request)
+    _of_dynamodb(request)
     found = [_activity_view(activity) for activity in service.activities if _is_asked_for(activity.key, request)]
     return _page(found, "ScalingActivities", request)
 
@@ -141,30 +141,15 @@ _OPERATIONS: dict[str, Callable[[AutoScaling, Request], Answer]] = {
 }
 
 
-def _required(request: Request, member: str) -> str:
-    value = request.get(member)
-    if not value:
-        message = (
-            f"1 validation error detected: Value null at '{member[0].lower()}{member[1:]}' failed to satisfy "
-            "constraint: Member must not be null"
-        )
-        raise ServiceError("ValidationException", message)
-    return str(value)
-
-
-def _required_namespace(request: Request) -> Request:
-    namespace = _required(request, "ServiceNamespace")
+def _of_dynamodb(request: Request) -> Request:
+    namespace = request["ServiceNamespace"]
     if namespace != SERVICE_NAMESPACE:
         raise ServiceError("ValidationException", f"Unsupported service namespace: {namespace}")
     return request
 
 
 def _key(request: Request) -> TargetKey:
-    return target_key(
-        _required(request, "ServiceNamespace"),
-        _required(request, "ResourceId"),
-        _required(request, "ScalableDimension"),
-    )
+    return target_key(request["ServiceNamespace"], request["ResourceId"], request["ScalableDimension"])
 
 
 def _matching(service: AutoScaling, request: Request) -> list[TargetRecord]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -12,6 +11,7 @@ from zoneinfo import ZoneInfo
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.zones import find_zone
 from highwater_lab.local.autoscaling.changes import Changes, Tables
+from highwater_lab.local.autoscaling.metric_rules import refuse_wrong_metric
 from highwater_lab.local.autoscaling.records import (
     SERVICE_NAMESPACE,
     ActivityRecord,
@@ -21,12 +21,11 @@ from highwater_lab.local.autoscaling.records import (
     TargetKey,
     TargetRecord,
 )
+from highwater_lab.local.autoscaling.validation import refuse_wrong_member
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.timing import Timing
 
-# Names of scheduled actions: model of the API, botocore 1.43
-_ACTION_NAME = re.compile(r"(?!((^[ ]+.*)|(.*([\x00-\x1f]|[\x7f-\x9f]|[:/|])+.*)|(.*[ ]+$))).+")
 _MAX_POLICIES = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 # How late datapoints and alarms are, whatever changes of tables take
@@ -111,8 +110,7 @@ class AutoScaling:
         """Create or update a scheduled action; start and end that are not given are dropped, all else is kept."""
         target = self._registered(key)
         old = target.actions.get(name)
-        if not _ACTION_NAME.fullmatch(name) or len(name) > 256:
-            raise ServiceError("ValidationException", f"Invalid scheduled action name: {name}")
+        refuse_wrong_member("PutScheduledAction", "ScheduledActionName", name)
         if old is None and len(target.actions) >= MAX_SCHEDULED_ACTIONS_PER_TARGET:
             raise ServiceError(
                 "LimitExceededException",
@@ -172,11 +170,13 @@ class AutoScaling:
         kind = policy_type or (old.policy_type if old else "StepScaling")
         if kind != "TargetTrackingScaling":
             raise ServiceError("ValidationException", f"{kind} is not supported for {key.wording}")
+        refuse_wrong_member("PutScalingPolicy", "PolicyName", name)
         settings = configuration or (old.configuration if old else None)
         if not settings or "TargetValue" not in settings:
             raise ServiceError("ValidationException", "Target tracking scaling policy configuration is required")
         if not 20 <= float(settings["TargetValue"]) <= 90:
             raise ServiceError("ValidationException", "Target utilization must be between 20 and 90 for DynamoDB")
+        refuse_wrong_metric(key, name, settings, target.policies)
         if old is None and len(target.policies) >= _MAX_POLICIES:
             raise ServiceError(
                 "LimitExceededException", f"Maximum number of scaling policies exceeded for {key.wording}"

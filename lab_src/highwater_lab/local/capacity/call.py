@@ -44,6 +44,9 @@ class Call:
             then charged whatever it took.
         factor: 2 in transactions, for the table itself.
         segments: Of a parallel scan.
+        request: The members of a statement's request, which say how much of its answer is wanted.
+        has_to_fetch: Whether it has to fetch its items from the table, as a local index has less than it asks for.
+        is_fetching: Whether it has found them in the index, and now does so.
         effects: How many writes were carried out.
         charges: By table name and dimension.
     """
@@ -55,6 +58,9 @@ class Call:
     is_strict: bool = True
     factor: int = 1
     segments: int = 1
+    request: Document = field(default_factory=dict)
+    has_to_fetch: bool = False
+    is_fetching: bool = False
     effects: int = 0
     charges: dict[tuple[str, Dimension], Charge] = field(default_factory=dict)
 

@@ -7,18 +7,26 @@ what it has read through the few functions that every operation goes through, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from highwater_lab.local import ministack
 from highwater_lab.local.capacity.answers import OK, Answer, Handler, held_back, with_capacity
 from highwater_lab.local.capacity.batches import Batches
-from highwater_lab.local.capacity.call import CURRENT, Call, charging, meters_of, page_charge
+from highwater_lab.local.capacity.call import CURRENT, Call, charging, page_charge, size_of
+from highwater_lab.local.capacity.charges import read_units
+from highwater_lab.local.capacity.index_fetches import has_to_fetch
 from highwater_lab.local.capacity.number_keys import items_after, sort_key
 from highwater_lab.local.capacity.refused_reads import read_refusal
+from highwater_lab.local.capacity.selects import Selects
 from highwater_lab.local.capacity.sizes import forget_sizes, note_write
 from highwater_lab.local.capacity.throttled import Throttled
 from highwater_lab.local.capacity.transactions import Transactions
 from highwater_lab.local.resources import Document
+
+_LEAST_LIMIT: Final = (
+    "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member must have value "
+    "greater than or equal to 1"
+)
 
 
 class DataPlane:
@@ -31,7 +39,7 @@ class DataPlane:
         self._items_replaced = ministack.items_replaced.replace(self._on_replaced)
         self._condition_failed = ministack.fail_condition.replace(self._on_failed_condition)
         self._page = ministack.page_of.replace(self._on_page)
-        self._select = ministack.select.replace(self._on_select)
+        self._projected = ministack.projected.replace(self._on_projected)
         self._parse = ministack.parse_statement.replace(self._on_parse)
         ministack.items_after.replace(items_after)
         self._replicate = ministack.replicate.replace(self._on_replicate)
@@ -43,6 +51,7 @@ class DataPlane:
             statement.replace(self._on_statement(statement.now))
         Batches(self.call)
         Transactions(self.call)
+        Selects()
 
     def call(self, operation: str, **more: Any) -> Call:
         """A call that begins now."""
@@ -59,9 +68,10 @@ class DataPlane:
                 segments=_positive(data.get("TotalSegments")),
             )
             if operation in ("Query", "Scan") and call.table is not None:
-                refusal = self._backfilling(call.table, data) or read_refusal(operation, call.table, data)
+                refusal = read_refusal(operation, call.table, data, call.second)
                 if refusal is not None:
                     return _refused(refusal)
+                call.has_to_fetch = has_to_fetch(call.table, data)
             try:
                 with charging(call):
                     answer = own(data)
@@ -73,12 +83,6 @@ class DataPlane:
             return with_capacity(answer, data, call)
 
         return handle
-
-    def _backfilling(self, table: Document, data: Document) -> str | None:
-        name = data.get("IndexName")
-        if name is None or meters_of(table).building(self._second()) != name:
-            return None
-        return f"Cannot read from backfilling global secondary index: {name}"
 
     def _get(self, own: Handler) -> Handler:
         def handle(data: Document) -> Answer:
@@ -101,7 +105,10 @@ class DataPlane:
 
         def handle(data: Document) -> Answer:
             outer = CURRENT.get()
-            call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True)
+            call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True, request=data)
+            limit = data.get("Limit")
+            if isinstance(limit, int) and limit < 1:
+                return _refused(_LEAST_LIMIT.format(limit=limit))
             try:
                 with charging(call):
                     answer = own(data)
@@ -145,29 +152,19 @@ class DataPlane:
         page, has_more = self._page(items, limit, table, index)
         call = CURRENT.get()
         if call is not None:
-            shown = [ministack.projected(item, table, index) for item in page] if index else page
+            shown = [self._projected(item, table, index) for item in page] if index else page
             charge, hashes = page_charge(call, table, index, shown, is_last=not has_more)
+            if call.has_to_fetch:
+                charge.table += sum(read_units(size_of(item), is_consistent=call.is_consistent) for item in page)
             call.take(table, charge, hashes)
+            call.is_fetching = call.has_to_fetch
         return page, has_more
 
-    def _on_select(self, table: Document, parsed: Document) -> Any:
-        """A SELECT on a table: one partition's items where the key is given, all of them where not."""
+    def _on_projected(self, item: Document, table: Document, index: str | None) -> Document:
+        """What a read of an index sees of an item: once its page is charged, all of it if it is fetched."""
         call = CURRENT.get()
-        if call is None:
-            return self._select(table, parsed)
-        equal = {attr: value for attr, op, value in parsed.get("conditions") or [] if op == "="}
-        keys = [name for name in (table["pk_name"], table["sk_name"]) if name]
-        if call.operation == "ExecuteTransaction" or all(name in equal for name in keys):
-            key = {name: equal[name] for name in keys}
-            call.read(table, ministack.find_item(table, key), key[table["pk_name"]])
-        else:
-            own = table["items"].values()
-            if table["pk_name"] in equal:
-                own = [table["items"].get(ministack.key_value(equal[table["pk_name"]]), {})]
-            items = [item for partition in own for item in partition.values()]
-            charge, hashes = page_charge(call, table, None, items, is_last=False)
-            call.take(table, charge, hashes)
-        return self._select(table, parsed)
+        shown: Document = item if call is not None and call.is_fetching else self._projected(item, table, index)
+        return shown
 
     def _on_parse(self, statement: Any, parameters: Any) -> Any:
         """An index that is named without quotes, as in `FROM orders.by_day`, where no table has that name."""

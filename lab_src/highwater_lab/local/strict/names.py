@@ -1,4 +1,4 @@
-"""Names that CloudFormation refuses because they are too long.
+"""Names that CloudFormation or CloudWatch refuses because they are too long.
 
 MiniStack accepts names of any length in templates. The limits are those of the services' API references, read 2026-11;
 each is the `maxLength` of the property in CloudFormation's schema of the type.
@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any, Final
 
 from highwater_lab.local import ministack
+from highwater_lab.local.strict.answers import Answer, refused
+from highwater_lab.local.strict.request import Request
 
 LONGEST: Final = {
     ("AWS::ApplicationAutoScaling::ScalingPolicy", "PolicyName"): 256,
@@ -43,6 +45,19 @@ class Names:
     def __init__(self) -> None:
         for (kind, member), most in LONGEST.items():
             ministack.wrap_resource_handler(kind, "create", partial(_checking, member, most))
+
+    def refusal(self, request: Request) -> Answer | None:
+        """The answer to a request for an alarm with such a name, `None` for any other."""
+        if request.action != "cloudwatch:PutMetricAlarm":
+            return None
+        name, most = str(request.member("AlarmName") or ""), LONGEST[ministack.ALARM, "AlarmName"]
+        if len(name) <= most:
+            return None
+        message = (
+            f"1 validation error detected: Value '{name}' at 'alarmName' failed to satisfy constraint: Member must "
+            f"have length less than or equal to {most}"
+        )
+        return refused(request, "ValidationError", message, "ValidationError")
 
 
 def _checking(member: str, most: int, own: Callable[..., Any]) -> Callable[..., Any]:

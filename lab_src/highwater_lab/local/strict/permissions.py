@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from highwater_lab.local import ministack
-from highwater_lab.local.strict.leading_keys import leading_keys
+from highwater_lab.local.strict.item_needs import item_needs
+from highwater_lab.local.strict.need import Need
 from highwater_lab.local.strict.request import AUTOSCALING_SERVICE, Request
 
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
@@ -30,25 +30,18 @@ _OF_CALLER_ON_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
 # Whoever makes a schedule passes a role to it (EventBridge Scheduler User Guide, "Using identity-based policies", read
 # 2026-11)
 _PASSING_ROLES: Final = frozenset({"scheduler:CreateSchedule", "scheduler:UpdateSchedule"})
-# Actions on items that a request names by their keys
-_ON_ITEMS: Final = frozenset({"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"})
-# Actions without resource-level permissions that MiniStack would name a resource for
-_ON_EVERYTHING: Final = frozenset({"application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"})
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """An action on a resource that a caller must be allowed.
-
-    Attributes:
-        action: The action.
-        arn: The resource, `*` for an action that knows none.
-        is_asked_by_service: Whether the called service itself asks for it in the caller's name.
-    """
-
-    action: str
-    arn: str
-    is_asked_by_service: bool = False
+# Actions without resource-level permissions that MiniStack would name a resource for (Service Authorization Reference,
+# "AWS Application Auto Scaling" and "Amazon CloudWatch", read 2026-11)
+_ON_EVERYTHING: Final = frozenset(
+    {
+        "application-autoscaling:DescribeScalableTargets",
+        "application-autoscaling:DescribeScalingActivities",
+        "application-autoscaling:DescribeScalingPolicies",
+        "application-autoscaling:DescribeScheduledActions",
+        "cloudwatch:GetMetricData",
+        "cloudwatch:PutMetricData",
+    }
+)
 
 
 class Permissions:
@@ -131,6 +124,10 @@ def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
     if request.service == AUTOSCALING_SERVICE:
         yield from _autoscaling_needs(request, action, region, account)
         return
+    on_items = item_needs(action, request.document, region, account) if request.service == "dynamodb" else None
+    if on_items is not None:
+        yield from on_items
+        return
     for arn in _arns(request, action, region, account):
         yield Need(action, arn)
     if action in _PASSING_ROLES:
@@ -180,15 +177,15 @@ def _arns(request: Request, action: str, region: str, account: str) -> list[str]
 
 def _conditions(request: Request, need: Need) -> dict[str, Any]:
     """The values that conditions of policies are compared with, by keys in lower case."""
-    context: dict[str, Any] = {"aws:tagkeys": None}
+    context: dict[str, Any] = {"aws:tagkeys": None} | dict(need.conditions)
     if request.path.startswith(URL_PATH):
         return context | {"lambda:functionurlauthtype": "AWS_IAM", "lambda:invokedviafunctionurl": "true"}
     if need.action == "iam:PassRole":
         context["iam:passedtoservice"] = "scheduler.amazonaws.com"
     if request.service == AUTOSCALING_SERVICE:
         context["application-autoscaling:service-namespace"] = request.document.get("ServiceNamespace")
-    if need.action in _ON_ITEMS:
-        context["dynamodb:leadingkeys"] = leading_keys(request.document)
+    if need.action == "cloudwatch:PutMetricData":
+        context["cloudwatch:namespace"] = request.member("Namespace")
     for name, value in (ministack.resource_tags(need.arn) or {}).items():
         context[f"aws:resourcetag/{name}".lower()] = value
     return context

@@ -1,23 +1,30 @@
-"""Rates of calls that AWS accepts of an account, in each second of the cloud's clock."""
+"""Rates of calls that AWS accepts of an account in a region, in each second of the cloud's clock."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from highwater_lab.local import ministack
+from highwater_lab.local.strict.answers import Answer, refused
+from highwater_lab.local.strict.metric_data import MOST_DATAPOINTS, asked_datapoints
 from highwater_lab.local.strict.request import Request
 
 # Calls a second (CloudWatch and Systems Manager, "Service quotas", read 2026-11)
 _READS_OF_PARAMETERS: Final = "the reads of Systems Manager"
-_LIMITS: Final = {"cloudwatch:PutMetricAlarm": 3, "cloudwatch:DescribeAlarms": 9, _READS_OF_PARAMETERS: 40}
+_LIMITS: Final = {
+    "cloudwatch:PutMetricAlarm": 3,
+    "cloudwatch:DescribeAlarms": 9,
+    _READS_OF_PARAMETERS: 40,
+    **MOST_DATAPOINTS,
+}
+_METRIC_DATA: Final = "cloudwatch:GetMetricData"
 _GROUPS: Final = {
     "ssm:GetParameter": _READS_OF_PARAMETERS,
     "ssm:GetParameters": _READS_OF_PARAMETERS,
     "ssm:GetParametersByPath": _READS_OF_PARAMETERS,
 }
-Answer = tuple[int, dict[str, str], bytes]
 
 
 class Rates:
@@ -25,23 +32,25 @@ class Rates:
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
-        self._counted: Counter[str] = Counter()
+        # by account, region and name
+        self._counted: Counter[tuple[str, str, str]] = Counter()
         self._at = 0
 
     def refusal(self, request: Request) -> Answer | None:
         """The answer to a call that comes too fast, `None` for any other."""
-        name = _GROUPS.get(request.action or "", request.action or "")
+        now = self._second()
+        if request.action == _METRIC_DATA:
+            name, taken = asked_datapoints(request, now)
+        else:
+            name, taken = _GROUPS.get(request.action or "", request.action or ""), 1
         limit = _LIMITS.get(name)
         if limit is None:
             return None
-        if self._at != (now := self._second()):
+        if self._at != now:
             self._at = now
             self._counted.clear()
-        self._counted[name] += 1
-        if self._counted[name] <= limit:
+        counted = (ministack.get_account_id(), ministack.get_region(), name)
+        if self._counted[counted] + taken <= limit:
+            self._counted[counted] += taken
             return None
-        if "json" in request.headers.get("content-type", ""):
-            body = json.dumps({"__type": "ThrottlingException", "message": "Rate exceeded"}).encode()
-            return 400, {"content-type": "application/x-amz-json-1.1"}, body
-        error = "<Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
-        return 400, {"content-type": "text/xml"}, f"<ErrorResponse>{error}</ErrorResponse>".encode()
+        return refused(request, "ThrottlingException", "Rate exceeded", "Throttling")

@@ -66,6 +66,10 @@ class Request:
             return {}
         return found if isinstance(found, dict) else {}
 
+    def member(self, name: str) -> Any:
+        """A member of the request, as JSON or as a form gives it; `None` where it has none of that name."""
+        return self.document.get(name, self.parameters.get(name, [None])[0])
+
     @property
     def _target(self) -> str:
         return self.headers.get("x-amz-target", "")

@@ -1,0 +1,275 @@
+"""What a strict cloud asks of a role for operations on items: for transactions and PartiQL, and leading keys."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from highwater_lab.local import LocalCloud
+from highwater_lab.local.control import ACCOUNT, REGION
+from tests.local.world import refused, units
+
+pytestmark = pytest.mark.xdist_group("item permissions")
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
+}
+ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
+BY_DAY = f"{ORDERS}/index/by-day"
+KEY = {"pk": {"S": "7"}}
+ITEM = KEY | {"day": {"S": "monday"}}
+OTHER = {"pk": {"S": "8"}, "day": {"S": "tuesday"}}
+ONCE = Config(retries={"total_max_attempts": 1})
+CHECK = {"TableName": "orders", "Key": KEY, "ConditionExpression": "attribute_not_exists(x)"}
+UPDATE = {"TableName": "orders", "Key": KEY, "UpdateExpression": "SET a = pk"}
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A client of DynamoDB with the credentials of a role."""
+
+    role: str
+    dynamodb: Any
+
+    def refused(self, action: str, arn: str) -> AbstractContextManager[None]:
+        """The call inside is refused, as no policy of the role allows that action on that resource."""
+        return refused(
+            "AccessDeniedException",
+            f"User: arn:aws:sts::{ACCOUNT}:assumed-role/{self.role}/session is not authorized to perform: "
+            f"dynamodb:{action} on resource: {arn} because no identity-based policy allows the dynamodb:{action} "
+            "action",
+        )
+
+
+AsRole = Callable[..., Caller]
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+        dynamodb = running.client("dynamodb")
+        dynamodb.create_table(
+            TableName="orders",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "day")],
+            ProvisionedThroughput=units(50, 60),
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": "by-day",
+                    "KeySchema": [{"AttributeName": "day", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "ALL"},
+                    "ProvisionedThroughput": units(50, 60),
+                }
+            ],
+        )
+        dynamodb.put_item(TableName="orders", Item=ITEM)
+        dynamodb.close()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def as_role(cloud: LocalCloud) -> Iterator[AsRole]:
+    """Make a role that may do some actions on a resource, and a client of DynamoDB with its credentials."""
+    iam, sts = cloud.client("iam"), cloud.client("sts")
+    numbers, made = itertools.count(1), []
+
+    def caller(actions: list[str], resource: str = ORDERS, condition: dict[str, Any] | None = None) -> Caller:
+        name = f"role-{next(numbers)}"
+        role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"]
+        statement: dict[str, Any] = {"Effect": "Allow", "Resource": resource}
+        statement["Action"] = [f"dynamodb:{action}" for action in actions]
+        statement |= {"Condition": condition} if condition else {}
+        document = {"Version": "2012-10-17", "Statement": [statement]}
+        iam.put_role_policy(RoleName=name, PolicyName="items", PolicyDocument=json.dumps(document))
+        given = sts.assume_role(RoleArn=role, RoleSessionName="session")["Credentials"]
+        credentials = {
+            "aws_access_key_id": given["AccessKeyId"],
+            "aws_secret_access_key": given["SecretAccessKey"],
+            "aws_session_token": given["SessionToken"],
+        }
+        make: Any = boto3.client
+        made.append(make("dynamodb", config=ONCE, **(cloud.client_arguments() | credentials)))
+        return Caller(name, made[-1])
+
+    yield caller
+    for each in (iam, sts, *made):
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("operation", "action", "members"),
+    [
+        ("transact_write_items", "PutItem", [{"Put": {"TableName": "orders", "Item": ITEM}}]),
+        ("transact_write_items", "UpdateItem", [{"Update": UPDATE}]),
+        ("transact_write_items", "DeleteItem", [{"Delete": {"TableName": "orders", "Key": KEY}}]),
+        ("transact_write_items", "ConditionCheckItem", [{"ConditionCheck": CHECK}]),
+        ("transact_get_items", "GetItem", [{"Get": {"TableName": "orders", "Key": KEY}}]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_transaction_needs_what_each_of_its_items_needs(
+    as_role: AsRole, operation: str, action: str, members: list[dict[str, Any]]
+) -> None:
+    allowed, other = as_role([action]), as_role(["TransactWriteItems", "TransactGetItems", "Query"])
+    getattr(allowed.dynamodb, operation)(TransactItems=members)
+    with other.refused(action, ORDERS):
+        getattr(other.dynamodb, operation)(TransactItems=members)
+
+
+def test_transaction_needs_all_its_actions_and_tables(as_role: AsRole) -> None:
+    caller = as_role(["PutItem", "GetItem"])
+    put = {"Put": {"TableName": "orders", "Item": OTHER}}
+    with caller.refused("UpdateItem", ORDERS):
+        caller.dynamodb.transact_write_items(TransactItems=[put, {"Update": UPDATE}])
+    with caller.refused("PutItem", ORDERS.replace("orders", "others")):
+        caller.dynamodb.transact_write_items(TransactItems=[put, {"Put": {"TableName": "others", "Item": OTHER}}])
+
+
+def test_transactions_can_be_told_from_single_operations(as_role: AsRole) -> None:
+    """A policy that allows the actions in transactions only."""
+    condition = {"ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactGetItems"]}}
+    caller = as_role(["GetItem"], condition=condition)
+    caller.dynamodb.transact_get_items(TransactItems=[{"Get": {"TableName": "orders", "Key": KEY}}])
+    with caller.refused("GetItem", ORDERS):
+        caller.dynamodb.get_item(TableName="orders", Key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("action", "statement", "arn"),
+    [
+        ("PartiQLSelect", "SELECT * FROM orders WHERE pk = '7'", ORDERS),
+        ("PartiQLSelect", 'SELECT * FROM "orders"."by-day" WHERE day = \'monday\'', BY_DAY),
+        ("PartiQLInsert", "INSERT INTO orders VALUE {'pk': '9'}", ORDERS),
+        ("PartiQLUpdate", "UPDATE orders SET a = 1 WHERE pk = '9'", ORDERS),
+        ("PartiQLDelete", "DELETE FROM orders WHERE pk = '9'", ORDERS),
+    ],
+    ids=["select", "index", "insert", "update", "delete"],
+)
+def test_statement_needs_its_own_action(as_role: AsRole, action: str, statement: str, arn: str) -> None:
+    allowed, other = as_role([action], arn), as_role(["ExecuteStatement", "PutItem", "GetItem"], "*")
+    allowed.dynamodb.execute_statement(Statement=statement)
+    with other.refused(action, arn):
+        other.dynamodb.execute_statement(Statement=statement)
+
+
+def test_batches_of_statements_need_what_each_statement_needs(as_role: AsRole) -> None:
+    caller = as_role(["PartiQLInsert", "PartiQLDelete"])
+    insert = {"Statement": "INSERT INTO orders VALUE {'pk': ?}", "Parameters": [{"S": "10"}]}
+    delete = {"Statement": "DELETE FROM orders WHERE pk = '10'"}
+    select = {"Statement": "SELECT * FROM orders WHERE pk = '10'"}
+    caller.dynamodb.batch_execute_statement(Statements=[insert])
+    caller.dynamodb.execute_transaction(TransactStatements=[delete])
+    with caller.refused("PartiQLSelect", ORDERS):
+        caller.dynamodb.batch_execute_statement(Statements=[insert, select])
+    with caller.refused("PartiQLSelect", ORDERS):
+        caller.dynamodb.execute_transaction(TransactStatements=[select])
+
+
+def test_statement_that_reads_a_whole_table_can_be_refused(as_role: AsRole) -> None:
+    caller = as_role(["PartiQLSelect"], condition={"Bool": {"dynamodb:FullTableScan": "false"}})
+    caller.dynamodb.execute_statement(Statement="SELECT * FROM orders WHERE pk IN ['7', '8']")
+    with caller.refused("PartiQLSelect", ORDERS):
+        caller.dynamodb.execute_statement(Statement="SELECT * FROM orders WHERE a = 1")
+
+
+def _query(value: str, **more: Any) -> dict[str, Any]:
+    condition = {"KeyConditionExpression": "#key = :key", "ExpressionAttributeNames": {"#key": "pk"}}
+    return {"TableName": "orders", **condition, "ExpressionAttributeValues": {":key": {"S": value}}} | more
+
+
+def _older_query(value: str) -> dict[str, Any]:
+    condition = {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": value}]}
+    return {"TableName": "orders", "KeyConditions": {"pk": condition}}
+
+
+def _index_query(value: str) -> dict[str, Any]:
+    return _query(value, IndexName="by-day", ExpressionAttributeNames={"#key": "day"})
+
+
+@pytest.mark.parametrize(
+    ("operation", "action", "arn", "own", "others"),
+    [
+        ("query", "Query", ORDERS, _query("7"), _query("8")),
+        ("query", "Query", ORDERS, _older_query("7"), _older_query("8")),
+        ("query", "Query", BY_DAY, _index_query("monday"), _index_query("tuesday")),
+        (
+            "batch_get_item",
+            "BatchGetItem",
+            ORDERS,
+            {"RequestItems": {"orders": {"Keys": [KEY]}}},
+            {"RequestItems": {"orders": {"Keys": [KEY, {"pk": {"S": "8"}}]}}},
+        ),
+        (
+            "batch_write_item",
+            "BatchWriteItem",
+            ORDERS,
+            {"RequestItems": {"orders": [{"PutRequest": {"Item": ITEM}}]}},
+            {
+                "RequestItems": {
+                    "orders": [{"PutRequest": {"Item": ITEM}}, {"DeleteRequest": {"Key": {"pk": {"S": "8"}}}}]
+                }
+            },
+        ),
+        (
+            "transact_write_items",
+            "PutItem",
+            ORDERS,
+            {"TransactItems": [{"Put": {"TableName": "orders", "Item": ITEM}}]},
+            {"TransactItems": [{"Put": {"TableName": "orders", "Item": OTHER}}]},
+        ),
+        (
+            "execute_statement",
+            "PartiQLSelect",
+            ORDERS,
+            {"Statement": "SELECT * FROM orders WHERE pk = '7'"},
+            {"Statement": "SELECT * FROM orders WHERE pk = '8'"},
+        ),
+        (
+            "execute_statement",
+            "PartiQLInsert",
+            ORDERS,
+            {"Statement": "INSERT INTO orders VALUE {'pk': 'monday'}"},
+            {"Statement": "INSERT INTO orders VALUE {'pk': '8'}"},
+        ),
+        (
+            "get_item",
+            "GetItem",
+            ORDERS,
+            {"TableName": "orders", "Key": KEY},
+            {"TableName": "orders", "Key": {"pk": {"S": "8"}}},
+        ),
+    ],
+    ids=[
+        "query",
+        "query-of-old",
+        "query-of-index",
+        "batch-get",
+        "batch-write",
+        "transaction",
+        "select",
+        "insert",
+        "get",
+    ],
+)
+def test_policy_may_allow_some_partition_keys_only(
+    as_role: AsRole, operation: str, action: str, arn: str, own: dict[str, Any], others: dict[str, Any]
+) -> None:
+    condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["7", "monday"]}}
+    caller = as_role([action], arn, condition)
+    getattr(caller.dynamodb, operation)(**own)
+    with caller.refused(action, arn):
+        getattr(caller.dynamodb, operation)(**others)
+
+
+def test_what_the_service_refuses_anyway_is_left_to_it(as_role: AsRole) -> None:
+    caller = as_role(["GetItem"])
+    with refused("ValidationException", "Statement must not be null or empty"):
+        caller.dynamodb.execute_statement(Statement=" ")

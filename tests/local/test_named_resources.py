@@ -1,0 +1,174 @@
+"""What AWS refuses by the names of resources and by how many indexes change at once, in stacks and requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from highwater_lab.local.control import ACCOUNT, REGION
+from tests.local.world import World, client, index_definition, refused, unique, units
+
+Outcome = tuple[str, list[str]]
+Deploy = Callable[..., Outcome]
+
+
+@pytest.fixture
+def deploy(world: World, clients: dict[str, Any]) -> Iterator[Deploy]:
+    """Create the stack of that name, or update it; how it ended, and why resources failed, the newest first."""
+    cloudformation, names = clients["cloudformation"], set()
+    del world  # forgets tables
+
+    def run(name: str, **resources: dict[str, Any]) -> Outcome:
+        act = cloudformation.update_stack if name in names else cloudformation.create_stack
+        names.add(name)
+        act(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
+        while (stack := cloudformation.describe_stacks(StackName=name)["Stacks"][0])["StackStatus"].endswith(
+            "PROGRESS"
+        ):
+            pass
+        events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
+        return stack["StackStatus"], [event["ResourceStatusReason"] for event in failed]
+
+    yield run
+    for name in names:
+        cloudformation.delete_stack(StackName=name)
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+
+
+def _table(name: str, *indexes: str) -> dict[str, Any]:
+    attributes = ["id", *(["city"] if indexes else [])]
+    properties: dict[str, Any] = {
+        "TableName": name,
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": each, "AttributeType": "S"} for each in attributes],
+        "ProvisionedThroughput": units(40, 41),
+    }
+    if indexes:
+        properties["GlobalSecondaryIndexes"] = [index_definition(index, 7, 8) for index in indexes]
+    return {"Type": "AWS::DynamoDB::Table", "Properties": properties}
+
+
+def _alarm(name: str) -> dict[str, Any]:
+    watched = {"MetricName": "m", "Namespace": "n", "Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1}
+    compared = {"ComparisonOperator": "GreaterThanThreshold", "Threshold": 1}
+    return {"Type": "AWS::CloudWatch::Alarm", "Properties": {"AlarmName": name} | watched | compared}
+
+
+@pytest.mark.parametrize("resource", [_table, _alarm], ids=["table", "alarm"])
+def test_name_that_is_taken_is_refused_in_another_stack(
+    deploy: Deploy, resource: Callable[[str], dict[str, Any]]
+) -> None:
+    name, first, second = unique("taken"), unique("stack"), unique("stack")
+    assert deploy(first, Named=resource(name)) == ("CREATE_COMPLETE", [])
+    assert deploy(second, Named=resource(name)) == ("ROLLBACK_COMPLETE", [f"{name} already exists"])
+    # the stack that failed has not taken it away
+    assert deploy(unique("stack"), Named=resource(name))[1] == [f"{name} already exists"]
+
+
+@pytest.mark.parametrize(
+    ("name", "unmet"),
+    [
+        ("ab", "have length greater than or equal to 3"),
+        ("a b c", "satisfy regular expression pattern: [a-zA-Z0-9_.-]+"),
+    ],
+)
+def test_name_that_no_table_can_have_is_refused(deploy: Deploy, name: str, unmet: str) -> None:
+    assert deploy(unique("stack"), Named=_table(name)) == (
+        "ROLLBACK_COMPLETE",
+        [
+            f"1 validation error detected: Value '{name}' at 'tableName' failed to satisfy constraint: Member must "
+            f"{unmet} (Service: DynamoDb, Status Code: 400, ValidationException)"
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([], ["a-index", "b-index"]), (["a-index"], ["b-index"]), (["a-index", "b-index"], [])],
+    ids=["two-new", "one-for-another", "two-gone"],
+)
+def test_stack_changes_one_index_of_a_table_in_an_update(
+    deploy: Deploy, world: World, before: list[str], after: list[str]
+) -> None:
+    name, stack = unique("indexed"), unique("stack")
+    assert deploy(stack, Table=_table(name, *before)) == ("CREATE_COMPLETE", [])
+    assert deploy(stack, Table=_table(name, *after)) == (
+        "UPDATE_ROLLBACK_COMPLETE",
+        ["Cannot perform more than one GSI creation or deletion in a single update"],
+    )
+    found = world.described(name).get("GlobalSecondaryIndexes", [])
+    assert [index["IndexName"] for index in found] == before
+
+
+def test_stack_adds_indexes_one_after_another_and_makes_a_table_with_many(deploy: Deploy) -> None:
+    name, stack = unique("indexed"), unique("stack")
+    assert deploy(stack, Table=_table(name)) == ("CREATE_COMPLETE", [])
+    assert deploy(stack, Table=_table(name, "a-index")) == ("UPDATE_COMPLETE", [])
+    assert deploy(stack, Table=_table(name, "a-index", "b-index")) == ("UPDATE_COMPLETE", [])
+    # another name makes another table
+    assert deploy(stack, Table=_table(unique("indexed"), "c-index", "d-index")) == ("UPDATE_COMPLETE", [])
+
+
+@pytest.mark.parametrize("updates", [("Create", "Create"), ("Delete", "Create")], ids=["two-new", "one-for-another"])
+def test_update_table_changes_one_index(world: World, updates: tuple[str, ...]) -> None:
+    table = world.table(40, 41, {"old-index": (7, 8)})
+    asked = [
+        {kind: index_definition(f"index-{number}", 7, 8) if kind == "Create" else {"IndexName": "old-index"}}
+        for number, kind in enumerate(updates)
+    ]
+    text = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
+    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("id", "city")]
+    with refused("LimitExceededException", text):
+        world.dynamodb.update_table(TableName=table, AttributeDefinitions=attributes, GlobalSecondaryIndexUpdates=asked)
+    assert [index["IndexName"] for index in world.described(table)["GlobalSecondaryIndexes"]] == ["old-index"]
+
+
+@pytest.fixture
+def ssm(world: World) -> Iterator[Any]:
+    made = client(world.cloud, "ssm")
+    yield made
+    made.close()
+
+
+PREFIX = len(f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/")
+
+
+def test_parameter_has_a_longest_name(ssm: Any) -> None:
+    most = "/" + "x" * (1_011 - PREFIX)
+    ssm.put_parameter(Name=most, Value="v", Type="String")
+    with refused("ValidationException", "Parameter name: the full ARN has 1012 characters; at most 1011 are allowed."):
+        ssm.put_parameter(Name=most + "x", Value="v", Type="String")
+
+
+def test_parameter_has_a_deepest_name(ssm: Any) -> None:
+    ssm.put_parameter(Name="/" + "/".join("abcdefghijklmno"), Value="v", Type="String")
+    with refused(
+        "HierarchyLevelLimitExceededException",
+        "A hierarchy can have a maximum of 15 levels. For more information, see Requirements and constraints for "
+        "parameter names in the AWS Systems Manager User Guide.",
+    ):
+        ssm.put_parameter(Name="/" + "/".join("abcdefghijklmnop"), Value="v", Type="String")
+
+
+def test_parameter_has_a_known_tier(ssm: Any) -> None:
+    with refused(
+        "ValidationException",
+        "1 validation error detected: Value 'Foo' at 'tier' failed to satisfy constraint: Member must satisfy enum "
+        "value set: [Standard, Advanced, Intelligent-Tiering]",
+    ):
+        ssm.put_parameter(Name="/any", Value="v", Type="String", Tier="Foo")
+
+
+def test_ten_parameters_are_read_at_once(ssm: Any) -> None:
+    names = [f"/{number}" for number in range(11)]
+    assert ssm.get_parameters(Names=names[:10])["InvalidParameters"] == names[:10]
+    with refused(
+        "ValidationException",
+        f"1 validation error detected: Value '[{', '.join(names)}]' at 'names' failed to satisfy constraint: Member "
+        "must have length less than or equal to 10",
+    ):
+        ssm.get_parameters(Names=names)
