@@ -252,3 +252,27 @@ def test_deletion_never_fails_for_a_plan_that_cannot_be_timed(
     plan = json.dumps(_PLAN.to_document() | change)
     answer = _serve(account, _event(kind, "Delete", _floors() | {"Plan": plan}))
     assert answer == (True, f"the plan cannot be read, so nothing is changed: {why}")
+
+
+def test_marks_are_provisioned_once_where_dynamodb_shows_none(account: Account) -> None:
+    """A partition without warm throughput: a mark is reached once the capacity is, and not raised at each deploy."""
+    table = account.tables["orders"]
+    table.built.clear()
+    table.shows_marks = False
+    first, second = _marks(marks.PROVISION_AND_LOWER, 5_000), _marks(marks.PROVISION_AND_LOWER, 5_000)
+    second["Marks"] = second["Marks"].replace(
+        '"by_day", "read": 9, "write": 5000', '"by_day", "read": 9, "write": 6000'
+    )
+    began = account.now
+    is_ok, reason = _serve(account, _event(deployment.MARKS_TYPE, "Create", first))
+    assert (is_ok, reason) == (
+        True,
+        "raised the table to 9 RCU and 5000 WCU, index 'by_day' to 9 RCU and 5000 WCU",
+    )
+    assert account.now - began < 1_800
+    is_ok, reason = _serve(account, _event(deployment.MARKS_TYPE, "Update", second, first))
+    assert (is_ok, reason) == (True, "raised index 'by_day' to 9 RCU and 6000 WCU")
+    for index, units in ((None, 3_000), ("by_day", 1)):
+        table.resources[index].settle(account.now + 600)
+        assert table.resources[index].units[Dimension.WRITE] == units
+    assert table.tags == {}

@@ -30,13 +30,19 @@ def refused(code: str, message: str) -> ClientError:
 
 @dataclass
 class Table:
-    """A provisioned table, its indexes, tags, when its indexes are built, and a status that lasts, if it has one."""
+    """A provisioned table, its indexes, tags, and when its indexes are built.
+
+    Attributes:
+        lasting_status: A status that lasts, empty for none.
+        shows_marks: Whether DescribeTable tells of warm throughput.
+    """
 
     name: str
     resources: dict[str | None, CapacityControl]
     built: dict[str, int] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     lasting_status: str = ""
+    shows_marks: bool = True
 
     @property
     def arn(self) -> str:
@@ -110,7 +116,7 @@ class Table:
             throughput["LastIncreaseDateTime"] = datetime.fromtimestamp(control.last_increase, UTC)
         warm: Document = {f"{dimension.title()}UnitsPerSecond": control.mark[dimension] for dimension in Dimension}
         warm["Status"] = "UPDATING" if control.is_warming(at) else "ACTIVE"
-        return {"ProvisionedThroughput": throughput, "WarmThroughput": warm}
+        return {"ProvisionedThroughput": throughput} | ({"WarmThroughput": warm} if self.shows_marks else {})
 
 
 @dataclass

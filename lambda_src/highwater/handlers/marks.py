@@ -79,7 +79,7 @@ def _work(job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, A
         progress.phase = Phase.RAISING
     if progress.phase is Phase.RAISING:
         try:
-            _raise(job, event["ResourceProperties"])
+            _raise(job, event)
         except (TimeIsUpError, TableNotFoundError):
             raise
         except Exception as error:
@@ -108,12 +108,17 @@ def _await_indexes(
     return success(f"{done}; marks that are left are raised when indexes are no longer being built: {names}")
 
 
-def _raise(job: Job, properties: dict[str, Any]) -> None:
-    wanted = {mark["index"]: Units(int(mark["read"]), int(mark["write"])) for mark in json.loads(properties["Marks"])}
+def _raise(job: Job, event: dict[str, Any]) -> None:
+    properties, before = event["ResourceProperties"], event.get("OldResourceProperties", {})
     if properties["Strategy"] == PROVISION_AND_LOWER:
-        job.provision(wanted)
+        is_same = before.get("TableName") == properties["TableName"]
+        job.provision(_marks(properties), _marks(before) if is_same else {})
     else:
-        job.raise_marks(wanted)
+        job.raise_marks(_marks(properties))
+
+
+def _marks(properties: dict[str, Any]) -> dict[str | None, Units]:
+    return {mark["index"]: Units(int(mark["read"]), int(mark["write"])) for mark in json.loads(properties["Marks"])}
 
 
 def _continue_later(

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("highwater")
 
 
+_NO_UNITS = Units(0, 0)
+
+
 class TableOutOfReachError(Exception):
     """Nothing of the table can be changed until somebody restores the table or its key."""
 
@@ -124,7 +127,7 @@ class Job:
         return {
             index: units
             for index, units in wanted.items()
-            if index not in described.building and not described.marks[index].covers(units)
+            if index not in described.building and not _mark(described, index).covers(units)
         }
 
     def raise_marks(self, wanted: dict[str | None, Units]) -> None:
@@ -143,11 +146,19 @@ class Job:
             if not requested.issuperset(missing):
                 self.patience.pause()
 
-    def provision(self, wanted: dict[str | None, Units]) -> None:
-        """Note the present capacity, then provision each mark that is too low until DynamoDB shows the mark."""
+    def provision(self, wanted: dict[str | None, Units], before: dict[str | None, Units]) -> None:
+        """Note the present capacity, then provision each mark that is too low until DynamoDB shows the mark.
+
+        Where DynamoDB shows no marks, a mark is reached once the capacity is. The marks *before*, which an earlier
+        event of the same table has raised, then count as reached.
+        """
         while True:
             described = self.wait_until_active(wanted)
-            too_low = self.too_low(described, wanted)
+            too_low = {
+                index: units
+                for index, units in self.too_low(described, wanted).items()
+                if _shows_mark(described, index) or not before.get(index, _NO_UNITS).covers(units)
+            }
             if not too_low:
                 return
             note = self.patience.until_accepted(partial(notes.read_raised_from, self.dynamodb, described.arn)) or {}
@@ -169,7 +180,7 @@ class Job:
     def has_marks(self, wanted: dict[str | None, Units]) -> bool:
         """Whether every mark of the table is at least as high as *wanted*."""
         described = self.wait_until_active(wanted)
-        return all(described.marks[index].covers(units) for index, units in wanted.items())
+        return all(_mark(described, index).covers(units) for index, units in wanted.items())
 
     def restore_capacity(self) -> bool:
         """Restore the noted capacity and remove the note; return whether there was a note."""
@@ -217,6 +228,15 @@ class Job:
             if goal != provisioned:
                 to_lower[index] = goal
         return to_lower
+
+
+def _shows_mark(described: tables.DescribedTable, index: str | None) -> bool:
+    """Whether DynamoDB shows warm throughput; in some partitions of AWS it has none to show."""
+    return described.marks[index] != _NO_UNITS
+
+
+def _mark(described: tables.DescribedTable, index: str | None) -> Units:
+    return described.marks[index] if _shows_mark(described, index) else described.capacities[index]
 
 
 def mark_text(index: str | None, units: Units) -> str:
