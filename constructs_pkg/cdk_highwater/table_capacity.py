@@ -17,7 +17,13 @@ from cdk_highwater.global_table import scale_global_table
 from cdk_highwater.owners import PLAN, claim
 from cdk_highwater.pre_warm import PreWarmStrategy, raise_marks, require_strategy
 from cdk_highwater.subject import Subject, TableLike, subject_of
-from cdk_highwater.table_findings import EveryIndexIsScaled, NothingElseScales, fitting_findings, place_findings
+from cdk_highwater.table_findings import (
+    EveryIndexIsScaled,
+    EveryReplicaIsScaled,
+    NothingElseScales,
+    fitting_findings,
+    place_findings,
+)
 from highwater.core import Finding, Plan, ScheduledAction, Target, check, compile_actions, marks_of
 from highwater.core.findings import conflict
 from highwater.core.names import TargetName, plan_parameter
@@ -82,6 +88,7 @@ class TableCapacity(Construct):
         self._actions = {target.key: self._compiled(target) for target in self._plan.targets()}
         if self._subject.is_global:
             scale_global_table(self._subject, self._plan)
+            self.node.add_validation(EveryReplicaIsScaled(self._subject))
         else:
             # floors before marks: when a raise restores the capacity, it must not go below the new floors
             self._aftermath = self._add_aftermath()

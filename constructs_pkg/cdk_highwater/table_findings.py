@@ -36,6 +36,27 @@ class EveryIndexIsScaled:
 
 
 @jsii.implements(IValidation)
+class EveryReplicaIsScaled:
+    """Reports, at the end of synth, replicas that were added after the plan: the CDK then orders all of them anew."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._planned = subject.replica_count()
+
+    def validate(self) -> list[str]:
+        """Annotate the table with an error if it has other replicas by now; the CDK calls this at the end of synth."""
+        replicas = self._subject.replica_count()
+        if replicas != self._planned:
+            problem = (
+                f"the table has {replicas} replicas, and had {self._planned} when its capacity was declared, so the "
+                "capacity is that of other replicas"
+            )
+            fix = "add all replicas before manage_capacity"
+            annotate(self._subject.construct, [conflict("replicaNotScaled", "replicas", problem, fix)])
+        return []
+
+
+@jsii.implements(IValidation)
 class NothingElseScales:
     """Reports, at the end of synth, calls of `auto_scale_*` on a table whose plan makes the same scalable targets."""
 

@@ -175,6 +175,25 @@ def test_argument_of_another_type_is_refused(call: Callable[[cdk.Stack], Any], t
     assert str(refused.value) == told
 
 
+def test_replica_that_is_added_after_the_plan_is_refused() -> None:
+    """10: the CDK puts the stack's own region last, and the settings of reads go by the place in the list."""
+    stack = _stack(cdk.App(), "Shop")
+    billing = dynamodb.Billing.provisioned(
+        read_capacity=dynamodb.Capacity.fixed(5), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
+    )
+    table = dynamodb.TableV2(
+        stack, "World", partition_key=key(), billing=billing, replicas=[dynamodb.ReplicaTableProps(region="us-east-1")]
+    )
+    manage_capacity(table, read=READ, write=WRITE)
+    assert messages(stack, "error") == []
+    table.add_replica(region="ap-south-1")
+    (told,) = messages(stack, "error")
+    assert told == (
+        "Shop/World: replicas: the table has 3 replicas, and had 2 when its capacity was declared, so the capacity is "
+        "that of other replicas; add all replicas before manage_capacity [highwater:replicaNotScaled]"
+    )
+
+
 def test_scaler_in_a_nested_stack_of_a_stack_with_a_long_name_has_a_name() -> None:
     """15."""
     names = set()
