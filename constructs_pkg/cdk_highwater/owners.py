@@ -16,13 +16,21 @@ _OWNERS: WeakKeyDictionary[IConstruct, dict[tuple[str, ...], IConstruct]] = Weak
 
 
 def claim(role: str, owner: IConstruct, subject: Subject) -> str | None:
-    """Note that *owner* manages a table in a *role*. Return the path of the construct that does so already, if any."""
-    if subject.template is not None or cdk.Token.is_unresolved(subject.name):
-        return _claim(subject.construct, owner, role)
-    # two imports of one table have two constructs and one name
-    is_known = not any(map(cdk.Token.is_unresolved, (subject.account, subject.region)))
-    where = "" if is_known else cdk.Stack.of(subject.construct).node.path
-    return claim_place(role, owner, subject.name, subject.account, subject.region, where)
+    """Note that *owner* manages a table in a *role*. Return the path of the construct that does so already, if any.
+
+    A table may be given by its construct, by its resource in the template, and by its name: all of them are noted.
+    """
+    others = []
+    if subject.template is not None:
+        others.append(claim_place(role, owner, "template", subject.template.node.path))
+    name = subject.literal_name
+    if name is not None:
+        is_known = not any(map(cdk.Token.is_unresolved, (subject.account, subject.region)))
+        where = "" if is_known else cdk.Stack.of(subject.construct).node.path
+        others.append(claim_place(role, owner, name, subject.account, subject.region, where))
+    elif subject.template is None:
+        others.append(_claim(subject.construct, owner, role))
+    return next((other for other in others if other is not None), None)
 
 
 def claim_place(role: str, owner: IConstruct, *place: str) -> str | None:

@@ -164,6 +164,20 @@ def _two_scalers_of_tags(stack: cdk.Stack) -> None:
         ThrottleAwareScaler(stack, id, tagged=TaggedTables())
 
 
+def _by_name_and_by_construct(stack: cdk.Stack) -> None:
+    jobs = dynamodb.Table(stack, "Jobs", partition_key=key(), table_name="jobs")
+    manage_capacity(jobs, read=READ, write=WRITE)
+    manage_capacity(dynamodb.Table.from_table_name(stack, "Again", "jobs"), read=READ, write=WRITE)
+
+
+def _by_construct_and_by_resource(stack: cdk.Stack) -> None:
+    jobs = dynamodb.Table(stack, "Jobs", partition_key=key())
+    manage_capacity(jobs, read=READ, write=WRITE)
+    template = jobs.node.default_child
+    assert isinstance(template, dynamodb.CfnTable)
+    manage_capacity(template, read=READ, write=WRITE)
+
+
 SECOND = "the plan already has a scalable target for this dimension, and AWS allows only one; "
 REMOVE = (
     "remove the call; the plan says how the dimension is scaled. If the call is deployed already, first deploy without "
@@ -179,6 +193,21 @@ REMOVE = (
             [
                 f"Shop/Jobs: auto_scale_write_capacity(): {SECOND}{REMOVE}",
                 f"Shop/Jobs: auto_scale_global_secondary_index_read_capacity('by-day'): {SECOND}{REMOVE}",
+            ],
+        ),
+        (
+            _by_name_and_by_construct,
+            [
+                "Shop/Again: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS allows one "
+                "scalable target per dimension; remove one of the two calls of manage_capacity [highwater:secondPlan]"
+            ],
+        ),
+        (
+            _by_construct_and_by_resource,
+            [
+                "Shop/Jobs/Resource: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS "
+                "allows one scalable target per dimension; remove one of the two calls of manage_capacity "
+                "[highwater:secondPlan]"
             ],
         ),
         (
@@ -210,7 +239,15 @@ REMOVE = (
             ],
         ),
     ],
-    ids=["auto-scale-call", "imported-twice", "two-scopes", "two-scalers", "two-scalers-of-tags"],
+    ids=[
+        "auto-scale-call",
+        "by-name-and-by-construct",
+        "by-construct-and-by-resource",
+        "imported-twice",
+        "two-scopes",
+        "two-scalers",
+        "two-scalers-of-tags",
+    ],
 )
 def test_second_owner_is_refused(build: Callable[[cdk.Stack], None], told: list[str]) -> None:
     """1 and 22: the likeliest mistakes of a migration."""
