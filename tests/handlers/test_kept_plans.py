@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from highwater.core import Units
+from highwater.core import Capacity, Units
 from highwater.core.scaler import Mode
 from highwater.handlers.boosts.refusal import RefusedError
 from tests.handlers.test_boost_coordinator import PLAN, World
@@ -30,15 +30,17 @@ def test_a_job_that_asks_every_two_seconds_has_the_plan_read_twice_a_minute() ->
     assert reads(world) == 4
 
 
-def test_a_request_for_a_boost_uses_what_was_read_and_reads_where_nothing_fresh_is_kept() -> None:
+def test_a_boost_is_granted_by_the_plan_of_a_deploy_that_has_just_ended() -> None:
     world = World()
     world.ask("list")
-    world.region.now += 29 * SECOND
-    world.ask()
-    assert reads(world) == 2, "for the list, and for the turn"
-    world.region.now += SECOND
-    world.ask(id="nightly-2")
-    assert reads(world) == 4
+    world.region.plans[0] = replace(
+        world.region.plans[0], plan=replace(PLAN, write=Capacity.autoscaled(max_capacity=50))
+    )
+    (granted,) = world.ask(write=400)["targets"]
+    assert granted["units"] < 50
+    assert reads(world) == 3, "for the list, for the request, and for the turn"
+    world.ask("status")
+    assert reads(world) == 3, "what the request read is kept"
 
 
 def test_a_table_that_leaves_is_refused_after_half_a_minute() -> None:

@@ -80,7 +80,7 @@ class Coordinator:
     def _begin(self, caller: Caller, document: Answer) -> Answer:
         request = BoostRequest.from_document(document)
         cap = self._cap(caller, request.table)
-        state, region = self._look(request.table)
+        state, region = self._look(request.table, is_anew=True)
         shares = state.index_shares(request, region)
         asked = request.leases(state.scaled.plan, caller.name, state.now, shares)
         for lease in asked:
@@ -244,13 +244,13 @@ class Coordinator:
             raise RefusedError(403, f"{caller.name} may not boost {table}; {fix}")
         return cap
 
-    def _look(self, label: str) -> tuple[TableState, Region]:
-        scaled = self._plan(label)
+    def _look(self, label: str, *, is_anew: bool = False) -> tuple[TableState, Region]:
+        scaled = self._plan(label, is_anew=is_anew)
         region = self.region_of(scaled.region)
         return TableState.read(scaled, region), region
 
-    def _plan(self, label: str) -> ScaledPlan:
-        found = self.plans.read(self.region_of(None), self.scaler, label)
+    def _plan(self, label: str, *, is_anew: bool = False) -> ScaledPlan:
+        found = self.plans.read(self.region_of(None), self.scaler, label, is_anew=is_anew)
         for plan in found.plans:
             if not plan.is_released:
                 return plan

@@ -25,15 +25,15 @@ class KeptPlans:
     clock: Callable[[], float] = time.monotonic
     _read: dict[str, tuple[float, ScaledPlans]] = field(default_factory=dict)
 
-    def read(self, home: Region, scaler: str, label: str) -> ScaledPlans:
-        """Return the plan of one table of *scaler*, read again after half a minute.
+    def read(self, home: Region, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
+        """Return the plan of one table of *scaler*, read again after half a minute, or now if *is_anew*.
 
-        Only a plan that can be served is kept: a table that was just added to the scaler, or whose plan was just
-        repaired, is found at the next request.
+        What is granted must go by the plan of a deploy that has just ended. Only a plan that can be served is kept: a
+        table that was just added to the scaler, or whose plan was just repaired, is found at the next request.
         """
         now = self.clock()
         read_at, plans = self._read.get(label, (now, None))
-        if plans is None or now - read_at >= _KEPT_SECONDS:
+        if plans is None or is_anew or now - read_at >= _KEPT_SECONDS:
             self._read.pop(label, None)
             plans = home.read_plans_of(scaler, [label])
             if any(not plan.is_released for plan in plans.plans):
