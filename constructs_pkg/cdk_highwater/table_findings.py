@@ -86,7 +86,7 @@ def second_target(call: str, fix: str) -> Finding:
     return conflict("secondTarget", call, problem, fix)
 
 
-def place_findings(subject: Subject, stack: cdk.Stack) -> list[Finding]:
+def place_findings(subject: Subject, stack: cdk.Stack, *, may_be_in_any_region: bool = False) -> list[Finding]:
     """Return the findings about a table of another account or region than *stack*, which has the scalable targets."""
     findings: list[Finding] = []
     if subject.template is not None and subject.stack == stack:
@@ -96,6 +96,8 @@ def place_findings(subject: Subject, stack: cdk.Stack) -> list[Finding]:
         ("region", subject.region, stack.region),
     ):
         if cdk.Token.is_unresolved(of_table) or of_table == of_stack:
+            continue
+        if what == "region" and may_be_in_any_region:
             continue
         if cdk.Token.is_unresolved(of_stack):
             problem = (

@@ -170,11 +170,13 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         plan = declared_plan(options).with_indexes(subject.index_names())
         findings = [
             *fitting_findings(plan, subject, subject.index_names()),
-            *place_findings(subject, self._stack),
+            # the scaler's plan names the region
+            *place_findings(subject, self._stack, may_be_in_any_region=True),
             *check(plan, has_actions=False),
         ]
-        of_scaler = [*self._owner_findings(subject), *scaled_name_findings(subject), *scaler_findings(plan)]
-        if annotate(self, findings) and annotate(self, of_scaler):
+        if annotate(self, findings) and annotate(
+            self, [*self._owner_findings(subject), *scaled_name_findings(subject), *scaler_findings(plan)]
+        ):
             self._add_scaled_table(subject, plan, Mode.DIRECT)
 
     def share_function(self, coordinator: Construct) -> ScalerFunction:

@@ -126,22 +126,34 @@ def test_stack_that_uses_a_table_by_its_name_is_deployed_after_the_tables(
     assert "Outputs" not in template
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda stack, table: PreWarm(stack, "Warm", table=table, warm_throughput=_WARM),
-        lambda stack, table: ThrottleAwareScaler(stack, "Scaler").add_direct_table(table, read=READ, write=WRITE),
-    ],
-    ids=["PreWarm", "add_direct_table"],
-)
-def test_table_of_another_region_is_refused(use: Callable[[cdk.Stack, dynamodb.ITable], Any]) -> None:
-    """14: its namesake in the stack's region would be warmed, which is charged, or scaled."""
+def _use_direct(stack: cdk.Stack, table: dynamodb.ITable) -> None:
+    ThrottleAwareScaler(stack, "Scaler").add_direct_table(table, read=READ, write=WRITE)
+
+
+def test_mark_of_a_table_of_another_region_is_refused() -> None:
+    """14: its namesake in the stack's region would be warmed, which is charged."""
     stack = _stack(cdk.App(), "Shop")
-    use(stack, dynamodb.Table.from_table_arn(stack, "Orders", _ELSEWHERE))
+    table = dynamodb.Table.from_table_arn(stack, "Orders", _ELSEWHERE)
+    PreWarm(stack, "Warm", table=table, warm_throughput=_WARM)
     (told,) = messages(stack, "error")
-    assert told.split(": ", 1)[1] == (
-        "the table: the table is in region us-east-1 and the stack in eu-west-1, where a table of the same name would "
-        "be scaled; manage the table in a stack of its own region [highwater:otherRegion]"
+    assert told == (
+        "Shop/Warm: the table: the table is in region us-east-1 and the stack in eu-west-1, where a table of the same "
+        "name would be scaled; manage the table in a stack of its own region [highwater:otherRegion]"
+    )
+
+
+def test_table_without_targets_is_scaled_in_any_region_of_the_account_and_in_no_other_account() -> None:
+    """14: the scaler's plan names the region, and its role has no permission in another account."""
+    stack = _stack(cdk.App(), "Shop")
+    _use_direct(stack, dynamodb.Table.from_table_arn(stack, "Orders", _ELSEWHERE))
+    assert messages(stack, "error") == []
+    assert TemplateView(stack).properties_of("AWS::SSM::Parameter")["Name"].endswith("/us-east-1/orders")
+    other = _stack(cdk.App(), "Shop")
+    _use_direct(other, dynamodb.Table.from_table_arn(other, "Orders", _ELSEWHERE.replace("1111", "9999")))
+    (told,) = messages(other, "error")
+    assert told == (
+        "Shop/Scaler: the table: the table is in account 999922223333 and the stack in 111122223333, where a table of "
+        "the same name would be scaled; manage the table in a stack of its own account [highwater:otherAccount]"
     )
 
 

@@ -110,8 +110,8 @@ def raise_to_floors(
 ) -> None:
     """Register the targets that are below their floors again, each minute until no index of the table is being built.
 
-    An index is built with its own write capacity, which may be raised meanwhile: with 1 unit a build takes days, and
-    table's writes may be throttled (DynamoDB Developer Guide, "Managing Global Secondary Indexes", read 2026-11).
+    An index is built with its own write capacity, which may be raised meanwhile: with 1 unit a build takes days, and it
+    may throttle the table's writes (DynamoDB Developer Guide, "Managing Global Secondary Indexes", read 2026-11).
     The floors are those registered by then: a later deploy may have changed the plan.
 
     Raises:
