@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -17,35 +12,11 @@ from highwater.cli.pause import pause
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater_lab.local import LocalCloud
+from tests.cli.conftest import Run
 from tests.handlers.bench import Call, at, refusal
 from tests.handlers.stage import Stage
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True) as cloud:
-        yield cloud
-
-
-@pytest.fixture
-def stage(running: LocalCloud) -> Iterator[Stage]:
-    made = Stage(running)
-    yield made
-    made.forget()
-
-
-@pytest.fixture
-def highwater(running: LocalCloud) -> Run:
-    common = os.environ | running.environment() | {"COLUMNS": "140", "TERM": "dumb"}
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).parent / "highwater"), *arguments]
-        return subprocess.run(command, env=common, capture_output=True, text=True, check=False)
-
-    return run
 
 
 def _set_capacity(stage: Stage, table: str, read: int, write: int) -> None:

@@ -31,6 +31,17 @@ MORE = "the local cloud needs more libraries; install them with: pip install 'hi
 FIX = "install it with: pip install --force-reinstall ministack==1.5.33"
 
 
+def _python(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"LOG_LEVEL": "ERROR"},
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -62,29 +73,15 @@ FIX = "install it with: pip install --force-reinstall ministack==1.5.33"
 )
 def test_cloud_that_lacks_something_of_ministack_says_so_and_does_not_start(change: str, message: str) -> None:
     start = "from highwater_lab.local.server import main; sys.exit(main(['--port=1', '--socket=0', '--lifeline=0']))"
-    ended = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{change}\n{start}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=os.environ | {"LOG_LEVEL": "ERROR"},
-    )
+    ended = _python(f"import sys\n{change}\n{start}")
     assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (1, message)
 
 
 def test_process_that_loads_ministack_keeps_its_recursion_limit() -> None:
     """One of its libraries raises it to 10,000; documents that are nested deeper than the limit are refused by it."""
     load = "import sys; from highwater_lab.local import ministack; sys.setrecursionlimit(1_234); ministack.load()"
-    ended = subprocess.run(
-        [sys.executable, "-c", f"{load}; print(sys.getrecursionlimit())"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-        env=os.environ | {"LOG_LEVEL": "ERROR"},
-    )
-    assert ended.stdout.split()[-1] == "1234"
+    ended = _python(f"{load}; print(sys.getrecursionlimit())")
+    assert (ended.returncode, ended.stdout.split()[-1]) == (0, "1234")
 
 
 def test_version_that_is_wanted_is_the_one_that_is_pinned() -> None:
