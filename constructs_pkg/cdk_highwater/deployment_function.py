@@ -22,6 +22,7 @@ from cdk_highwater.permissions import (
 )
 from cdk_highwater.role_room import PoliciesFitTheRole
 from cdk_highwater.rule_packs import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, plans_rules, role_rules
+from cdk_highwater.stack_room import ResourcesFitTheStack
 from cdk_highwater.subject import Subject
 from cdk_highwater.unique_names import id_within
 
@@ -170,6 +171,7 @@ class DeploymentFunction(Construct):
         # on this construct, because the permissions are in the policies below it
         acknowledge(self, role_rules(self._stack))
         self.node.add_validation(PoliciesFitTheRole(self, self._role, self._policies.values()))
+        self.node.add_validation(ResourcesFitTheStack(self._stack, self._ids))
 
 
 _OF_STACKS: WeakKeyDictionary[cdk.Stack, DeploymentFunction] = WeakKeyDictionary()

@@ -7,6 +7,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from cdk_highwater.alarm_room import count_alarms
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import Subject
@@ -51,7 +52,9 @@ class ScaledTable(Construct):
         # an alarm must be in the region of its metric
         if mode.follows_demand and self._is_same_region(subject.region, subject.stack.region):
             is_here = own_region is None
-            parent = _alarms_of(subject, self._stack if is_here else subject.stack)
+            stack = self._stack if is_here else subject.stack
+            parent = _alarms_of(subject, stack)
+            count_alarms(self, (stack.account, stack.region), plan.targets(), of_each=1)
             for target in plan.targets():
                 if parent is not None and target.capacity.is_autoscaled:
                     self._add_alarm(parent, subject, target, starts_function=is_here)

@@ -10,6 +10,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, Node
 
+from cdk_highwater.alarm_room import TRACKING_ALARMS, count_alarms
 from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import WindowHolder
 from cdk_highwater.deployment_function import DeploymentFunction
@@ -85,6 +86,8 @@ class TableCapacity(Construct):
                 self.node.add_validation(NothingElseScales(self._subject))
         if not annotate(self._subject.construct, findings):
             return
+        for region in (self._stack.region, *self._subject.replica_regions()):
+            count_alarms(self, (self._stack.account, region), self._plan.targets(), of_each=TRACKING_ALARMS)
         self._actions = {target.key: self._compiled(target) for target in self._plan.targets()}
         if self._subject.is_global:
             scale_global_table(self._subject, self._plan)
