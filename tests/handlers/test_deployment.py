@@ -419,7 +419,7 @@ def test_floors_of_an_index_that_takes_hours_to_build_are_reached_when_it_is_rea
         "capacity follows when index 'by_day' is built: index 'by_day' read, index 'by_day' write"
     )
     assert invocations > 2
-    assert bench.capacities(table) == {None: Units(6, 7), "by_day": Units(6, 6)}
+    assert bench.capacities(table) == {None: Units(6, 7), "by_day": Units(6, 7)}
 
 
 def test_table_that_was_replaced_changes_the_physical_id(bench: Bench, cloudformation_server: CloudFormation) -> None:

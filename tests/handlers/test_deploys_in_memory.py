@@ -94,12 +94,34 @@ def test_index_that_is_being_built_gets_the_capacity_of_its_floor_meanwhile(acco
     index = account.tables["orders"].resources["by_day"]
     assert is_ok
     assert index.units[Dimension.WRITE] == 1, "DynamoDB refuses changes at first"
-    # an index takes one change at a time, so reads and writes may need an invocation each
     account.serve_waiting()
     account.serve_waiting()
     index.settle(account.now)
     assert account.tables["orders"].is_building("by_day", account.now)
     assert index.units == {Dimension.READ: 7, Dimension.WRITE: 3_000}
+
+
+@pytest.mark.parametrize(("of_table", "of_index"), [(5_200, 5_200), (12_000, 9_000)], ids=["within", "ceiling"])
+def test_index_is_built_with_the_write_capacity_that_its_table_has_by_then(
+    account: Account, of_table: int, of_index: int
+) -> None:
+    """2: each write of the table is one of the index too, so the floor is too little for a busy table."""
+    account.tables["orders"].resources[None].units[Dimension.WRITE] = of_table
+    for target in _PLAN.targets():
+        bounds = Bounds(int(target.capacity.min_capacity), 12_000 if target.index is None else 9_000)
+        account.autoscaling.register(TargetName("orders", *target.key), bounds, account.now)
+    plan = json.loads(_PLAN.to_json())
+    plan["write"]["max"] = 12_000
+    plan["indexes"][0]["write"] = json.loads(_PLAN.to_json())["write"]
+    is_ok, _ = _serve(account, _event(deployment.FLOORS_TYPE, "Create", _floors() | {"Plan": json.dumps(plan)}))
+    assert is_ok
+    # DynamoDB refuses it at first
+    account.serve_waiting()
+    account.serve_waiting()
+    index = account.tables["orders"].resources["by_day"]
+    index.settle(account.now)
+    assert account.tables["orders"].is_building("by_day", account.now)
+    assert index.units == {Dimension.READ: 7, Dimension.WRITE: of_index}
 
 
 @pytest.mark.parametrize("request_type", ["Update", "Delete"])

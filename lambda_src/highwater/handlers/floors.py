@@ -9,7 +9,8 @@ changed for another. So this handler also compares the capacity, and registers a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
     from mypy_boto3_dynamodb import DynamoDBClient
 
+
+logger = logging.getLogger("highwater")
 
 # Pauses of five seconds between two attempts to raise the capacity of an index that is being built
 _PAUSES_PER_TRY = 12
@@ -108,11 +111,13 @@ def raise_to_floors(
     autoscaling: ApplicationAutoScalingClient,
     patience: Patience,
 ) -> None:
-    """Register the targets that are below their floors again, each minute until no index of the table is being built.
+    """Raise capacity to the floors, each minute until no index of the table is being built.
 
-    An index is built with its own write capacity, which may be raised meanwhile: with 1 unit a build takes days, and it
-    may throttle the table's writes (DynamoDB Developer Guide, "Managing Global Secondary Indexes", read 2026-11).
-    The floors are those registered by then: a later deploy may have changed the plan.
+    An index that is being built gets the table's present write capacity, within its own floor and ceiling. It is built
+    with its own write capacity, which may be raised meanwhile: with 1 unit a build takes days, and with less than the
+    table it may throttle the table's writes (DynamoDB Developer Guide, "Managing Global Secondary Indexes", read
+    2026-11). Other targets below their floors are registered again. The floors are those registered by then: a later
+    deploy may have changed the plan.
 
     Raises:
         TableNotFoundError: The table does not exist any more.
@@ -128,7 +133,10 @@ def raise_to_floors(
             live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
             below_floor = _below_floor(described, live)
             for name in below_floor:
-                patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
+                if name.index not in described.building:
+                    patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
+            for index, units in _while_built(table, described, live).items():
+                _provision(partial(tables.set_capacity, dynamodb, table, index, units), patience)
             # of several targets registered at once, one may be refused because the table is changed for another
             if is_built and not below_floor:
                 return
@@ -136,6 +144,31 @@ def raise_to_floors(
         if tries_left == 0:
             return
         patience.pause()
+
+
+def _while_built(
+    table: str, described: tables.DescribedTable, live: Mapping[TargetName, Bounds]
+) -> dict[str, Units]:
+    """The indexes that are being built with less than they should have meanwhile, each with the units to provision."""
+    wanted = {}
+    of_table = described.capacities[None]
+    for index in sorted(described.building):
+        present = described.capacities[index]
+        read, write = (live.get(TargetName(table, index, dimension)) for dimension in Dimension)
+        if read is None or write is None or present == Units(0, 0):  # not managed, or on demand by now
+            continue
+        units = Units(read.min, min(max(of_table.write, write.min), write.max)).at_least(present)
+        if units != present:
+            wanted[index] = units
+    return wanted
+
+
+def _provision(change: Callable[[], None], patience: Patience) -> None:
+    """Try a change once; what DynamoDB refuses while it builds an index is tried again a minute later."""
+    try:
+        patience.until_permitted(change)
+    except (tables.TableBusyError, tables.OvertakenError, tables.TableRefusedError) as refused:
+        logger.info("an index keeps its capacity for now: %s", refused)
 
 
 def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
