@@ -28,6 +28,7 @@ from cdk_highwater.table_findings import (
 from highwater.core import Finding, Plan, ScheduledAction, Target, check, compile_actions, marks_of
 from highwater.core.findings import conflict
 from highwater.core.names import TargetName, plan_parameter
+from highwater.core.schedule.bounds import highest_ceiling
 
 _AS_OF_CONTEXT = "highwater:asOf"
 _POLICY_NAME = "target-tracking"
@@ -161,7 +162,7 @@ class TableCapacity(Construct):
             resource_id=name.resource_id,
             scalable_dimension=name.scalable_dimension,
             min_capacity=target.capacity.min_capacity,
-            max_capacity=target.capacity.max_capacity,
+            max_capacity=_registered_ceiling(target),
             scheduled_actions=[_scheduled(action) for action in self._actions[target.key]] or None,
         )
         if target.capacity.is_autoscaled:
@@ -243,6 +244,16 @@ def _as_of(node: Node) -> datetime:
     pinned = node.try_get_context(_AS_OF_CONTEXT)
     at = datetime.fromisoformat(pinned).astimezone(UTC) if pinned else datetime.now(UTC)
     return at.replace(second=0, microsecond=0)
+
+
+def _registered_ceiling(target: Target) -> int | float:
+    """The ceiling with which CloudFormation registers a target: the highest of its base and all its windows.
+
+    Application Auto Scaling at once moves capacity outside the bounds into them (API Reference, RegisterScalableTarget,
+    read 2026-11). With the base ceiling, each deploy inside a window that raises it would lower the capacity for the
+    time until the floors' resource sets the bounds that apply then.
+    """
+    return highest_ceiling(target) if target.windows else target.capacity.max_capacity
 
 
 def _scheduled(action: ScheduledAction) -> autoscaling.CfnScalableTarget.ScheduledActionProperty:

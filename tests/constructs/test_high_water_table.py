@@ -93,6 +93,36 @@ def test_window_becomes_scheduled_actions_of_its_dimension_only() -> None:
     assert targets["table read"].actions == {}
 
 
+def test_deploy_inside_a_window_that_raises_the_ceiling_does_not_register_a_lower_one() -> None:
+    """Application Auto Scaling would lower the capacity at once, by one of the day's few decreases."""
+    stack = new_stack()
+    sale = Window.once("sale", start="2027-05-03T00:00", end="2027-05-04T00:00", timezone="UTC", write_max=31_000)
+    _table(stack, windows=[BULK, sale])
+    view = TemplateView(stack)
+    assert view.targets["table write"].bounds == (22, 31_000)
+    assert set(view.targets["table write"].actions.values()) == {
+        (18_000, 22_000),
+        (22, 22_000),
+        (22, 31_000),
+        (18_000, 31_000),
+    }
+    assert view.plan["write"]["max"] == 22_000, "the floors' resource sets the ceiling that applies at the deploy"
+
+
+def test_fixed_capacity_with_windows_is_registered_with_room_for_them() -> None:
+    stack = new_stack()
+    HighWaterTable(
+        stack,
+        "Orders",
+        partition_key=key(),
+        read=Capacity.fixed(units=13),
+        write=Capacity.fixed(units=14),
+        windows=[BULK],
+    )
+    targets = TemplateView(stack).targets
+    assert (targets["table read"].bounds, targets["table write"].bounds) == ((13, 13), (14, 18_000))
+
+
 def test_index_by_default_follows_capacity_and_windows() -> None:
     stack = new_stack()
     _table(stack, windows=[BULK], indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))])

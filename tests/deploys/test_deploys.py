@@ -26,7 +26,9 @@ HighWaterTable(
     table_name="windowed-jobs",
     partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
     read=Capacity.autoscaled(min_capacity=12, max_capacity=1_200),
-    write=Capacity.autoscaled(min_capacity=34, max_capacity=int(app.node.get_context("ceiling"))),
+    write=Capacity.autoscaled(min_capacity=34, max_capacity=int(app.node.get_context("ceiling")))
+    if app.node.try_get_context("ceiling")
+    else Capacity.fixed(units=34),
     windows=[
         Window.daily(
             "import",
@@ -140,6 +142,27 @@ def test_deploy_that_edits_a_window_while_it_is_open_ends_with_its_floor(
 
     cloud.advance(timedelta(hours=3, minutes=5))
     assert _write_target(cloud, "windowed-jobs") == (34, 9_000), "the window closed by its scheduled action"
+
+
+def test_deploy_inside_a_window_that_raises_the_ceiling_lowers_nothing(
+    bootstrapped: CdkCli, windowed_app: Path
+) -> None:
+    """Auto scaling moves capacity into the bounds of each registration at once, by one of the day's decreases.
+
+    The ceiling of fixed capacity is its floor, so every window raises it.
+    """
+    cloud = bootstrapped.cloud
+    now = cloud.status().now
+    window = {"start": _clock(now - timedelta(hours=1)), "end": _clock(now + timedelta(hours=3))}
+    bootstrapped.deploy(windowed_app, window | {"floor": "700"})
+    assert _write_target(cloud, "windowed-jobs") == (700, 700)
+    before = _table(cloud, "windowed-jobs")["ProvisionedThroughput"]
+
+    bootstrapped.deploy(windowed_app, window | {"floor": "900"})
+    assert _write_target(cloud, "windowed-jobs") == (900, 900)
+    after = _table(cloud, "windowed-jobs")["ProvisionedThroughput"]
+    assert (before["WriteCapacityUnits"], after["WriteCapacityUnits"]) == (700, 900)
+    assert after["NumberOfDecreasesToday"] == before["NumberOfDecreasesToday"]
 
 
 @pytest.mark.parametrize("strategy", ["warm-throughput", "provision-and-lower"])

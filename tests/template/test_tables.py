@@ -11,6 +11,7 @@ import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_dynamodb as dynamodb
 
+from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterTable, Window
 from highwater_lab.simulation import TableSetup, TargetSetup
 from highwater_lab.template import TemplateError, find_table, find_tables, load_templates
 
@@ -51,6 +52,36 @@ def test_template_written_by_hand() -> None:
     assert (after.name, after.min, after.max) == ("after", 40, 900)
     # five to five in New York, in winter
     assert load.expression.next_run(datetime(2026, 11, 3, tzinfo=UTC)) == datetime(2026, 11, 3, 9, 55, tzinfo=UTC)
+
+
+def test_bounds_of_a_highwater_table_are_those_of_its_plan(tmp_path: Path) -> None:
+    """The template has the highest ceiling of all windows, which the deploy itself takes back."""
+    app = cdk.App(outdir=str(tmp_path))
+    HighWaterTable(
+        cdk.Stack(app, "Shop"),
+        "Orders",
+        partition_key=KEY,
+        read=Capacity.fixed(units=13),
+        write=Capacity.autoscaled(min_capacity=41, max_capacity=800),
+        windows=[
+            Window.daily(
+                "load", start="05:00", end="06:00", timezone="UTC", read_min=60, write_min=700, write_max=2_000
+            )
+        ],
+        indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=KEY, windows=())],
+    )
+    app.synth()
+    template = tmp_path / "Shop.template.json"
+    orders = _by_name(template)["Shop/Orders"]
+    assert _shape(orders) == {
+        "table": ((1, 13, 13, None), (1, 41, 800, 70)),
+        "index 'by-day'": ((1, 13, 13, None), (1, 41, 800, 70)),
+    }
+    load = orders.resources[0].write.actions[0]
+    assert (load.min, load.max) == (700, 2_000)
+    # a plan that cannot be read leaves what the template says
+    template.write_text(template.read_text().replace('\\"version\\":1', '\\"version\\":999'))
+    assert _shape(_by_name(template)["Shop/Orders"])["table"] == ((1, 13, 60, None), (1, 41, 2_000, 70))
 
 
 def test_parameter_without_a_default_is_asked_for() -> None:

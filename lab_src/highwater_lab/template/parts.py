@@ -18,11 +18,12 @@ from highwater.core.scaler.scaled_plan import ScaledPlan
 from highwater_lab.template.document import TemplateError
 from highwater_lab.template.functions import OPEN
 from highwater_lab.template.intrinsics import TABLE_TYPES
-from highwater_lab.template.scaling import Key, Scaling, read_policy, read_target
+from highwater_lab.template.scaling import Key, Scaling, read_policy, read_target, take_base
 from highwater_lab.template.stacks import Stack, Stacks, is_open
 
 _TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
 _POLICY: Final = "AWS::ApplicationAutoScaling::ScalingPolicy"
+_FLOORS: Final = "Custom::HighwaterFloors"
 _MARKS: Final = "Custom::HighwaterMarks"
 _PLAN: Final = "AWS::SSM::Parameter"
 _DIMENSION: Final = re.compile(r"dynamodb:(table|index):(Read|Write)CapacityUnits")
@@ -79,7 +80,8 @@ class Parts:
         self.targets = [self._placed(part) for stack in stacks.all for part in self._targets(stack)]
         self._by_target = {(part.stack.template.where, part.logical_id): part for part in self.targets}
         self._policies = [self._placed(part) for stack in stacks.all for part in self._policies_of(stack)]
-        self._marks = [self._placed(part) for stack in stacks.all for part in _marks_of(stack)]
+        self._floors = [self._placed(part) for stack in stacks.all for part in _custom(stack, _FLOORS)]
+        self._marks = [self._placed(part) for stack in stacks.all for part in _custom(stack, _MARKS)]
         self._plans = [self._placed(part) for stack in stacks.all for part in _plans_of(stack)]
 
     def scaling(self, scope: Scope, table: str) -> dict[Key, Scaling]:
@@ -96,6 +98,8 @@ class Parts:
                 resolver = part.stack.resolver
                 tracking = read_policy(resolver, part.logical_id, part.properties, part.dimension, target.notes)
                 target.tracking = tracking or target.tracking
+        for part in _of(self._floors, scope, table):
+            take_base(targets, table, _text(part.stack, part.properties.get("Plan")))
         return targets
 
     def marks(self, scope: Scope, table: str) -> dict[str | None, tuple[int, int]]:
@@ -127,7 +131,7 @@ class Parts:
 
     def concerned(self, scope: Scope, table: str) -> Iterator[tuple[Stack, str]]:
         """Yield stack and logical id of everything that a table is read from, but for the table itself."""
-        for parts in (self.targets, self._policies, self._marks, self._plans):
+        for parts in (self.targets, self._policies, self._floors, self._marks, self._plans):
             yield from ((part.stack, part.logical_id) for part in _of(parts, scope, table))
 
     def only_scaled(self) -> Iterator[Part]:
@@ -242,8 +246,8 @@ def _part(stack: Stack, logical_id: str, properties: dict[str, Any], resource_id
     return Part(stack, logical_id, properties, identity(stack, name.table), name.index, name.dimension)
 
 
-def _marks_of(stack: Stack) -> Iterator[Part]:
-    for logical_id, properties in stack.resources(_MARKS):
+def _custom(stack: Stack, kind: str) -> Iterator[Part]:
+    for logical_id, properties in stack.resources(kind):
         yield Part(stack, logical_id, properties, identity(stack, _text(stack, properties.get("TableName"))))
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from highwater.core import Dimension
+from highwater.core import Dimension, Plan
 from highwater.core.plan.zones import find_zone
+from highwater.core.schedule.bounds import bounds_with
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.target_tracking import TargetTracking
@@ -46,6 +47,23 @@ def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any])
         notes.append(f"{logical_id}: its scaling is suspended in the template; it is rehearsed as if it were not")
     scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
     return Scaling(low, high, tuple(_read_action(resolver, where, action) for action in scheduled), notes=notes)
+
+
+def take_base(targets: dict[Key, Scaling], table: str, plan: str) -> None:
+    """Give targets with windows the base floor and ceiling of *plan*, a Highwater plan as JSON.
+
+    A template has the highest ceiling of all windows, so that no deploy cuts an open one, and Highwater sets the
+    present one right after. A plan that cannot be read leaves the targets as they are in the template.
+    """
+    try:
+        planned = Plan.from_json(plan).targets()
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return
+    for target in planned:
+        scaling = targets.get((table, *target.key))
+        if scaling is not None and target.windows and not target.capacity.is_deploy_time:
+            base = bounds_with(target, ())
+            scaling.min, scaling.max = base.min, base.max
 
 
 def read_policy(

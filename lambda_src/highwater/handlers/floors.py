@@ -146,9 +146,7 @@ def raise_to_floors(
         patience.pause()
 
 
-def _while_built(
-    table: str, described: tables.DescribedTable, live: Mapping[TargetName, Bounds]
-) -> dict[str, Units]:
+def _while_built(table: str, described: tables.DescribedTable, live: Mapping[TargetName, Bounds]) -> dict[str, Units]:
     """The indexes that are being built with less than they should have meanwhile, each with the units to provision."""
     wanted = {}
     of_table = described.capacities[None]

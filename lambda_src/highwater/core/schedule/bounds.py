@@ -46,6 +46,15 @@ def bounds_at(target: Target, at: datetime) -> Bounds:
     return bounds_with(target, tuple(w for w in target.windows if is_open(w.window, at)))
 
 
+def highest_ceiling(target: Target) -> int:
+    """Return the highest ceiling that the plan asks for at any time, with which no open window is cut.
+
+    Raises:
+        ValueError: Only CloudFormation knows the target's bounds.
+    """
+    return bounds_with(target, target.windows).max
+
+
 def require_bounds(targets: Iterable[Target]) -> None:
     """Raise whatever keeps the targets of a plan that was read from text from being timed, compared or put in a set.
 
