@@ -77,6 +77,12 @@ def test_names_are_text_and_not_markup(page: Page) -> None:
 
 
 @needs_browser
+def test_traffic_of_less_than_a_day_is_counted_in_minutes(page: Page) -> None:
+    said = page.inner_text("h1 + p")
+    assert said == "240 minutes from 2026-11-02 00:00 UTC; prices of us-east-1, 2026-11."
+
+
+@needs_browser
 def test_curves_are_drawn(page: Page, rehearsal: Rehearsal) -> None:
     names = page.evaluate("document.getElementById('chart').data.map(trace => trace.name)")
     shown = {"ceiling", "floor", "consumed", "demand", "provisioned", "why"}

@@ -14,7 +14,7 @@ from highwater_lab.files import replace_file
 from highwater_lab.physics import Cause
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.report.curves import Curves, Step, curves, shown_targets
-from highwater_lab.report.terminal import advice, job_lines, share_text
+from highwater_lab.report.terminal import advice, job_lines, share_text, span_text
 from highwater_lab.simulation import Run, TargetRun
 from highwater_lab.simulation.events import EventKind
 
@@ -62,7 +62,7 @@ def _subtitle(rehearsal: Rehearsal) -> str:
         else ""
     )
     return (
-        f"{traffic.minutes / 1440:.1f} days from {traffic.start:%Y-%m-%d %H:%M} UTC; "
+        f"{span_text(traffic.minutes)} from {traffic.start:%Y-%m-%d %H:%M} UTC; "
         f"{rehearsal.prices.name}.{thinned}{coarse}"
     )
 

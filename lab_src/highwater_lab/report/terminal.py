@@ -12,14 +12,17 @@ from highwater_lab.rehearse import Rehearsal
 from highwater_lab.simulation import Run
 
 
+def span_text(minutes: int) -> str:
+    """Return a length of time: in days to a tenth, below one day in minutes."""
+    return f"{minutes / 1440:.1f} days" if minutes >= 1440 else f"{minutes} minutes"
+
+
 def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
     """Print the figures of the policy `declared` and of the compared policies, then the remedies for throttling."""
     traffic, run = rehearsal.traffic, rehearsal.declared
-    days = traffic.minutes / 1440
-    span = f"{days:.1f} days" if days >= 1 else f"{traffic.minutes} minutes"
     console.print(
-        f"[bold]{escape(rehearsal.setup.name)}[/] under [bold]{escape(traffic.name)}[/]: {span} from "
-        f"{traffic.start:%a %Y-%m-%d %H:%M} UTC, {traffic.mean_units_per_second():,.0f} units/s on average",
+        f"[bold]{escape(rehearsal.setup.name)}[/] under [bold]{escape(traffic.name)}[/]: {span_text(traffic.minutes)} "
+        f"from {traffic.start:%a %Y-%m-%d %H:%M} UTC, {traffic.mean_units_per_second():,.0f} units/s on average",
         highlight=False,
     )
     if traffic.is_coarse:
