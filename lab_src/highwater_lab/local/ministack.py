@@ -53,6 +53,7 @@ table_arns: Final = Function("core.iam_actions", "dynamodb_resource_arns")
 denied_answer: Final = Function("core.iam_actions", "access_denied_response")
 resource_tags: Final = Function("services.tagging", "resource_tags")
 role_policies: Final = Function("core.iam_evaluator", "_gather_role_policies")
+role_boundary: Final = Function("core.iam_evaluator", "_permissions_boundary")
 evaluate_policies: Final = Function("core.iam_evaluator", "evaluate")
 ALWAYS_ALLOWED: Final = Value("core.iam_evaluator", "_ALWAYS_ALLOWED_ACTIONS", "__contains__")
 evaluation_context: Final = Value("core.iam_evaluator", "EvalContext")
@@ -139,7 +140,9 @@ STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDL
 
 # roles
 put_role_policy: Final = Function("services.iam", "_put_role_policy")
-iam_roles: Final = Value("services.iam", "_roles", "get")
+iam_roles: Final = Value("services.iam", "_roles", "get", "get_scoped")
+iam_policies: Final = Value("services.iam", "_policies", "get")
+refuse_boundary: Final = Function("services.iam", "_boundary_policy_error")
 iam_error: Final = Function("services.iam", "_error")
 IAM_REQUESTS: Final = Value("services.iam", "_IAM_HANDLERS", "__setitem__")
 
