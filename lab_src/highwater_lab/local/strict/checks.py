@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from highwater_lab.local.strict.answers import Answer
 from highwater_lab.local.strict.boundaries import Boundaries
+from highwater_lab.local.strict.function_roles import FunctionRoles
 from highwater_lab.local.strict.names import Names
 from highwater_lab.local.strict.permissions import Permissions
 from highwater_lab.local.strict.rates import Rates
@@ -23,6 +24,7 @@ class Checks:
     def __init__(self, second: Callable[[], int]) -> None:
         RolePolicies()
         Boundaries()
+        FunctionRoles()
         self._refusals = (Permissions().refusal, Rates(second).refusal, Names().refusal)
 
     def refusal(self, request: Request) -> Answer | None:
