@@ -19,6 +19,7 @@ from tests.local.world import (
     World,
     index_definition,
     key,
+    refused,
     unique,
     units,
     warmth,
@@ -691,6 +692,15 @@ def test_parameter_does_not_go_back_from_the_advanced_tier_unless_tiers_are_chos
     assert stack.delete() == "DELETE_COMPLETE"
     assert stack.create(**plan(42, "Intelligent-Tiering")) == "CREATE_COMPLETE"
     assert stored() == (42, "Standard")
-    with pytest.raises(ssm.exceptions.ClientError, match="exceeds its maximum length of 4096 bytes"):
+    with refused(
+        "ValidationException",
+        "Standard tier parameters support a maximum parameter value of 4096 characters. To create a larger parameter "
+        "value, upgrade the parameter to use the advanced-parameter tier. For more information, see "
+        "https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html",
+    ):
         ssm.put_parameter(Name="/plans/long", Type="String", Value="x" * 4_097)
+    with refused(
+        "ValidationException", "Advanced tier parameters support a maximum parameter value of 8192 characters."
+    ):
+        ssm.put_parameter(Name="/plans/long", Type="String", Value="x" * 8_193, Tier="Intelligent-Tiering")
     stack.delete()

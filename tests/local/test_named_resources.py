@@ -86,6 +86,64 @@ def test_name_that_no_table_can_have_is_refused(deploy: Deploy, name: str, unmet
     )
 
 
+TOO_LONG = "x" * 256
+UNMET = [
+    ("ab", "have length greater than or equal to 3"),
+    (TOO_LONG, "have length less than or equal to 255"),
+    ("a b c", "satisfy regular expression pattern: [a-zA-Z0-9_.-]+"),
+]
+
+
+def _misnamed(name: str, place: str, unmet: str) -> str:
+    return f"1 validation error detected: Value '{name}' at '{place}' failed to satisfy constraint: Member must {unmet}"
+
+
+@pytest.mark.parametrize(("name", "unmet"), UNMET, ids=["short", "long", "blank"])
+def test_name_that_no_index_can_have_is_refused_in_a_stack(deploy: Deploy, name: str, unmet: str) -> None:
+    suffix = "(Service: DynamoDb, Status Code: 400, ValidationException)"
+    text = _misnamed(name, "globalSecondaryIndexes.1.member.indexName", unmet)
+    assert deploy(unique("stack"), Table=_table(unique("indexed"), name)) == ("ROLLBACK_COMPLETE", [f"{text} {suffix}"])
+    table, stack = unique("indexed"), unique("stack")
+    assert deploy(stack, Table=_table(table, "x" * 255)) == ("CREATE_COMPLETE", [])
+    text = _misnamed(name, "globalSecondaryIndexUpdates.1.member.create.indexName", unmet)
+    assert deploy(stack, Table=_table(table, "x" * 255, name)) == ("UPDATE_ROLLBACK_COMPLETE", [f"{text} {suffix}"])
+
+
+@pytest.mark.parametrize(("name", "unmet"), UNMET[1:], ids=["long", "blank"])
+def test_name_that_no_index_can_have_is_refused(world: World, name: str, unmet: str) -> None:
+    attributes = [{"AttributeName": each, "AttributeType": "S"} for each in ("id", "city")]
+    table = world.table(40, 41)
+    place = "globalSecondaryIndexUpdates.1.member.create.indexName"
+    with refused("ValidationException", _misnamed(name, place, unmet)):
+        world.dynamodb.update_table(
+            TableName=table,
+            AttributeDefinitions=attributes,
+            GlobalSecondaryIndexUpdates=[{"Create": index_definition(name, 7, 8)}],
+        )
+    properties = _table(unique("indexed"), name)["Properties"]
+    with refused("ValidationException", _misnamed(name, "globalSecondaryIndexes.1.member.indexName", unmet)):
+        world.dynamodb.create_table(**properties)
+    del properties["GlobalSecondaryIndexes"]
+    local = {"IndexName": name, "Projection": {"ProjectionType": "ALL"}}
+    schema = [{"AttributeName": "id", "KeyType": "HASH"}, {"AttributeName": "city", "KeyType": "RANGE"}]
+    properties |= {"KeySchema": [schema[0], {"AttributeName": "day", "KeyType": "RANGE"}]}
+    properties["AttributeDefinitions"].append({"AttributeName": "day", "AttributeType": "S"})
+    with refused("ValidationException", _misnamed(name, "localSecondaryIndexes.1.member.indexName", unmet)):
+        world.dynamodb.create_table(**properties, LocalSecondaryIndexes=[local | {"KeySchema": schema}])
+
+
+def test_everything_that_is_wrong_with_the_names_of_indexes_is_told_at_once(world: World) -> None:
+    name, other = "x" * 256 + "!", "a b"
+    place = "at 'globalSecondaryIndexes.{}.member.indexName' failed to satisfy constraint: Member must"
+    with refused(
+        "ValidationException",
+        f"3 validation errors detected: Value '{name}' {place.format(1)} have length less than or equal to 255; Value "
+        f"'{name}' {place.format(1)} satisfy regular expression pattern: [a-zA-Z0-9_.-]+; Value '{other}' "
+        f"{place.format(3)} satisfy regular expression pattern: [a-zA-Z0-9_.-]+",
+    ):
+        world.dynamodb.create_table(**_table(unique("indexed"), name, "fits", other)["Properties"])
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [([], ["a-index", "b-index"]), (["a-index"], ["b-index"]), (["a-index", "b-index"], [])],

@@ -39,10 +39,23 @@ def _states(world: World, table: str, seconds: list[int]) -> list[Any]:
     return seen
 
 
-def _in_use(table: str, index: str | None = None) -> str:
-    subject = "Table" if index is None else "Index"
-    where = f"Table: {table}" + (f" Index: {index}" if index else "")
-    return f"Attempt to change a resource which is still in use: {subject} IOPS are currently being updated. {where}"
+def _in_use(detail: str) -> str:
+    return f"Attempt to change a resource which is still in use: {detail}"
+
+
+def _busy(table: str) -> str:
+    return _in_use(f"Table IOPS are currently being updated. Table: {table}")
+
+
+def _busy_index(table: str, index: str, undergone: str) -> str:
+    return _in_use(f"Index is being {undergone}.  Table: {table} Index: {index}")
+
+
+def _being_updated(table: str) -> str:
+    return _in_use(f"Table: {table} is in the process of being updated.")
+
+
+_BUSY_INDEXES = _in_use("Cannot delete table while indexes are being created, updated, or deleted.")
 
 
 def test_raise_below_the_mark_is_there_after_two_seconds_and_by_auto_scaling_after_half_a_minute(world: World) -> None:
@@ -69,11 +82,11 @@ def test_raise_that_adds_partitions_takes_minutes_and_so_long_the_mark_is_the_ol
 def test_table_being_changed_refuses_changes_of_capacity_mode_and_deletion_and_takes_others(world: World) -> None:
     table = world.table(40, 41)
     world.change(table, 40, 5000)
-    with refused("ResourceInUseException", _in_use(table)):
+    with refused("ResourceInUseException", _busy(table)):
         world.change(table, 40, 4000)
-    with refused("ResourceInUseException", _in_use(table)):
+    with refused("ResourceInUseException", _busy(table)):
         world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
-    with refused("ResourceInUseException", _in_use(table)):
+    with refused("ResourceInUseException", _being_updated(table)):
         world.dynamodb.delete_table(TableName=table)
     world.dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
 
@@ -83,8 +96,12 @@ def test_index_being_changed_leaves_its_table_active(world: World) -> None:
     world.change(table, 72, 3000, index="by-city")
     assert world.described(table)["TableStatus"] == "ACTIVE"
     assert world.described(table, "by-city")["IndexStatus"] == "UPDATING"
-    with refused("ResourceInUseException", _in_use(table, "by-city")):
+    with refused("ResourceInUseException", _busy_index(table, "by-city", "updated")):
         world.change(table, 73, 74, index="by-city")
+    with refused("ResourceInUseException", _busy_index(table, "by-city", "updated")):
+        world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
+    with refused("ResourceInUseException", _BUSY_INDEXES):
+        world.dynamodb.delete_table(TableName=table)
     world.change(table, 50, 51)
     world.cloud.advance(timedelta(seconds=310))
     assert (world.capacity(table), world.capacity(table, "by-city")) == ((50, 51), (72, 3000))
@@ -152,7 +169,7 @@ def test_warm_up_that_adds_partitions_takes_minutes_and_leaves_the_table_active(
     world.update(table, {None: {"WarmThroughput": warmth(9000, 3000)}})
     assert world.described(table)["TableStatus"] == "ACTIVE"
     assert world.described(table)["WarmThroughput"] == warmth(40, 41) | {"Status": "UPDATING"}
-    with refused("ResourceInUseException", _in_use(table)):
+    with refused("ResourceInUseException", _being_updated(table)):
         world.dynamodb.delete_table(TableName=table)
     # what has to be added anyway for capacity is there no sooner
     world.cloud.advance(timedelta(seconds=390))
@@ -178,9 +195,14 @@ def test_an_index_takes_minutes_to_build_and_holds_changes_of_its_table(world: W
         return description["TableStatus"], index["IndexStatus"], index.get("Backfilling", False)
 
     assert states(described) == ("UPDATING", "CREATING", True)
-    with refused("ResourceInUseException", _in_use(table, "by-city")):
+    blocked = _in_use(f"Can't change table IOPS when an index is being created. Table: {table} Indexes: [by-city]")
+    with refused("ResourceInUseException", blocked):
         world.change(table, 52, 53)
-    with refused("ResourceInUseException", _in_use(table, "by-city")):
+    with refused("ResourceInUseException", blocked):
+        world.dynamodb.update_table(TableName=table, **_ON_DEMAND)
+    with refused("ResourceInUseException", _busy_index(table, "by-city", "created")):
+        world.change(table, 52, 53, index="by-city")
+    with refused("ResourceInUseException", _BUSY_INDEXES):
         world.dynamodb.delete_table(TableName=table)
     text = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
     with refused("LimitExceededException", text):

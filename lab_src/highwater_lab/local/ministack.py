@@ -53,8 +53,10 @@ table_arns: Final = Function("core.iam_actions", "dynamodb_resource_arns")
 denied_answer: Final = Function("core.iam_actions", "access_denied_response")
 resource_tags: Final = Function("services.tagging", "resource_tags")
 role_policies: Final = Function("core.iam_evaluator", "_gather_role_policies")
+role_boundary: Final = Function("core.iam_evaluator", "_permissions_boundary")
 evaluate_policies: Final = Function("core.iam_evaluator", "evaluate")
 ALWAYS_ALLOWED: Final = Value("core.iam_evaluator", "_ALWAYS_ALLOWED_ACTIONS", "__contains__")
+parse_policy: Final = Function("core.iam_evaluator", "parse_policy_document")
 evaluation_context: Final = Value("core.iam_evaluator", "EvalContext")
 access_key_of: Final = Function("core.router", "extract_access_key_id")
 caller_identity: Final = Function("core.iam_evaluator", "resolve_caller_identity")
@@ -139,7 +141,9 @@ STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDL
 
 # roles
 put_role_policy: Final = Function("services.iam", "_put_role_policy")
-iam_roles: Final = Value("services.iam", "_roles", "get")
+iam_roles: Final = Value("services.iam", "_roles", "get", "get_scoped")
+iam_policies: Final = Value("services.iam", "_policies", "get")
+refuse_boundary: Final = Function("services.iam", "_boundary_policy_error")
 iam_error: Final = Function("services.iam", "_error")
 IAM_REQUESTS: Final = Value("services.iam", "_IAM_HANDLERS", "__setitem__")
 
@@ -163,6 +167,8 @@ _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items"
 PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
 PYTHON_WORKER: Final = Script("core.lambda_runtime", "_PYTHON_WORKER_SCRIPT", PYTHON_WORKER_CONTEXT)
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
+create_function: Final = Function("services.lambda_svc", "_create_function")
+configure_function: Final = Function("services.lambda_svc", "_update_config")
 set_recursion: Final = Function("services.lambda_svc", "_put_function_recursion_config")
 count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
 function_url_event: Final = Function("services.lambda_svc", "_build_function_url_event")

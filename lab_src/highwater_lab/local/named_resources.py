@@ -1,4 +1,4 @@
-"""Tables and alarms that a template names: what CloudFormation refuses and MiniStack overwrites or takes as it is."""
+"""Tables, indexes and alarms that a template names: what CloudFormation refuses and MiniStack takes as it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from highwater_lab.local import ministack
+from highwater_lab.local.index_names import index_name_refusal
 
 Document = dict[str, Any]
 
@@ -17,11 +18,13 @@ class NamedResourceError(ValueError):
 
 
 class NamedResources:
-    """Refuses names of tables and alarms in stacks; known to MiniStack as soon as this is made."""
+    """Refuses names of tables, indexes and alarms in stacks; known to MiniStack as soon as this is made."""
 
     def __init__(self) -> None:
         for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
             ministack.wrap_resource_handler(kind, "create", partial(_checking, "TableName", _table_refusal))
+            ministack.wrap_resource_handler(kind, "create", _creating_indexes)
+            ministack.wrap_resource_handler(kind, "update", _updating_indexes)
         ministack.wrap_resource_handler(ministack.ALARM, "create", partial(_checking, "AlarmName", _alarm_refusal))
 
 
@@ -37,6 +40,30 @@ def _checking(
         return own(logical_id, properties, stack)
 
     return create
+
+
+def _creating_indexes(own: Callable[..., Any]) -> Callable[..., Any]:
+    def create(logical_id: str, properties: Document, stack: str) -> Any:
+        _check_indexes(properties)
+        return own(logical_id, properties, stack)
+
+    return create
+
+
+def _updating_indexes(own: Callable[..., Any]) -> Callable[..., Any]:
+    def update(name: str, old: Document, new: Document, *rest: Any) -> Any:
+        before = [index["IndexName"] for index in old.get("GlobalSecondaryIndexes") or []]
+        added = [index for index in new.get("GlobalSecondaryIndexes") or [] if index["IndexName"] not in before]
+        _check_indexes({"GlobalSecondaryIndexUpdates": [{"Create": index} for index in added]})
+        return own(name, old, new, *rest)
+
+    return update
+
+
+def _check_indexes(request: Document) -> None:
+    refusal = index_name_refusal(request)
+    if refusal is not None:
+        raise NamedResourceError(f"{refusal.message} (Service: DynamoDb, Status Code: 400, {refusal.code})")
 
 
 def _table_refusal(name: str) -> str | None:

@@ -22,7 +22,13 @@ _DOWNGRADE: Final = (
     "to the standard-parameter tier. If necessary, you can delete the advanced parameter and recreate it as a standard "
     "parameter."
 )
-_TOO_LONG: Final = "The value for the parameter in the tier {tier} exceeds its maximum length of {most} bytes."
+# as users report it; for the advanced tier this cloud says the same of its own
+_TOO_LONG: Final = "{tier} tier parameters support a maximum parameter value of {most} characters."
+_UPGRADE: Final = (
+    " To create a larger parameter value, upgrade the parameter to use the advanced-parameter tier. For more "
+    "information, see "
+    "https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html"
+)
 _LONG_NAME: Final = "Parameter name: the full ARN has {length} characters; at most {most} are allowed."
 _DEEP_NAME: Final = (
     "A hierarchy can have a maximum of 15 levels. For more information, see Requirements and constraints for parameter "
@@ -59,13 +65,17 @@ class Parameters:
             if request.get("Tier") == "Standard":
                 return _refused(_DOWNGRADE)
             tier = "Advanced"
-        most = _MOST_BYTES[tier]
         size = len(str(request.get("Value", "")).encode())
-        if size > most:
-            return _refused(_TOO_LONG.format(tier=tier, most=most))
+        if size > _MOST_BYTES[tier]:
+            return _too_long(tier)
         if tier == "Intelligent-Tiering":
             tier = "Advanced" if size > _MOST_BYTES["Standard"] else "Standard"
         return self._own_put(request | {"Tier": tier})
+
+
+def _too_long(tier: str) -> Any:
+    of = "Standard" if tier == "Standard" else "Advanced"
+    return _refused(_TOO_LONG.format(tier=of, most=_MOST_BYTES[of]) + (_UPGRADE if of == "Standard" else ""))
 
 
 def _name_refusal(name: str) -> Any:

@@ -1,7 +1,12 @@
-"""What DynamoDB refuses of capacity and warm throughput, and in which words."""
+"""What DynamoDB refuses of capacity and warm throughput, and in which words.
+
+Source of the words for what is still in use, two spaces included: what DynamoDB answered to users of Terraform (its
+issues 9559 and 13243) and to probes of AWS's controllers for Kubernetes (their catalogue DDB-TABLE-444, 2026-10).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from highwater.core import Dimension
@@ -21,7 +26,7 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
         return _one_index_at_a_time()
     if building is not None and (refused := _building_refusal(table, request, building)) is not None:
         return refused
-    if not may_wait and (in_use := _in_use(table, request, second)) is not None:
+    if not may_wait and (in_use := _change_refusal(table, request, second)) is not None:
         return in_use
     has_capacity = request.get("BillingMode") == "PROVISIONED" or not is_on_demand(table)
     for index, wanted, warm in changes_of(table, request):
@@ -38,13 +43,21 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
 
 def deletion_refusal(table: Document, second: int) -> ServiceError | None:
     """Why a table cannot be deleted now, `None` where it can be."""
+    busy = list(_busy_resources(table, second))
+    if not busy:
+        return None
+    if busy[0] is None:
+        return _in_use(f"Table: {table['TableName']} is in the process of being updated.")
+    return _in_use("Cannot delete table while indexes are being created, updated, or deleted.")
+
+
+def _busy_resources(table: Document, second: int) -> Iterator[str | None]:
+    """The table (`None`) and those of its indexes that are being built, changed or warmed up, the table first."""
     meters = meters_of(table)
-    if (building := meters.building(second)) is not None:
-        return _busy(table, building)
     for index in (None, *indexes_of(table)):
-        if meters.is_changing(index, second) or meters.control(index, second).is_warming(second):
-            return _busy(table, index)
-    return None
+        is_built = index is None or index != meters.building(second)
+        if not is_built or meters.is_changing(index, second) or meters.control(index, second).is_warming(second):
+            yield index
 
 
 def _building_refusal(table: Document, request: Document, building: str) -> ServiceError | None:
@@ -52,7 +65,10 @@ def _building_refusal(table: Document, request: Document, building: str) -> Serv
     updates = request.get("GlobalSecondaryIndexUpdates") or []
     if any("Create" in update for update in updates):
         return _one_index_at_a_time()
-    return _busy(table, building) if any(True for _ in changes_of(table, request)) else None
+    changed = [index for index, _, _ in changes_of(table, request)]
+    if not changed:
+        return None
+    return _blocked_by_index(table, building) if None in changed else _busy_index(table, building, "created")
 
 
 def _one_index_at_a_time() -> ServiceError:
@@ -62,13 +78,16 @@ def _one_index_at_a_time() -> ServiceError:
     )
 
 
-def _in_use(table: Document, request: Document, second: int) -> ServiceError | None:
+def _change_refusal(table: Document, request: Document, second: int) -> ServiceError | None:
     """A resource whose capacity is being changed takes no other change; one that is being warmed up does."""
     meters = meters_of(table)
     if request.get("BillingMode") is not None and (request["BillingMode"] == "PAY_PER_REQUEST") is not is_on_demand(
         table
     ):
-        return deletion_refusal(table, second)
+        building = meters.building(second)
+        if building is not None:
+            return _blocked_by_index(table, building)
+        return next((_busy(table, index) for index in _busy_resources(table, second)), None)
     for index, _, _ in changes_of(table, request):
         if meters.is_changing(index, second):
             return _busy(table, index)
@@ -76,13 +95,22 @@ def _in_use(table: Document, request: Document, second: int) -> ServiceError | N
 
 
 def _busy(table: Document, index: str | None) -> ServiceError:
-    # measured for tables; how an index is named is not known
-    subject = "Table IOPS are" if index is None else "Index IOPS are"
-    where = f"Table: {table['TableName']}" + ("" if index is None else f" Index: {index}")
-    return ServiceError(
-        "ResourceInUseException",
-        f"Attempt to change a resource which is still in use: {subject} currently being updated. {where}",
-    )
+    if index is not None:
+        return _busy_index(table, index, "updated")
+    return _in_use(f"Table IOPS are currently being updated. Table: {table['TableName']}")
+
+
+def _busy_index(table: Document, index: str, undergone: str) -> ServiceError:
+    return _in_use(f"Index is being {undergone}.  Table: {table['TableName']} Index: {index}")
+
+
+def _blocked_by_index(table: Document, building: str) -> ServiceError:
+    where = f"Table: {table['TableName']} Indexes: [{building}]"
+    return _in_use(f"Can't change table IOPS when an index is being created. {where}")
+
+
+def _in_use(detail: str) -> ServiceError:
+    return ServiceError("ResourceInUseException", f"Attempt to change a resource which is still in use: {detail}")
 
 
 def _capacity_refusal(

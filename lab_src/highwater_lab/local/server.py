@@ -38,12 +38,9 @@ from highwater_lab.local.provisioners import Provisioners
 from highwater_lab.local.schedules import Schedules
 from highwater_lab.local.shapes import malformed
 from highwater_lab.local.stacks import Stacks
-from highwater_lab.local.strict.names import Names
+from highwater_lab.local.strict.checks import Checks
 from highwater_lab.local.strict.pending import PendingUpdates
-from highwater_lab.local.strict.permissions import Permissions
-from highwater_lab.local.strict.rates import Rates
 from highwater_lab.local.strict.request import AUTOSCALING_PREFIX, Request
-from highwater_lab.local.strict.role_policies import RolePolicies
 from highwater_lab.local.tables import Tables
 from highwater_lab.local.tracking_alarms import TrackingAlarms
 from highwater_lab.services.timing import Timing
@@ -76,9 +73,7 @@ class LocalAws:
         Parameters()
         Stacks()
         self._pending = PendingUpdates() if is_strict else None
-        self._checks = (Permissions().refusal, Rates(self.clock.second).refusal, Names().refusal) if is_strict else ()
-        if is_strict:
-            RolePolicies()
+        self._checks = Checks(self.clock.second) if is_strict else None
 
     def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""
@@ -98,13 +93,13 @@ class LocalAws:
             body = await read_body(receive)
             await self._answer(send, *await self._commands.answer(scope["path"], scope["method"], body))
             return
-        if self._checks or target:
+        if self._checks is not None or target:
             body = await read_body(receive)
             receive = again(body, receive)
             if target and not is_object(body):
                 await self._answer(send, 400, _NO_OBJECT)
                 return
-            refused = self._refusal(scope, headers, body) if self._checks else None
+            refused = None if self._checks is None else self._refusal(self._checks, scope, headers, body)
             if refused is not None:
                 await self._refuse(send, *refused)
                 return
@@ -157,11 +152,13 @@ class LocalAws:
         except ServiceError as refused:
             return 400, {"__type": refused.code, "message": refused.message}
 
-    def _refusal(self, scope: Any, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes] | None:
-        """What a strict cloud answers in place of the service."""
+    def _refusal(
+        self, checks: Checks, scope: Any, headers: dict[str, str], body: bytes
+    ) -> tuple[int, dict[str, str], bytes] | None:
         ministack.enter_scope(headers)
-        request = Request(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
-        return next((found for check in self._checks if (found := check(request)) is not None), None)
+        return checks.refusal(
+            Request(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
+        )
 
     async def _refuse(self, send: Any, status: int, headers: dict[str, str], body: bytes) -> None:
         listed = [(name.lower().encode(), value.encode()) for name, value in headers.items()]

@@ -16,6 +16,7 @@ from highwater_lab.local import ministack
 from highwater_lab.local.autoscaling.records import ServiceError, TargetKey
 from highwater_lab.local.capacity.call import meters_of
 from highwater_lab.local.capacity.sizes import sizes_of
+from highwater_lab.local.index_names import index_name_refusal
 from highwater_lab.local.refusals import above_quota, deletion_refusal, projection_refusal, refusal_of
 from highwater_lab.local.resources import (
     WARM,
@@ -98,12 +99,13 @@ class Tables:
 
     def create(self, request: Document) -> Answer:
         """CreateTable, with quotas and the warm throughput asked for."""
+        if (misnamed := index_name_refusal(request)) is not None:
+            return _refused(misnamed)
         wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
         for resource, kind in wanted:
             refusal = above_quota(units_of(resource.get("ProvisionedThroughput")), kind) or projection_refusal(resource)
             if refusal is not None:
-                refused: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
-                return refused
+                return _refused(refusal)
         answer = self._create(request)
         if answer[0] < 400:
             name = request["TableName"]
@@ -122,11 +124,10 @@ class Tables:
             return self._update(request)
         updates = request.get("GlobalSecondaryIndexUpdates") or []
         wrong = (projection_refusal(update["Create"]) for update in updates if "Create" in update)
-        refusal = next((each for each in wrong if each is not None), None)
+        refusal = index_name_refusal(request) or next((each for each in wrong if each is not None), None)
         refusal = refusal or refusal_of(table, request, self._second(), may_wait=self._waits.get())
         if refusal is not None:
-            answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
-            return answer
+            return _refused(refusal)
         changes = list(changes_of(table, request))
         # meters know the capacity until now before it changes
         second, meters = self._second(), meters_of(table)
@@ -159,8 +160,7 @@ class Tables:
         table = ministack.find_table(request.get("TableName"))
         refusal = None if table is None or self._waits.get() else deletion_refusal(table, self._second())
         if refusal is not None:
-            answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
-            return answer
+            return _refused(refusal)
         return self._delete(request)
 
     def describe(self, name: str) -> Document:
@@ -230,3 +230,8 @@ class Tables:
 
     def _second(self) -> int:
         return int(self._now().timestamp())
+
+
+def _refused(refusal: ServiceError) -> Answer:
+    answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
+    return answer

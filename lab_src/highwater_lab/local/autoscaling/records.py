@@ -112,10 +112,16 @@ class PolicyRecord:
     created: datetime
 
     @property
+    def own_metric(self) -> dict[str, Any] | None:
+        """The metric of its own that the policy follows, `None` for one on DynamoDB's utilization."""
+        found: dict[str, Any] | None = self.configuration.get("CustomizedMetricSpecification") or None
+        return found
+
+    @property
     def rules(self) -> TargetTracking | None:
         """The policy as the lab's rules take it; `None` for one on a metric of its own."""
         settings = self.configuration
-        if settings.get("CustomizedMetricSpecification"):
+        if self.own_metric is not None:
             return None
         return TargetTracking(
             target_percent=round(float(settings["TargetValue"])),

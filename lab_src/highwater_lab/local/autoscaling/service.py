@@ -28,6 +28,9 @@ from highwater_lab.services.timing import Timing
 
 _MAX_POLICIES = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+_ALARMS = ("AlarmHigh", "AlarmLow", "ProvisionedCapacityHigh", "ProvisionedCapacityLow")
+# Thresholds on a metric of the policy's own do not follow the capacity, so only these watch it
+_OWN_METRIC_ALARMS = ("AlarmHigh", "AlarmLow")
 # How late datapoints and alarms are, whatever changes of tables take
 TIMING: Final = Timing()
 
@@ -186,9 +189,12 @@ class AutoScaling:
             arn=old.arn if old else self._arn("scalingPolicy", key, f"policyName/{name}"),
             policy_type=kind,
             configuration=settings,
-            alarms=old.alarms if old else self._alarms(key),
+            alarms=old.alarms if old else [],
             created=old.created if old else self._now(),
         )
+        kinds = _ALARMS if record.own_metric is None else _OWN_METRIC_ALARMS
+        if len(record.alarms) != len(kinds):
+            record.alarms = [self._alarm(key, kind) for kind in kinds]
         target.policies[name] = record
         return record
 
@@ -257,13 +263,9 @@ class AutoScaling:
             message = f"Invalid schedule expression: {schedule}"
             raise ServiceError("ValidationException", message) from unreadable
 
-    def _alarms(self, key: TargetKey) -> list[dict[str, str]]:
-        alarms = []
-        for kind in ("AlarmHigh", "AlarmLow", "ProvisionedCapacityHigh", "ProvisionedCapacityLow"):
-            name = f"TargetTracking-{key.resource_id}-{kind}-{uuid.uuid4()}"
-            arn = f"arn:aws:cloudwatch:{self._region}:{self._account}:alarm:{name}"
-            alarms.append({"AlarmName": name, "AlarmARN": arn})
-        return alarms
+    def _alarm(self, key: TargetKey, kind: str) -> dict[str, str]:
+        name = f"TargetTracking-{key.resource_id}-{kind}-{uuid.uuid4()}"
+        return {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{self._region}:{self._account}:alarm:{name}"}
 
     def _arn(self, kind: str, key: TargetKey, name: str) -> str:
         return (

@@ -1,4 +1,4 @@
-"""The policies of roles, enforced on what Lambda functions call: an action that no policy allows is AccessDenied.
+"""The policies of roles, enforced on what Lambda functions call: an action that they do not allow is AccessDenied.
 
 MiniStack's evaluator judges the policies. A function gets credentials whose session token names its role; requests
 without such a token are the developer's own and may do everything.
@@ -14,6 +14,7 @@ from highwater_lab.local import ministack
 from highwater_lab.local.strict.item_needs import item_needs
 from highwater_lab.local.strict.need import Need
 from highwater_lab.local.strict.request import AUTOSCALING_SERVICE, Request
+from highwater_lab.local.strict.verdicts import denial
 
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
 URL_PATH: Final = "/_aws/lambda-url/"
@@ -62,7 +63,6 @@ class Permissions:
         role, function = caller
         account, region = ministack.get_account_id(), ministack.get_region()
         principal = f"arn:aws:sts::{account}:assumed-role/{role}/{function}"
-        policies = ministack.role_policies(role, account)
         missed_by_service: list[str] = []
         for need in _url_needs(request) if is_url else _needs(request, region, account):
             context = ministack.evaluation_context.now(
@@ -74,10 +74,11 @@ class Permissions:
                 region=region,
                 service_context=_conditions(request, need),
             )
-            if ministack.evaluate_policies(context, policies).decision == "Allow":
+            reason = denial(context, role, account)
+            if reason is None:
                 continue
             if not need.is_asked_by_service:
-                return _denied(request, need, principal)
+                return _denied(request, need, principal, reason)
             missed_by_service.append(need.action)
         return _missed(missed_by_service) if missed_by_service else None
 
@@ -202,11 +203,8 @@ def _missed(actions: list[str]) -> Answer:
     return 400, {"content-type": "application/x-amz-json-1.1"}, body
 
 
-def _denied(request: Request, need: Need, principal: str) -> Answer:
-    message = (
-        f"User: {principal} is not authorized to perform: {need.action} on resource: {need.arn} because no "
-        f"identity-based policy allows the {need.action} action"
-    )
+def _denied(request: Request, need: Need, principal: str, reason: str) -> Answer:
+    message = f"User: {principal} is not authorized to perform: {need.action} on resource: {need.arn} {reason}"
     if request.path.startswith(URL_PATH):
         return 403, {"content-type": "application/json"}, json.dumps({"Message": _FORBIDDEN_URL}).encode()
     if request.headers.get("x-amz-target"):

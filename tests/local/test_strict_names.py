@@ -1,0 +1,208 @@
+"""Names that a strict cloud refuses by their length and characters, in stacks and requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from highwater_lab.local import LocalCloud
+from highwater_lab.local.control import ACCOUNT
+from tests.local.world import refused
+
+pytestmark = pytest.mark.xdist_group("strict names")
+RULE, GROUP, MANAGED, ROLE = (
+    "AWS::Events::Rule",
+    "AWS::Scheduler::ScheduleGroup",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Role",
+)
+POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
+}
+HOURLY = {"ScheduleExpression": "rate(1 hour)"}
+ONCE_AN_HOUR = HOURLY | {
+    "FlexibleTimeWindow": {"Mode": "OFF"},
+    "Target": {"Arn": f"arn:aws:sqs:us-east-1:{ACCOUNT}:any", "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/any"},
+}
+
+
+def _too_long(place: str, most: int) -> str:
+    return (
+        f"1 validation error detected: Value '{'x' * (most + 1)}' at '{place}' failed to satisfy constraint: Member "
+        f"must have length less than or equal to {most}"
+    )
+
+
+def _unmatched(name: str, pattern: str) -> str:
+    return (
+        f"1 validation error detected: Value '{name}' at 'name' failed to satisfy constraint: Member must satisfy "
+        f"regular expression pattern: {pattern}"
+    )
+
+
+def _unusual(place: str) -> str:
+    return (
+        f"The specified value for {place} is invalid. It must contain only alphanumeric characters and/or the "
+        "following: +=,.@_-"
+    )
+
+
+def _unfit(unmet: str) -> str:
+    return f"Properties validation failed for resource Named with message: [#/{unmet}]"
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+        yield running
+
+
+@pytest.fixture
+def create(cloud: LocalCloud) -> Iterator[Callable[[str, dict[str, Any]], str]]:
+    """Create a stack of one resource and delete it; why the resource could not be created, or nothing."""
+    cloudformation = cloud.client("cloudformation")
+
+    def run(kind: str, properties: dict[str, Any]) -> str:
+        template = json.dumps({"Resources": {"Named": {"Type": kind, "Properties": properties}}})
+        cloudformation.create_stack(StackName="named", TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])
+        while cloudformation.describe_stacks(StackName="named")["Stacks"][0]["StackStatus"].endswith("PROGRESS"):
+            pass
+        events = cloudformation.describe_stack_events(StackName="named")["StackEvents"]
+        failed = [each["ResourceStatusReason"] for each in events if each["ResourceStatus"] == "CREATE_FAILED"]
+        cloudformation.delete_stack(StackName="named")
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName="named", WaiterConfig={"Delay": 1})
+        return str(failed[-1]) if failed else ""
+
+    yield run
+    cloudformation.close()
+
+
+RULES = r"[\.\-_A-Za-z0-9]+"
+OF_EVENTS = "(Service: EventBridge, Status Code: 400, ValidationException)"
+OF_IAM = "(Service: Iam, Status Code: 400, ValidationError)"
+
+
+@pytest.mark.parametrize(
+    ("kind", "member", "others", "name", "reason"),
+    [
+        (RULE, "Name", HOURLY, "x" * 64, ""),
+        (RULE, "Name", HOURLY, "x" * 65, f"{_too_long('name', 64)} {OF_EVENTS}"),
+        (RULE, "Name", HOURLY, "a/b", f"{_unmatched('a/b', RULES)} {OF_EVENTS}"),
+        (GROUP, "Name", {}, "x" * 64, ""),
+        (GROUP, "Name", {}, "x" * 65, _unfit("Name: expected maxLength: 64, actual: 65")),
+        (GROUP, "Name", {}, "a b", _unfit("Name: failed validation constraint for keyword [pattern]")),
+        (MANAGED, "ManagedPolicyName", {"PolicyDocument": POLICY}, "x" * 128, ""),
+        (
+            MANAGED,
+            "ManagedPolicyName",
+            {"PolicyDocument": POLICY},
+            "x" * 129,
+            f"{_too_long('policyName', 128)} {OF_IAM}",
+        ),
+        (MANAGED, "ManagedPolicyName", {"PolicyDocument": POLICY}, "a b", f"{_unusual('policyName')} {OF_IAM}"),
+        (ROLE, "RoleName", {"AssumeRolePolicyDocument": TRUST}, "a+=,.@-_b", ""),
+        (
+            ROLE,
+            "RoleName",
+            {"AssumeRolePolicyDocument": TRUST},
+            "a/b",
+            _unfit("RoleName: failed validation constraint for keyword [pattern]"),
+        ),
+    ],
+)
+def test_stack_with_a_name_that_does_not_fit_fails(
+    create: Callable[[str, dict[str, Any]], str], kind: str, member: str, others: dict[str, Any], name: str, reason: str
+) -> None:
+    assert create(kind, others | {member: name}) == reason
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "member", "others", "name", "code", "text"),
+    [
+        ("events", "put_rule", "Name", HOURLY, "x" * 65, "ValidationException", _too_long("name", 64)),
+        ("events", "put_rule", "Name", HOURLY, "a/b", "ValidationException", _unmatched("a/b", RULES)),
+        ("scheduler", "create_schedule_group", "Name", {}, "x" * 65, "ValidationException", _too_long("name", 64)),
+        (
+            "scheduler",
+            "create_schedule_group",
+            "Name",
+            {},
+            "a b",
+            "ValidationException",
+            _unmatched("a b", "^[0-9a-zA-Z-_.]+$"),
+        ),
+        ("scheduler", "create_schedule", "Name", ONCE_AN_HOUR, "x" * 65, "ValidationException", _too_long("name", 64)),
+        (
+            "iam",
+            "create_role",
+            "RoleName",
+            {"AssumeRolePolicyDocument": json.dumps(TRUST)},
+            "x" * 65,
+            "ValidationError",
+            _too_long("roleName", 64),
+        ),
+        (
+            "iam",
+            "create_role",
+            "RoleName",
+            {"AssumeRolePolicyDocument": json.dumps(TRUST)},
+            "a b",
+            "ValidationError",
+            _unusual("roleName"),
+        ),
+        (
+            "iam",
+            "create_policy",
+            "PolicyName",
+            {"PolicyDocument": json.dumps(POLICY)},
+            "x" * 129,
+            "ValidationError",
+            _too_long("policyName", 128),
+        ),
+        (
+            "iam",
+            "put_role_policy",
+            "PolicyName",
+            {"RoleName": "any", "PolicyDocument": json.dumps(POLICY)},
+            "a b",
+            "ValidationError",
+            _unusual("policyName"),
+        ),
+    ],
+)
+def test_request_with_a_name_that_does_not_fit_is_refused(
+    cloud: LocalCloud,
+    service: str,
+    operation: str,
+    member: str,
+    others: dict[str, Any],
+    name: str,
+    code: str,
+    text: str,
+) -> None:
+    client = cloud.client(service)
+    with refused(code, text):
+        getattr(client, operation)(**others, **{member: name})
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "arguments"),
+    [
+        ("events", "put_rule", HOURLY | {"Name": "x" * 64}),
+        ("scheduler", "create_schedule_group", {"Name": "a.b-c_" + "x" * 58}),
+        ("iam", "create_role", {"RoleName": "x" * 64, "AssumeRolePolicyDocument": json.dumps(TRUST)}),
+        ("iam", "create_policy", {"PolicyName": "x" * 128, "PolicyDocument": json.dumps(POLICY)}),
+    ],
+)
+def test_request_with_the_longest_name_is_carried_out(
+    cloud: LocalCloud, service: str, operation: str, arguments: dict[str, Any]
+) -> None:
+    client = cloud.client(service)
+    getattr(client, operation)(**arguments)
+    client.close()
