@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater.capacity_options import list_of
+from cdk_highwater.argument_types import list_of, require
 from highwater.core import Capacity, IndexCapacity, Window
 
 
@@ -44,6 +44,11 @@ class GlobalSecondaryIndex:
     initial_read_units: int | None = None
     initial_write_units: int | None = None
     contributor_insights_specification: dynamodb.ContributorInsightsSpecification | None = None
+
+    def __post_init__(self) -> None:
+        require("index_name", self.index_name, str, "a text", "give the name in quotes")
+        if self.non_key_attributes is not None:
+            list_of("non_key_attributes", self.non_key_attributes, str)
 
     @property
     def plan(self) -> IndexCapacity:

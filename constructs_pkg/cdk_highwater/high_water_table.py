@@ -13,7 +13,8 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from cdk_highwater.annotations import annotate
-from cdk_highwater.capacity_options import CapacityOptions, declared_plan, list_of
+from cdk_highwater.argument_types import list_of
+from cdk_highwater.capacity_options import CapacityOptions, declared_plan
 from cdk_highwater.global_secondary_index import GlobalSecondaryIndex
 from cdk_highwater.manage_capacity import manage_capacity
 from cdk_highwater.table_capacity import TableCapacity

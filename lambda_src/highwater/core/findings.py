@@ -1,7 +1,11 @@
 """Findings: the results of validating a plan, each with its subject, its problem and the likely fix."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+_LONGEST_SHOWN: Final = 200
 
 
 class Severity(StrEnum):
@@ -70,6 +74,13 @@ def _finding(id: str, severity: Severity, subject: str, problem: str, fix: str) 
 def is_whole(value: object) -> bool:
     """Whether *value* is a whole number. `True` and `False` are not, although Python's `bool` is an `int`."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def shown(value: object) -> str:
+    """Return *value* for a message: as Python shows it, or its class where that would be an address."""
+    kind = type(value)
+    has_text = kind.__repr__ is not object.__repr__ and not isinstance(value, Iterator)
+    return repr(value)[:_LONGEST_SHOWN] if has_text else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def deploy_time_units(subject: str, remedy: str = "write the number, or read it from context instead") -> Finding:

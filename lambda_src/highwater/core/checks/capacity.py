@@ -12,6 +12,7 @@ from highwater.core.findings import (
     error,
     is_whole,
     name_missing,
+    shown,
     units_not_positive,
 )
 from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
@@ -56,7 +57,7 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
             yield error(
                 "capacityMissing",
                 label,
-                f"{capacity!r}",
+                shown(capacity),
                 "a Capacity",
                 "give Capacity.autoscaled(min_capacity=, max_capacity=) or Capacity.fixed(units=)",
             )
