@@ -98,3 +98,14 @@ def units_not_positive(subject: str, units: object) -> Finding:
     """Create the finding about units that are not a whole number of 1 or more."""
     fix = "give 1 for the lowest capacity" if is_whole(units) else "write a whole number"
     return error("unitsNotPositive", subject, f"{units!r}", "whole units per second, 1 or more", fix)
+
+
+def above_quota(subject: str, units: float, quota_units: int) -> Finding:
+    """Create the finding about units above the account's quota."""
+    return error(
+        "aboveQuota",
+        subject,
+        f"{units}",
+        f"up to {quota_units}, the account's quota for a table or index",
+        "lower the value, or request a higher quota from AWS and give it as table_quota_units",
+    )
