@@ -243,6 +243,17 @@ FINDINGS = [
         id="max of an index below its min",
     ),
     pytest.param(
+        plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, disable_scale_in="no")),  # type: ignore[arg-type]
+        "table write disable_scale_in: got 'no', allowed: True or False; write it without quotes "
+        "[highwater:flagUnclear]",
+        id="flag that is a text",
+    ),
+    pytest.param(
+        plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=904), table_quota_units=903),
+        f"table write max_with_boosts: got 904, allowed: up to 903, {QUOTA}",
+        id="ceiling for boosts above the quota",
+    ),
+    pytest.param(
         plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=219)),
         "table write max_with_boosts: got 219, allowed: 220 (max_capacity) or more; raise max_with_boosts, or leave it "
         "out: boosts then stay below max_capacity [highwater:boostCeilingBelowMax]",
@@ -650,6 +661,11 @@ def test_what_indexes_share_with_their_table_is_told_once() -> None:
 def test_window_above_the_quota_is_told_once() -> None:
     ids = [finding.id for finding in check(with_windows(window(write_min=40_001, write_max=40_002)))]
     assert ids == ["highwater:aboveQuota", "highwater:aboveQuota"], "its floor and its ceiling, and no mark"
+
+
+def test_ceiling_for_boosts_equal_to_the_quota_is_fine() -> None:
+    write = Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=900)
+    assert check(plan(write=write, table_quota_units=900)) == ()
 
 
 def test_window_equal_to_the_quota_is_fine() -> None:

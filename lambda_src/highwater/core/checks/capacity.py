@@ -64,6 +64,15 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
             )
             continue
         yield from _cooldown_findings(label, capacity)
+        if not isinstance(capacity.disable_scale_in, bool):
+            # a text such as "no" would count as true
+            yield error(
+                "flagUnclear",
+                f"{label} disable_scale_in",
+                shown(capacity.disable_scale_in),
+                "True or False",
+                "write it without quotes",
+            )
         bounds = {"units": capacity.min_capacity}
         if capacity.is_autoscaled:
             bounds = {"min_capacity": capacity.min_capacity, "max_capacity": capacity.max_capacity}
@@ -196,6 +205,9 @@ def _ceiling_findings(plan: Plan, target: Target) -> Iterator[Finding]:
 def _quota_findings(plan: Plan, target: Target) -> Iterator[Finding]:
     if target.capacity.max_capacity > plan.table_quota_units:
         yield above_quota(f"{target.label} max_capacity", target.capacity.max_capacity, plan.table_quota_units)
+    with_boosts = target.capacity.max_with_boosts
+    if with_boosts is not None and with_boosts > plan.table_quota_units:
+        yield above_quota(f"{target.label} max_with_boosts", with_boosts, plan.table_quota_units)
     for target_window in target.windows:
         for name, units in (("min", target_window.min), ("max", target_window.max)):
             if units is not None and units > plan.table_quota_units:
