@@ -13,6 +13,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk_highwater.annotations import annotate
+from cdk_highwater.argument_types import require_or_none
 from cdk_highwater.boost_grants import BoostGrants
 from cdk_highwater.boost_leases import BoostLeases
 from cdk_highwater.boost_wakes import BoostWakes
@@ -55,6 +56,7 @@ class BoostCoordinator(Construct):
             CloudWatch. With *scaler*, the scaler's alarms count.
 
     Raises:
+        TypeError: An argument is of another type than documented.
         ValueError: The scaler has a coordinator already, or both *scaler* and *topic* are given.
     """
 
@@ -66,6 +68,8 @@ class BoostCoordinator(Construct):
         scaler: ThrottleAwareScaler | None = None,
         topic: sns.ITopic | None = None,
     ) -> None:
+        fix = "give its construct, or leave the argument out"
+        require_or_none("scaler", scaler, ThrottleAwareScaler, "a ThrottleAwareScaler", fix)
         super().__init__(scope, id)
         if scaler is not None and topic is not None:
             message = "topic is for a coordinator with a function of its own; give it to the scaler"
@@ -195,8 +199,8 @@ class BoostCoordinator(Construct):
             The permission to send requests to the URL.
 
         Raises:
-            TypeError: The grantee is neither a role nor a user, or a table is none.
-            ValueError: A maximum is below 0, or both are 0.
+            TypeError: The grantee is neither a role nor a user, a table is none, or *tables* is no list.
+            ValueError: A maximum is not a whole number of 0 or more, or both are 0.
         """
         return self._grants.add(grantee, max_write=max_write, max_read=max_read, tables=tables)
 
@@ -212,7 +216,7 @@ class BoostCoordinator(Construct):
             tables: The tables: constructs of tables, results of `manage_capacity`, or names.
 
         Raises:
-            TypeError: The grantee is neither a role nor a user, or a table is none.
+            TypeError: The grantee is neither a role nor a user, a table is none, or *tables* is no list.
             ValueError: The coordinator has no scaler, whose decisions pulses are for; or *tables* is empty.
         """
         if self._scaler is None:
@@ -243,6 +247,7 @@ class BoostCoordinator(Construct):
             grantee: Who is to put such events. By default nobody new.
 
         Raises:
+            TypeError: The grantee is none, a table is none, or *tables* is no list.
             ValueError: The source is not one that an application may have, or a maximum does not fit.
         """
         self._grants.add_events(

@@ -15,12 +15,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IConstruct
 
+from cdk_highwater.argument_types import items_of, require
 from cdk_highwater.manage_capacity import capacity_of
 from cdk_highwater.permissions import coordinator_arns
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.subject import refuse_other_than_tables, subject_of
 from cdk_highwater.table_capacity import TableCapacity
+from highwater.core.findings import is_whole
 from highwater.core.names import boost_caps_path
+from highwater.core.plan.capacity import is_deploy_time
 
 BOOST_DETAIL_TYPE = "Highwater Boost"
 URL_VARIABLE = "HIGHWATER_BOOST_URL"
@@ -46,7 +49,7 @@ class BoostGrants:
         self, grantee: iam.IGrantable, *, max_write: int, max_read: int, tables: Iterable[object] | None
     ) -> iam.Grant:
         """Let a role or user boost; `BoostCoordinator.grant_boost` has the arguments and errors."""
-        _check_maxima(max_write, max_read)
+        require_units(max_write=max_write, max_read=max_read)
         return self.add_caller(grantee, max_write=max_write, max_read=max_read, tables=tables)
 
     def add_caller(
@@ -78,7 +81,10 @@ class BoostGrants:
         grantee: iam.IGrantable | None,
     ) -> None:
         """Let events of a source boost; `BoostCoordinator.grant_boost_events` has the arguments and errors."""
-        _check_maxima(max_write, max_read)
+        require_units(max_write=max_write, max_read=max_read)
+        require("source", source, str, "a text", "give the events' source, such as 'acme.loader'")
+        if grantee is not None:
+            _require_grantee(grantee)
         if not _SOURCE.fullmatch(source):
             message = (
                 f"source is {source!r}; allowed: 3 to 100 letters, digits, dots and dashes, such as acme.loader, that "
@@ -106,7 +112,7 @@ class BoostGrants:
     def _store(
         self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: Iterable[object] | None
     ) -> None:
-        names = None if tables is None else [name_of_table(table, stack) for table in tables]
+        names = None if tables is None else [name_of_table(table, stack) for table in tables_of(tables)]
         # a grant keeps its name whatever other grants there are; one caller may have several
         id = next(id for id in chain([of], (f"{of}-{number}" for number in count(2))) if id not in self._ids)
         self._ids.add(id)
@@ -122,10 +128,24 @@ class BoostGrants:
         )
 
 
-def _check_maxima(max_write: int, max_read: int) -> None:
-    if max_write < 0 or max_read < 0 or max_write + max_read == 0:
-        message = f"max_write is {max_write:,} and max_read is {max_read:,}; allowed: 0 or more, and one above 0"
+def require_units(**units: object) -> None:
+    """Raise `ValueError` if the arguments of these names are no whole numbers of 0 or more, or all of them are 0."""
+    are_whole = all(isinstance(value, int) and is_whole(value) and value >= 0 for value in units.values())
+    if not are_whole or not any(units.values()):
+        given = " and ".join(f"{name} is {_units_text(value)}" for name, value in units.items())
+        message = f"{given}; allowed: whole numbers, 0 or more, and one above 0"
         raise ValueError(message)
+
+
+def _units_text(units: object) -> str:
+    if is_deploy_time(units):
+        return "known only at deploy time"
+    return f"{units:,}" if is_whole(units) else repr(units)
+
+
+def tables_of(tables: object) -> tuple[object, ...]:
+    """Return the argument *tables*; raises `TypeError` if it is no list, such as the name of one table."""
+    return items_of("tables", tables, "tables", "give the tables in brackets")
 
 
 def _id_of(place: Construct, arn: str) -> str:
@@ -136,12 +156,18 @@ def _id_of(place: Construct, arn: str) -> str:
 
 def _arn_of(grantee: iam.IGrantable) -> str:
     """The ARN of a role or user, by which the coordinator knows the caller."""
+    _require_grantee(grantee)
     found = grantee.grant_principal.policy_fragment.principal_json.get("AWS", [])
     arns = found if isinstance(found, list) else [found]
     if len(arns) != 1:
         message = f"grantee must be a role or a user, or have a role, got {type(grantee).__name__}"
         raise TypeError(message)
     return str(arns[0])
+
+
+def _require_grantee(grantee: object) -> None:
+    fix = "give its construct; that of an existing role is iam.Role.from_role_name(...)"
+    require("grantee", grantee, "grant_principal", "a role or a user, or have a role", fix)
 
 
 def name_of_table(table: object, stack: cdk.Stack) -> str:

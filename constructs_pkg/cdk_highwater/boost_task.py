@@ -10,13 +10,15 @@ from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
+from cdk_highwater.argument_types import require, require_or_none
 from cdk_highwater.boost_coordinator import BoostCoordinator
-from cdk_highwater.boost_grants import name_of_table
+from cdk_highwater.boost_grants import name_of_table, require_units
 from cdk_highwater.function_asset import client_files, make_function
 from cdk_highwater.rule_packs import BOOST_TASK_RULES, INLINE_RULES, LOG_RULES, acknowledge
 
 _POLL = cdk.Duration.seconds(3)
 _LONGEST_LEASE_MINUTES = 1_440
+_DURATION = cdk.Duration, "a cdk.Duration", "give cdk.Duration.minutes(...)"
 
 
 class BoostTask(Construct):
@@ -42,7 +44,9 @@ class BoostTask(Construct):
             refused or does not come.
 
     Raises:
-        ValueError: Neither *write* nor *read* is above 0, or *lease* is not from a minute to a day.
+        TypeError: An argument is of another type than documented.
+        ValueError: *write* or *read* is not a whole number of 0 or more, neither is above 0, or *lease* is not whole
+            minutes up to a day.
     """
 
     def __init__(
@@ -58,13 +62,14 @@ class BoostTask(Construct):
         ready_within: cdk.Duration | None = None,
         is_required: bool = False,
     ) -> None:
+        require("coordinator", coordinator, BoostCoordinator, "a BoostCoordinator", "give its construct")
+        require("lease", lease, *_DURATION)
+        require_or_none("ready_within", ready_within, *_DURATION)
+        # a text such as "no" would count as true
+        require("is_required", is_required, bool, "a bool", "give True or False")
+        require_units(write=write, read=read)
+        minutes = _whole_minutes(lease)
         super().__init__(scope, id)
-        minutes = int(lease.to_minutes())
-        if not 1 <= minutes <= _LONGEST_LEASE_MINUTES:
-            message = (
-                f"lease is {minutes:,} minutes; allowed: 1 to {_LONGEST_LEASE_MINUTES:,}; a window can last longer"
-            )
-            raise ValueError(message)
         self._is_required = is_required
         self._table = name_of_table(table, cdk.Stack.of(self))
         self._function = self._make_function()
@@ -159,3 +164,14 @@ class BoostTask(Construct):
         acknowledge(log_group, LOG_RULES)
         acknowledge(role, INLINE_RULES)
         return function
+
+
+def _whole_minutes(lease: cdk.Duration) -> int:
+    minutes = lease.to_minutes(integral=False)
+    if not 1 <= minutes <= _LONGEST_LEASE_MINUTES or minutes % 1:
+        message = (
+            f"lease is {minutes:,g} minutes; allowed: whole minutes from 1 to {_LONGEST_LEASE_MINUTES:,}; "
+            "a window can last longer"
+        )
+        raise ValueError(message)
+    return int(minutes)

@@ -7,6 +7,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_highwater.argument_types import require_topic
 from cdk_highwater.high_water_table import HighWaterTable
 from cdk_highwater.manage_capacity import capacity_of
 from cdk_highwater.table_capacity import TableCapacity
@@ -33,7 +34,7 @@ class CapacityAlarms(Construct):
         topic: The SNS topic for notifications. By default the alarms only show in CloudWatch.
 
     Raises:
-        TypeError: If *table* has no managed capacity.
+        TypeError: If *table* has no managed capacity, or *topic* is no topic.
     """
 
     def __init__(
@@ -44,10 +45,11 @@ class CapacityAlarms(Construct):
         table: HighWaterTable | TableCapacity,
         topic: sns.ITopic | None = None,
     ) -> None:
+        require_topic(topic)
+        capacity = capacity_of(table)
         super().__init__(scope, id)
         self._topic = topic
         self._alarms: list[cloudwatch.Alarm] = []
-        capacity = capacity_of(table)
         for target in capacity.plan.targets():
             self._watch(capacity, target)
 

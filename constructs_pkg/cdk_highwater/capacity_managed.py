@@ -8,7 +8,7 @@ import jsii
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import IConstruct, IMixin
 
-from cdk_highwater.capacity_options import IndexedCapacityOptions
+from cdk_highwater.capacity_options import IndexedCapacityOptions, declared_plan
 from cdk_highwater.manage_capacity import manage_capacity
 
 
@@ -18,9 +18,14 @@ class CapacityManaged:
 
     Applied to a construct that contains tables, the mixin manages every `Table`, `TableV2` and `CfnTable` in it. It
     skips the `CfnTable` inside a `Table`.
+
+    Raises:
+        TypeError: If an argument is of another type than documented.
     """
 
     def __init__(self, **options: Unpack[IndexedCapacityOptions]) -> None:
+        # an error that a mixin raises when it is applied is wrapped by the CDK
+        declared_plan(options)
         self._options = options
 
     def supports(self, construct: IConstruct) -> bool:

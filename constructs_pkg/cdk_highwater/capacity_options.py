@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol, Required, TypedDict, TypeVar
+from collections.abc import Sequence
+from typing import Required, TypedDict
 
+from cdk_highwater.argument_types import list_of, require_or_none
 from cdk_highwater.pre_warm import PreWarmStrategy
 from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 
-T = TypeVar("T")
 
+class WindowHolder:
+    """A construct that opens and closes windows in place of scheduled actions: a `ThrottleAwareScaler`.
 
-class WindowHolder(Protocol):
-    """A construct that opens and closes windows in place of scheduled actions: a `ThrottleAwareScaler`."""
+    A class and no protocol: a `BoostCoordinator` has the same method, and opens no windows.
+    """
 
-    def add_table(self, table: object, /) -> None:
+    def add_table(self, table: object) -> None:
         """Manage the table of the `TableCapacity` *table*, including its windows."""
+        raise NotImplementedError
 
 
 class CapacityOptions(TypedDict, total=False):
@@ -33,7 +36,8 @@ class CapacityOptions(TypedDict, total=False):
         pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
         windows_held_by: A scaler that manages the table and opens and closes its windows. By default scheduled actions
             do. Only a scaler can open windows of a `TableV2`, windows that need more than 200 actions on a target, and
-            overlapping windows of zones whose clocks change on different days.
+            overlapping windows of zones whose clocks change on different days. It has room for a plan of 8 KB, about 55
+            windows.
     """
 
     read: Required[Capacity]
@@ -56,20 +60,10 @@ class IndexedCapacityOptions(CapacityOptions, total=False):
     indexes: Sequence[IndexCapacity]
 
 
-def list_of(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
-    """Return *values* as a tuple; raises `TypeError` if they are not a list whose members are all of *kind*."""
-    if isinstance(values, kind):
-        message = f"{name} must be a list of {kind.__name__}, got one {kind.__name__}; put it in brackets"
-        raise TypeError(message)
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        message = f"{name} must be a list of {kind.__name__}, got {values!r}; leave the argument out for none"
-        raise TypeError(message)
-    members = tuple(values)
-    for position, member in enumerate(members):
-        if not isinstance(member, kind):
-            message = f"{name}[{position}] must be a {kind.__name__}, got {type(member).__name__} {member!r}"[:200]
-            raise TypeError(message)
-    return members
+def require_holder(windows_held_by: object) -> None:
+    """Raise `TypeError` if *windows_held_by* is neither a scaler nor `None`."""
+    fix = "give the construct of a scaler, or leave the argument out for scheduled actions"
+    require_or_none("windows_held_by", windows_held_by, WindowHolder, "a ThrottleAwareScaler", fix)
 
 
 def declared_plan(options: IndexedCapacityOptions) -> Plan:
@@ -94,16 +88,15 @@ def declared_plan(options: IndexedCapacityOptions) -> Plan:
         if index.windows is not None:
             list_of(f"windows of index {index.index_name!r}", index.windows, Window)
     mark = options.get("high_water_mark")
-    if mark is None:
-        mark = HighWaterMark.to_windows()
-    if not isinstance(mark, HighWaterMark):
-        message = f"high_water_mark must be a HighWaterMark, got {mark!r}; give HighWaterMark.units(read=, write=)"
-        raise TypeError(message)
+    require_or_none(
+        "high_water_mark", mark, HighWaterMark, "a HighWaterMark", "give HighWaterMark.units(read=, write=)"
+    )
+    require_holder(options.get("windows_held_by"))
     return Plan(
         read=options["read"],
         write=options["write"],
         windows=windows,
         indexes=indexes,
-        mark=mark,
+        mark=HighWaterMark.to_windows() if mark is None else mark,
         table_quota_units=options.get("table_quota_units", DEFAULT_TABLE_QUOTA_UNITS),
     )

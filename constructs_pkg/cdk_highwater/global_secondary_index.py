@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater.capacity_options import list_of
+from cdk_highwater.argument_types import list_of, require
 from highwater.core import Capacity, IndexCapacity, Window
 
 
@@ -25,8 +25,9 @@ class GlobalSecondaryIndex:
         write: Write capacity. By default the table's. An index with less write capacity than its table throttles the
             table's writes.
         windows: The windows that apply to the index, an empty sequence for none. By default the table's.
-        initial_read_units: Read units per second with which CloudFormation creates the index. By default the table's
-            `initial_read_units`. Like those, they must not change after the first deploy.
+        initial_read_units: Read units per second with which CloudFormation creates the index, a whole number from 1 to
+            the table's `table_quota_units`. By default the table's `initial_read_units`. Like those, they must not
+            change after the first deploy.
         initial_write_units: The same for writes. DynamoDB builds an index that is added to a table with these units, so
             on a table in use give the table's present write capacity: with less, the build takes hours, and throttles
             the table's writes.
@@ -44,6 +45,11 @@ class GlobalSecondaryIndex:
     initial_read_units: int | None = None
     initial_write_units: int | None = None
     contributor_insights_specification: dynamodb.ContributorInsightsSpecification | None = None
+
+    def __post_init__(self) -> None:
+        require("index_name", self.index_name, str, "a text", "give the name in quotes")
+        if self.non_key_attributes is not None:
+            list_of("non_key_attributes", self.non_key_attributes, str)
 
     @property
     def plan(self) -> IndexCapacity:

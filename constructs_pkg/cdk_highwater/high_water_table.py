@@ -13,18 +13,16 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from cdk_highwater.annotations import annotate
-from cdk_highwater.capacity_options import CapacityOptions, declared_plan, list_of
+from cdk_highwater.argument_types import list_of
+from cdk_highwater.capacity_options import CapacityOptions, declared_plan
 from cdk_highwater.global_secondary_index import GlobalSecondaryIndex
+from cdk_highwater.initial_units import LOWEST_INITIAL_UNITS, initial_findings, synthesizable
 from cdk_highwater.manage_capacity import manage_capacity
 from cdk_highwater.table_capacity import TableCapacity
 from cdk_highwater.table_findings import second_target
 from highwater.core import Plan
 
 Number = int | float
-
-# Capacity with which a new table is created; Application Auto Scaling raises it to the floors within seconds. The value
-# must never change: after a change in the template, CloudFormation would reset the live capacity.
-_INITIAL_UNITS = 1
 
 
 class HighWaterTable(dynamodb.Table):
@@ -41,9 +39,10 @@ class HighWaterTable(dynamodb.Table):
         indexes: Global secondary indexes. Each has the table's capacity and windows except where it sets its own. By
             default none.
         initial_read_units: Read units per second with which CloudFormation creates the table and its indexes, before
-            auto scaling raises them to their floors. By default 1. Set it for a table that was deployed with another
-            value, and for a table that is on demand so far: CloudFormation switches the table to these units, and
-            requests above them are throttled. A change after the first deploy resets the live capacity.
+            auto scaling raises them to their floors: a whole number from 1 to `table_quota_units`. By default 1. Set it
+            for a table that was deployed with another value, and for a table that is on demand so far: CloudFormation
+            switches the table to these units, and requests above them are throttled. A change after the first deploy
+            resets the live capacity.
         initial_write_units: The same for writes.
         deletion_protection: By default on.
         point_in_time_recovery_specification: By default on, with DynamoDB's default period.
@@ -63,8 +62,8 @@ class HighWaterTable(dynamodb.Table):
         partition_key: dynamodb.Attribute,
         sort_key: dynamodb.Attribute | None = None,
         indexes: Sequence[GlobalSecondaryIndex] = (),
-        initial_read_units: int = _INITIAL_UNITS,
-        initial_write_units: int = _INITIAL_UNITS,
+        initial_read_units: int = LOWEST_INITIAL_UNITS,
+        initial_write_units: int = LOWEST_INITIAL_UNITS,
         table_name: str | None = None,
         deletion_protection: bool = True,
         point_in_time_recovery_specification: dynamodb.PointInTimeRecoverySpecification | None = None,
@@ -84,15 +83,15 @@ class HighWaterTable(dynamodb.Table):
         # before the table is created, so that a wrong argument is the only error
         indexes = list_of("indexes", indexes, GlobalSecondaryIndex)
         planned = [index.plan for index in indexes]
-        declared_plan({**capacity, "indexes": planned})
+        plan = declared_plan({**capacity, "indexes": planned})
         super().__init__(
             scope,
             id,
             partition_key=partition_key,
             sort_key=sort_key,
             billing_mode=dynamodb.BillingMode.PROVISIONED,
-            read_capacity=initial_read_units,
-            write_capacity=initial_write_units,
+            read_capacity=synthesizable(initial_read_units),
+            write_capacity=synthesizable(initial_write_units),
             table_name=table_name,
             deletion_protection=deletion_protection,
             point_in_time_recovery_specification=point_in_time_recovery_specification
@@ -117,10 +116,13 @@ class HighWaterTable(dynamodb.Table):
                 sort_key=index.sort_key,
                 projection_type=index.projection_type,
                 non_key_attributes=index.non_key_attributes,
-                read_capacity=_first(index.initial_read_units, initial_read_units),
-                write_capacity=_first(index.initial_write_units, initial_write_units),
+                read_capacity=synthesizable(_first(index.initial_read_units, initial_read_units)),
+                write_capacity=synthesizable(_first(index.initial_write_units, initial_write_units)),
                 contributor_insights_specification=index.contributor_insights_specification,
             )
+        annotate(
+            self, initial_findings(initial_read_units, initial_write_units, indexes, quota_units=plan.table_quota_units)
+        )
         self._capacity = manage_capacity(self, indexes=planned, **capacity)
 
     @property

@@ -6,6 +6,7 @@ from typing import Unpack
 
 from constructs import Construct
 
+from cdk_highwater.argument_types import require_or_none
 from cdk_highwater.capacity_options import IndexedCapacityOptions, declared_plan
 from cdk_highwater.pre_warm import PreWarmStrategy
 from cdk_highwater.subject import TableLike, refuse_other_than_tables
@@ -26,10 +27,11 @@ def manage_capacity(
             `IndexedCapacityOptions`.
 
     Raises:
-        TypeError: If *table* is not a table, or *windows* is not a list.
+        TypeError: If *table* is not a table, or another argument is of another type than documented.
         ValueError: If the capacity of *table* is already managed.
     """
     refuse_other_than_tables(table)
+    require_or_none("scope", scope, "node", "a construct", "give a construct, such as the stack")
     parent = scope if scope is not None else _as_scope(table)
     if parent.node.try_find_child(_ID) is not None:
         message = (

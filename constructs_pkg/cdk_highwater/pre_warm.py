@@ -12,12 +12,19 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct, IConstruct
 
 from cdk_highwater.annotations import annotate
+from cdk_highwater.argument_types import require, require_or_none
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from cdk_highwater.table_findings import place_findings
 from highwater.core import Finding, Mark, warm_up_charge
 from highwater.core.findings import is_whole, remark, units_not_positive
 from highwater.core.names import resource_label
+
+_WARM = (
+    dynamodb.WarmThroughput,
+    "a WarmThroughput",
+    "give dynamodb.WarmThroughput(read_units_per_second=, write_units_per_second=)",
+)
 
 
 class PreWarmStrategy(StrEnum):
@@ -50,7 +57,7 @@ class PreWarm(Construct):
         strategy: How the marks are raised. By default WARM_THROUGHPUT.
 
     Raises:
-        TypeError: If *table* is not a table.
+        TypeError: If *table* is not a table, or another argument is of another type than documented.
     """
 
     def __init__(
@@ -63,10 +70,16 @@ class PreWarm(Construct):
         indexes: Mapping[str, dynamodb.WarmThroughput] | None = None,
         strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
     ) -> None:
+        require_or_none("warm_throughput", warm_throughput, *_WARM)
+        fix = "give {index_name: dynamodb.WarmThroughput(...)}"
+        require_or_none("indexes", indexes, Mapping, "marks by the names of indexes", fix)
+        for name, warm in (indexes or {}).items():
+            require("each key of indexes", name, str, "the name of an index", fix)
+            require(f"indexes[{name!r}]", warm, *_WARM)
+        require_strategy(strategy)
         super().__init__(scope, id)
         stack = cdk.Stack.of(self)
         subject = subject_of(table).seen_from(stack)
-        require_strategy(strategy)
         wanted: dict[str | None, dynamodb.WarmThroughput] = {}
         if warm_throughput is not None:
             wanted[None] = warm_throughput

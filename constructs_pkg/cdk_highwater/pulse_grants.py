@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from cdk_highwater.boost_grants import BoostGrants, name_of_table
+from cdk_highwater.boost_grants import BoostGrants, name_of_table, tables_of
 from cdk_highwater.permissions import pulses_arns
 from highwater.core.pulses.item import pulse_partition
 
@@ -35,7 +35,7 @@ class PulseGrants:
 
     def add(self, grantee: iam.IGrantable, tables: Iterable[object]) -> None:
         """Let a role or user pulse; `BoostCoordinator.grant_pulse` has the arguments and errors."""
-        listed = list(tables)
+        listed = tables_of(tables)
         if not listed:
             message = "tables is empty; give the tables that the grantee may tell of"
             raise ValueError(message)

@@ -15,14 +15,9 @@ from cdk_highwater.table_capacity import TableCapacity
 from cdk_highwater.unique_names import id_within
 from highwater.core import Finding, Plan, Target
 from highwater.core.findings import conflict, error
+from highwater.core.limits import MAX_PLAN_BYTES
 from highwater.core.names import LONGEST_TABLE_IN_ALARM, TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
-
-# Maximum size of an SSM parameter in the advanced tier. A parameter that is in it cannot go back to the standard tier
-# with its 4 KB; Intelligent-Tiering chooses (AWS Systems Manager User Guide, "Managing parameter tiers", read 2026-11).
-_ADVANCED_BYTES = 8_192
-# The parameter also contains the mode, and names that are only known at deploy time.
-LONGEST_PLAN_BYTES = _ADVANCED_BYTES - 200
 
 
 class ScaledTable(Construct):
@@ -109,6 +104,8 @@ class ScaledTable(Construct):
             f"Plan{region or ''}",
             name=scaled.parameter,
             type="String",
+            # a parameter in the advanced tier cannot go back to the standard tier with its 4 KB (AWS Systems Manager
+            # User Guide, "Managing parameter tiers", read 2026-11)
             tier="Intelligent-Tiering",
             description="Highwater: the plan for this table, read by its scaler",
             value=scaled.to_json(),
@@ -180,9 +177,8 @@ def scaler_findings(plan: Plan) -> list[Finding]:
     if any(target.capacity.is_deploy_time for target in targets):
         problem = "bounds are known only at deploy time, but the scaler's plan needs numbers"
         return [conflict("scalerDeployTimeBounds", "the table", problem, "write the numbers into the plan")]
-    size = len(plan.to_json().encode())
-    if size > LONGEST_PLAN_BYTES:
-        allowed = f"up to {LONGEST_PLAN_BYTES:,} bytes, the size limit of an SSM parameter"
+    if plan.size_bytes > MAX_PLAN_BYTES:
+        allowed = f"up to {MAX_PLAN_BYTES:,} bytes, the size limit of an SSM parameter"
         fix = "use fewer windows or shorter names"
-        return [error("scalerPlanTooLong", "the table", f"a plan of {size:,} bytes", allowed, fix)]
+        return [error("scalerPlanTooLong", "the table", f"a plan of {plan.size_bytes:,} bytes", allowed, fix)]
     return []

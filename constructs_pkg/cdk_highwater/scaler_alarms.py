@@ -11,6 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_highwater.argument_types import require_topic
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.scaler_metrics import put_metric
 
@@ -63,6 +64,7 @@ class ScalerAlarms(Construct):
         topic: sns.ITopic | None,
         runs_every_minute: bool = True,
     ) -> None:
+        require_topic(topic)
         super().__init__(scope, id)
         self._topic = topic
         self._scaler_name = function.name

@@ -12,7 +12,8 @@ from constructs import Construct, Node
 
 from cdk_highwater.alarm_room import TRACKING_ALARMS, count_alarms
 from cdk_highwater.annotations import annotate
-from cdk_highwater.capacity_options import WindowHolder
+from cdk_highwater.argument_types import require
+from cdk_highwater.capacity_options import WindowHolder, require_holder
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.global_table import scale_global_table
 from cdk_highwater.owners import PLAN, claim
@@ -51,7 +52,7 @@ class TableCapacity(Construct):
         windows_held_by: The scaler that opens and closes the windows. By default scheduled actions do.
 
     Raises:
-        TypeError: If *table* is not a table.
+        TypeError: If *table* is not a table, or another argument is of another type than documented.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class TableCapacity(Construct):
         pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
         windows_held_by: WindowHolder | None = None,
     ) -> None:
+        require("plan", plan, Plan, "a Plan", "give highwater.core.Plan(read=, write=)")
         require_strategy(pre_warm_strategy)
+        require_holder(windows_held_by)
         super().__init__(scope, id)
         # each question to Node takes time, for every table
         self._stack = cdk.Stack.of(self)

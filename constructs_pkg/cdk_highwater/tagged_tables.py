@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdk_highwater.capacity_options import list_of
+from cdk_highwater.argument_types import list_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

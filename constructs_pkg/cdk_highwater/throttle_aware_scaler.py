@@ -14,7 +14,8 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_highwater.annotations import annotate
-from cdk_highwater.capacity_options import IndexedCapacityOptions, declared_plan
+from cdk_highwater.argument_types import require, require_or_none
+from cdk_highwater.capacity_options import IndexedCapacityOptions, WindowHolder, declared_plan
 from cdk_highwater.manage_capacity import capacity_of
 from cdk_highwater.owners import SCALER, TAGS, claim, claim_place
 from cdk_highwater.permissions import scaler_alarms_arn
@@ -37,7 +38,7 @@ _LONGEST_NAME = 80
 _TICK = {"highwater": "tick", "time": "<aws.scheduler.scheduled-time>"}
 
 
-class ThrottleAwareScaler(Construct, ScalerMetrics):
+class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
     """Raise floors within minutes of a surge and lower them again; correct floors changed by a deploy or by hand.
 
     One function serves all tables passed to `add_table`. The function runs every minute, and at once when a target's
@@ -53,6 +54,9 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         tagged: Also manage the tables of the account that have the tag `highwater:managed`. By default, the scaler
             manages only tables passed to `add_table` and `add_direct_table`.
         dry_run: Make and log decisions without changing anything. By default false.
+
+    Raises:
+        TypeError: If an argument is of another type than documented.
     """
 
     def __init__(
@@ -64,6 +68,10 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         tagged: TaggedTables | None = None,
         dry_run: bool = False,
     ) -> None:
+        fix = "give TaggedTables(), or leave the argument out"
+        require_or_none("tagged", tagged, TaggedTables, "a TaggedTables", fix)
+        # a text such as "false" would count as true
+        require("dry_run", dry_run, bool, "a bool", "give True or False")
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
         self._scaler_name = unique_name(self, most_characters=_LONGEST_NAME)

@@ -18,7 +18,7 @@ from highwater.aws.leases import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from highwater.client.coordinator import URL_VARIABLE
 from highwater.handlers.boosts.call import DETAIL_TYPE
 
-MAXIMA = "allowed: 0 or more, and one above 0"
+MAXIMA = "allowed: whole numbers, 0 or more, and one above 0"
 ENVIRONMENT = cdk.Environment(account="123456789012", region="eu-central-1")
 
 

@@ -349,6 +349,63 @@ def test_indexes_may_begin_with_capacity_of_their_own() -> None:
     ]
 
 
+WHOLE = "allowed: whole units per second, 1 or more; "
+NO_NUMBER = f"{WHOLE}write a whole number [highwater:unitsNotPositive]"
+TOO_FEW = f"{WHOLE}give 1 for the lowest capacity [highwater:unitsNotPositive]"
+TOO_MANY = (
+    "allowed: up to 40000, the account's quota for a table or index; lower the value, or request a higher quota from "
+    "AWS and give it as table_quota_units [highwater:aboveQuota]"
+)
+
+
+@pytest.mark.parametrize(
+    ("units", "told"),
+    [
+        pytest.param(0, TOO_FEW, id="none"),
+        pytest.param(-1, TOO_FEW, id="negative"),
+        pytest.param(1.5, NO_NUMBER, id="fraction"),
+        pytest.param("5", NO_NUMBER, id="text"),
+        pytest.param(True, NO_NUMBER, id="flag"),
+        pytest.param(40_001, TOO_MANY, id="above-the-quota"),
+    ],
+)
+def test_initial_units_that_a_deploy_would_fail_on_are_refused(units: Any, told: str) -> None:
+    """2 and 3."""
+    stack = new_stack()
+    index = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), initial_write_units=units)
+    _table(stack, indexes=[index], initial_read_units=units)
+    assert messages(stack, "error") == [
+        f"Shop/Jobs: table initial_read_units: got {units!r}, {told}",
+        f"Shop/Jobs: index 'by-day' initial_write_units: got {units!r}, {told}",
+    ]
+
+
+def test_initial_units_of_a_table_cannot_be_none() -> None:
+    """2: the CDK would take five."""
+    stack = new_stack()
+    _table(stack, initial_write_units=None)
+    assert messages(stack, "error") == [f"Shop/Jobs: table initial_write_units: got None, {NO_NUMBER}"]
+
+
+def test_initial_units_may_be_the_quota_or_known_only_at_deploy_time() -> None:
+    """2: CloudFormation fills a parameter in."""
+    stack = new_stack()
+    units = cdk.CfnParameter(stack, "Units", type="Number").value_as_number
+    _table(stack, initial_read_units=4_000, initial_write_units=units, table_quota_units=4_000)
+    assert messages(stack, "error") == []
+    assert TemplateView(stack).properties_of("AWS::DynamoDB::Table")["ProvisionedThroughput"] == {
+        "ReadCapacityUnits": 4_000,
+        "WriteCapacityUnits": {"Ref": "Units"},
+    }
+
+
+def test_quota_that_is_none_is_told_without_the_initial_units() -> None:
+    """2."""
+    stack = new_stack()
+    _table(stack, table_quota_units=0)
+    assert messages(stack, "error") == [f"Shop/Jobs: table_quota_units: got 0, {TOO_FEW}"]
+
+
 def test_floors_are_set_again_when_only_the_scheduled_actions_change() -> None:
     """5: synth leaves out a one-off window that is over, and CloudFormation registers the target anew."""
     sale = Window.once("sale", start="2031-03-01T08:00", end="2031-03-01T09:00", timezone="UTC", write_min=900)

@@ -71,6 +71,22 @@ def one_off_days(count: int) -> tuple[Window, ...]:
     return tuple(once(f"day {day}", start=f"{day}T01:00", end=f"{day}T02:00") for day in days)
 
 
+def hours_of_a_day(count: int) -> tuple[Window, ...]:
+    """Daily windows of half an hour each, one an hour, each higher than the one before."""
+    return tuple(
+        window(f"hour {hour}", days="MON-SUN", start=f"{hour:02}:00", end=f"{hour:02}:30", write_min=33 + hour)
+        for hour in range(count)
+    )
+
+
+def fortnights(count: int) -> tuple[Window, ...]:
+    """One-off windows of two weeks each, two weeks apart: recurring windows need other actions in each of them."""
+    days = [date(2027, 1, 1) + timedelta(days=28 * number) for number in range(count)]
+    return tuple(
+        once(f"from {day}", start=f"{day}T00:00", end=f"{day + timedelta(days=14)}T00:00", write_min=80) for day in days
+    )
+
+
 WHOLE = "allowed: whole units per second, 1 or more; write a whole number [highwater:unitsNotPositive]"
 UNITS = "allowed: whole units per second, 1 or more; give 1 for the lowest capacity [highwater:unitsNotPositive]"
 TARGET = "allowed: a whole percentage from 20 to 90; give a percentage, e.g. 70 [highwater:targetOutOfRange]"
@@ -225,6 +241,17 @@ FINDINGS = [
         "index 'by_day' write max_capacity: got 31, allowed: 34 (min_capacity) or more; raise max_capacity or "
         "lower min_capacity [highwater:maxBelowMin]",
         id="max of an index below its min",
+    ),
+    pytest.param(
+        plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, disable_scale_in="no")),  # type: ignore[arg-type]
+        "table write disable_scale_in: got 'no', allowed: True or False; write it without quotes "
+        "[highwater:flagUnclear]",
+        id="flag that is a text",
+    ),
+    pytest.param(
+        plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=904), table_quota_units=903),
+        f"table write max_with_boosts: got 904, allowed: up to 903, {QUOTA}",
+        id="ceiling for boosts above the quota",
     ),
     pytest.param(
         plan(write=Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=219)),
@@ -412,16 +439,24 @@ FINDINGS = [
         ),
         "windows 'office' and 'evening' of table write: the windows overlap or touch, but the clock changes of "
         "America/New_York and Europe/Berlin differ, and a scheduled action has a single time zone; give both windows "
-        "the same timezone, leave time between them, or let a ThrottleAwareScaler open and close them with "
+        "the same timezone, or leave time between them, or let a ThrottleAwareScaler open and close the windows with "
         "windows_held_by= [highwater:windowsAcrossZones]",
         id="windows of different zones that meet",
     ),
     pytest.param(
         with_windows(*one_off_days(101)),
         "windows of table write: got 202 scheduled actions, allowed: at most 200 on a scalable target, a fixed quota; "
-        "merge windows, let them start and end at the same times, remove one-off windows that have ended, or let a "
+        "merge windows, let them start and end at the same times, or remove one-off windows that have ended; "
+        "windows_held_by= does not help, because a scaler has room for a plan of 7,992 bytes, about 55 windows, and "
+        "this plan has 14,048 bytes [highwater:tooManyActions]",
+        id="more than 200 actions, of more windows than a scaler has room for",
+    ),
+    pytest.param(
+        with_windows(*hours_of_a_day(10), *fortnights(10)),
+        "windows of table write: got 262 scheduled actions, allowed: at most 200 on a scalable target, a fixed quota; "
+        "merge windows, let them start and end at the same times, or remove one-off windows that have ended, or let a "
         "ThrottleAwareScaler open and close the windows with windows_held_by= [highwater:tooManyActions]",
-        id="more than 200 actions",
+        id="more than 200 actions, of windows that a scaler has room for",
     ),
 ]
 
@@ -626,6 +661,11 @@ def test_what_indexes_share_with_their_table_is_told_once() -> None:
 def test_window_above_the_quota_is_told_once() -> None:
     ids = [finding.id for finding in check(with_windows(window(write_min=40_001, write_max=40_002)))]
     assert ids == ["highwater:aboveQuota", "highwater:aboveQuota"], "its floor and its ceiling, and no mark"
+
+
+def test_ceiling_for_boosts_equal_to_the_quota_is_fine() -> None:
+    write = Capacity.autoscaled(min_capacity=22, max_capacity=220, max_with_boosts=900)
+    assert check(plan(write=write, table_quota_units=900)) == ()
 
 
 def test_window_equal_to_the_quota_is_fine() -> None:
@@ -876,6 +916,34 @@ def test_checked_of_a_broken_plan_raises_with_every_error_on_a_line() -> None:
         checked(broken)
     assert refused.value.findings == check(broken)
     assert isinstance(refused.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "advice"),
+    [
+        pytest.param(
+            7_992,
+            ", or let a ThrottleAwareScaler open and close the windows with windows_held_by=",
+            id="as long as fits",
+        ),
+        pytest.param(
+            7_993,
+            "; windows_held_by= does not help, because a scaler has room for a plan of 7,992 bytes, about 55 windows, "
+            "and this plan has 7,993 bytes",
+            id="a byte longer",
+        ),
+    ],
+)
+def test_a_scaler_is_recommended_where_it_has_room_for_the_plan(size_bytes: int, advice: str) -> None:
+    office = window("office", days="MON-FRI", start="09:00", end="17:00", timezone="America/New_York")
+
+    def named(name: str) -> Plan:
+        return with_windows(office, window(name, days="MON-FRI", start="18:00", end="23:00", write_min=44))
+
+    long = named("e" * (size_bytes - named("").size_bytes))
+    assert [finding.fix for finding in check(long)] == [
+        f"give both windows the same timezone, or leave time between them{advice}"
+    ]
 
 
 def test_windows_that_no_action_can_say_are_sound_where_something_else_holds_them() -> None:

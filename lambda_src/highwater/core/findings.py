@@ -1,7 +1,11 @@
 """Findings: the results of validating a plan, each with its subject, its problem and the likely fix."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+_LONGEST_SHOWN: Final = 200
 
 
 class Severity(StrEnum):
@@ -72,6 +76,13 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def shown(value: object) -> str:
+    """Return *value* for a message: as Python shows it, or its class where that would be an address."""
+    kind = type(value)
+    has_text = kind.__repr__ is not object.__repr__ and not isinstance(value, Iterator)
+    return repr(value)[:_LONGEST_SHOWN] if has_text else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def deploy_time_units(subject: str, remedy: str = "write the number, or read it from context instead") -> Finding:
     """Create the finding about a number that synth needs but only CloudFormation knows."""
     problem = "the number is known only at deploy time, but synth needs it"
@@ -87,3 +98,14 @@ def units_not_positive(subject: str, units: object) -> Finding:
     """Create the finding about units that are not a whole number of 1 or more."""
     fix = "give 1 for the lowest capacity" if is_whole(units) else "write a whole number"
     return error("unitsNotPositive", subject, f"{units!r}", "whole units per second, 1 or more", fix)
+
+
+def above_quota(subject: str, units: float, quota_units: int) -> Finding:
+    """Create the finding about units above the account's quota."""
+    return error(
+        "aboveQuota",
+        subject,
+        f"{units}",
+        f"up to {quota_units}, the account's quota for a table or index",
+        "lower the value, or request a higher quota from AWS and give it as table_quota_units",
+    )

@@ -31,6 +31,11 @@ ON_DEMAND_WARM_WRITE_UNITS: Final = 4_000
 PARTITION_READ_UNITS: Final = 3_000
 PARTITION_WRITE_UNITS: Final = 1_000
 
+# AWS Systems Manager User Guide, "Managing parameter tiers": bytes of a parameter in the advanced tier.
+MAX_PARAMETER_BYTES: Final = 8_192
+# A limit of this library: a scaler's parameter also contains the mode, and names that are only known at deploy time.
+MAX_PLAN_BYTES: Final = MAX_PARAMETER_BYTES - 200
+
 # A limit of this library: a longer lead is better declared as a window.
 MAX_LEAD: Final = timedelta(hours=24)
 

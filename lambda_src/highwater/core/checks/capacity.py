@@ -7,11 +7,13 @@ from datetime import timedelta
 
 from highwater.core.findings import (
     Finding,
+    above_quota,
     conflict,
     deploy_time_units,
     error,
     is_whole,
     name_missing,
+    shown,
     units_not_positive,
 )
 from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
@@ -56,12 +58,21 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
             yield error(
                 "capacityMissing",
                 label,
-                f"{capacity!r}",
+                shown(capacity),
                 "a Capacity",
                 "give Capacity.autoscaled(min_capacity=, max_capacity=) or Capacity.fixed(units=)",
             )
             continue
         yield from _cooldown_findings(label, capacity)
+        if not isinstance(capacity.disable_scale_in, bool):
+            # a text such as "no" would count as true
+            yield error(
+                "flagUnclear",
+                f"{label} disable_scale_in",
+                shown(capacity.disable_scale_in),
+                "True or False",
+                "write it without quotes",
+            )
         bounds = {"units": capacity.min_capacity}
         if capacity.is_autoscaled:
             bounds = {"min_capacity": capacity.min_capacity, "max_capacity": capacity.max_capacity}
@@ -161,7 +172,7 @@ def bounds_findings(plan: Plan) -> Iterator[Finding]:
                     "raise the mark, or omit high_water_mark to derive it from the windows",
                 )
             elif plan.mark.is_units and units > plan.table_quota_units:
-                yield _above_quota(plan, f"high-water mark {dimension} of {subject}", units)
+                yield above_quota(f"high-water mark {dimension} of {subject}", units, plan.table_quota_units)
 
 
 def _ceiling_findings(plan: Plan, target: Target) -> Iterator[Finding]:
@@ -193,19 +204,12 @@ def _ceiling_findings(plan: Plan, target: Target) -> Iterator[Finding]:
 
 def _quota_findings(plan: Plan, target: Target) -> Iterator[Finding]:
     if target.capacity.max_capacity > plan.table_quota_units:
-        yield _above_quota(plan, f"{target.label} max_capacity", target.capacity.max_capacity)
+        yield above_quota(f"{target.label} max_capacity", target.capacity.max_capacity, plan.table_quota_units)
+    with_boosts = target.capacity.max_with_boosts
+    if with_boosts is not None and with_boosts > plan.table_quota_units:
+        yield above_quota(f"{target.label} max_with_boosts", with_boosts, plan.table_quota_units)
     for target_window in target.windows:
         for name, units in (("min", target_window.min), ("max", target_window.max)):
             if units is not None and units > plan.table_quota_units:
                 subject = f"window {target_window.window.name!r} {target.dimension}_{name} of {target.label}"
-                yield _above_quota(plan, subject, units)
-
-
-def _above_quota(plan: Plan, subject: str, units: float) -> Finding:
-    return error(
-        "aboveQuota",
-        subject,
-        f"{units}",
-        f"up to {plan.table_quota_units}, the account's quota for a table or index",
-        "lower the value, or request a higher quota from AWS and give it as table_quota_units",
-    )
+                yield above_quota(subject, units, plan.table_quota_units)

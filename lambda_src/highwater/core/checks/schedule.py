@@ -10,7 +10,7 @@ from itertools import pairwise
 from highwater.core.budget import refused_decreases
 from highwater.core.errors import PlanError
 from highwater.core.findings import Finding, caution, warning
-from highwater.core.limits import FREE_DECREASES_PER_DAY
+from highwater.core.limits import FREE_DECREASES_PER_DAY, MAX_PLAN_BYTES
 from highwater.core.plan.plan import Plan, Target
 from highwater.core.plan.windows import once_span
 from highwater.core.schedule.bounds import timeline
@@ -33,7 +33,16 @@ def action_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:
         try:
             compile_actions(target, as_of)
         except PlanError as refused:
-            yield from refused.findings
+            yield from (replace(finding, fix=finding.fix + _scaler_advice(plan)) for finding in refused.findings)
+
+
+def _scaler_advice(plan: Plan) -> str:
+    if plan.size_bytes <= MAX_PLAN_BYTES:
+        return ", or let a ThrottleAwareScaler open and close the windows with windows_held_by="
+    return (
+        f"; windows_held_by= does not help, because a scaler has room for a plan of {MAX_PLAN_BYTES:,} bytes, about 55 "
+        f"windows, and this plan has {plan.size_bytes:,} bytes"
+    )
 
 
 def schedule_findings(plan: Plan, as_of: datetime | None) -> Iterator[Finding]:

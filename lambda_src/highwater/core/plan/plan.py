@@ -174,6 +174,11 @@ class Plan:
         """Return `to_document` as JSON text. Equal plans give equal text."""
         return json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"))
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of `to_json`; a scaler has room for `MAX_PLAN_BYTES`."""
+        return len(self.to_json().encode())
+
     @classmethod
     def from_json(cls, text: str) -> Plan:
         """Return the plan that `to_json` wrote; raises the same errors as `from_document`."""

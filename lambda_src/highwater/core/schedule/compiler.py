@@ -177,8 +177,7 @@ def _inexpressible(target: Target, meeting: WindowsMeetError) -> Finding:
         f"windows {first.name!r} and {second.name!r} of {target.label}",
         f"the windows overlap or touch, but the clock changes of {first.timezone} and {second.timezone} differ, and a "
         "scheduled action has a single time zone",
-        "give both windows the same timezone, leave time between them, or let a ThrottleAwareScaler open and close "
-        "them with windows_held_by=",
+        "give both windows the same timezone, or leave time between them",
     )
 
 
@@ -188,6 +187,5 @@ def _too_many(target: Target, count: int) -> Finding:
         f"windows of {target.label}",
         f"{count} scheduled actions",
         f"at most {MAX_SCHEDULED_ACTIONS_PER_TARGET} on a scalable target, a fixed quota",
-        "merge windows, let them start and end at the same times, remove one-off windows that have ended, or let a "
-        "ThrottleAwareScaler open and close the windows with windows_held_by=",
+        "merge windows, let them start and end at the same times, or remove one-off windows that have ended",
     )
