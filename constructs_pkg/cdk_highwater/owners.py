@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import aws_cdk as cdk
@@ -16,12 +17,25 @@ _Key = tuple[str, ...]
 _OWNERS: WeakKeyDictionary[IConstruct, dict[_Key, IConstruct]] = WeakKeyDictionary()
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That a construct manages a table in a role."""
+
+    role: str
+    owner: IConstruct
+    subject: Subject
+
+
+_CLAIMS: WeakKeyDictionary[IConstruct, list[Claim]] = WeakKeyDictionary()
+
+
 def claim(role: str, owner: IConstruct, subject: Subject, stack: cdk.Stack | None = None) -> str | None:
     """Note that *owner* manages a table in a *role*. Return the path of the construct that does so already, if any.
 
     A table may be given by its construct, by its resource in the template, and by its name: all of them are noted.
     *stack* is the one that manages the table, by default the owner's.
     """
+    _CLAIMS.setdefault(owner.node.root, []).append(Claim(role, owner, subject))
     keys = _keys(subject, stack or cdk.Stack.of(owner))
     others = [claim_place(role, owner, *key) for key in keys]
     return next((other for other in others if other is not None), None)
@@ -38,6 +52,11 @@ def owner_of(role: str, subject: Subject, stack: cdk.Stack) -> str | None:
     owners = _OWNERS.get(stack.node.root, {})
     found = (owners.get((role, *key)) for key in _keys(subject, stack))
     return next((owner.node.path for owner in found if owner is not None), None)
+
+
+def claims(role: str, scope: IConstruct) -> list[Claim]:
+    """Return what was noted in a *role* in the app of *scope*, in the order of the calls of `claim`."""
+    return [each for each in _CLAIMS.get(scope.node.root, []) if each.role == role]
 
 
 def _keys(subject: Subject, stack: cdk.Stack) -> list[_Key]:
@@ -58,11 +77,11 @@ def _keys(subject: Subject, stack: cdk.Stack) -> list[_Key]:
     )
     places = [(subject.stack, of_table), (stack, (account, region))]
     places += [(subject.stack, (subject.account, region)) for region in subject.replica_regions()]
-    return [*keys, *dict.fromkeys(("place", name, *_known(where, place)) for where, place in places)]
+    return [*keys, *dict.fromkeys(("place", name, *known_place(where, place)) for where, place in places)]
 
 
-def _known(stack: cdk.Stack, place: tuple[str, str]) -> tuple[str, ...]:
-    """The account and region, or the path of the stack for what is known only at deploy time.
+def known_place(stack: cdk.Stack, place: tuple[str, str]) -> tuple[str, ...]:
+    """Return the account and region of *place*, or the path of the stack for what is known only at deploy time.
 
     Stacks whose place is not known may be deployed to different places, and a nested stack goes where its parent goes.
     """

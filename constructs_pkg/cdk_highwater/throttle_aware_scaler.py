@@ -16,7 +16,13 @@ from constructs import Construct
 from cdk_highwater.annotations import annotate
 from cdk_highwater.capacity_options import IndexedCapacityOptions, declared_plan
 from cdk_highwater.manage_capacity import capacity_of
-from cdk_highwater.owner_findings import OnlyScalerManages, second_scaler, second_tagged_scaler, twice_direct
+from cdk_highwater.owner_findings import (
+    OnlyScalerManages,
+    OtherScalersTablesAreUntagged,
+    second_scaler,
+    second_tagged_scaler,
+    twice_direct,
+)
 from cdk_highwater.permissions import scaler_alarms_arn
 from cdk_highwater.rule_packs import acknowledge, role_rules
 from cdk_highwater.scaled_table import ScaledTable, scaled_name_findings, scaler_findings
@@ -74,7 +80,8 @@ class ThrottleAwareScaler(Construct, ScalerMetrics):
         self._coordinator: Construct | None = None
         self._watches_pulses = False
         if tagged is not None:
-            annotate(self, second_tagged_scaler(self))
+            annotate(self, second_tagged_scaler(self, tagged))
+            self.node.add_validation(OtherScalersTablesAreUntagged(self, tagged))
 
     @property
     def scaler_name(self) -> str:

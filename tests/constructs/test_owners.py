@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, HighWaterTable, ThrottleAwareScaler, manage_capacity
+from cdk_highwater import Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler, manage_capacity
 from tests.constructs.template_view import AS_OF, key, messages, new_stack
 
 READ, WRITE = (
@@ -202,15 +202,19 @@ def test_table_of_a_name_and_of_an_arn_has_one_plan(first: Callable[..., Any], s
     ]
 
 
+def _world(stack: cdk.Stack, **of_replica: Any) -> dynamodb.TableV2:
+    billing = dynamodb.Billing.provisioned(
+        read_capacity=dynamodb.Capacity.fixed(5), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
+    )
+    replicas = [dynamodb.ReplicaTableProps(region="us-east-1", **of_replica)]
+    return dynamodb.TableV2(stack, "World", table_name="world", partition_key=key(), billing=billing, replicas=replicas)
+
+
 def test_replica_has_one_scaler() -> None:
     """A scaler manages a TableV2 in the regions of its replicas too."""
     app = _app()
     here, there = _stack(app, "Here"), _stack(app, "There", "us-east-1")
-    billing = dynamodb.Billing.provisioned(
-        read_capacity=dynamodb.Capacity.fixed(5), write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
-    )
-    replicas = [dynamodb.ReplicaTableProps(region="us-east-1")]
-    world = dynamodb.TableV2(here, "World", table_name="world", partition_key=key(), billing=billing, replicas=replicas)
+    world = _world(here)
     ThrottleAwareScaler(here, "Scaler").add_table(manage_capacity(world, read=READ, write=WRITE))
     _direct(ThrottleAwareScaler(there, "Scaler"), _by_name(there, name="world"))
     assert messages(there, "error") == [
@@ -237,3 +241,87 @@ def test_tables_whose_names_are_made_at_deploy_time_are_two_tables() -> None:
     for id in ("Lines", "Items"):
         scaler.add_table(HighWaterTable(stack, id, partition_key=key(), read=READ, write=WRITE))
     assert messages(stack, "error") == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        pytest.param((_REGION, []), (_REGION, []), "eu-west-1", id="own-regions"),
+        pytest.param(("us-east-1", [_REGION]), (_REGION, []), "eu-west-1", id="region-of-the-first"),
+        pytest.param((_REGION, []), ("us-east-1", [_REGION]), "eu-west-1", id="region-of-the-second"),
+        pytest.param(
+            ("us-east-1", ["ap-south-1", "sa-east-1"]),
+            (_REGION, ["ap-south-1", "eu-north-1", "sa-east-1"]),
+            "ap-south-1, sa-east-1",
+            id="other-regions",
+        ),
+    ],
+)
+def test_tagged_tables_of_a_region_have_one_scaler(
+    first: tuple[str, list[str]], second: tuple[str, list[str]], shared: str
+) -> None:
+    app = _app()
+    stacks = []
+    for name, (region, regions) in (("First", first), ("Second", second)):
+        stacks.append(_stack(app, name, region))
+        ThrottleAwareScaler(stacks[-1], "Scaler", tagged=TaggedTables(regions=regions))
+    assert messages(stacks[0], "error") == []
+    assert messages(stacks[1], "error") == [
+        f"Second/Scaler: tagged tables: scaler First/Scaler manages the tagged tables of the same account in {shared} "
+        "already; pass tagged= to one of the two, or give them different regions [highwater:secondScaler]"
+    ]
+
+
+def test_tagged_tables_of_two_regions_have_two_scalers() -> None:
+    app = _app()
+    stacks = [_stack(app, "First"), _stack(app, "Second", "us-east-1")]
+    for stack in stacks:
+        ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=[stack.region]))
+    assert [messages(stack, "error") for stack in stacks] == [[], []]
+
+
+def _found_by_tag(owner: str, table: str) -> str:
+    return (
+        f"Tags/Scaler: tagged tables: {owner} manages {table}, whose tag highwater:managed lets this scaler manage it "
+        "too; two scalers would set each other's floors; remove the tag, or add the table to this scaler "
+        "[highwater:secondScaler]"
+    )
+
+
+def test_tagged_table_of_another_scaler_is_refused_whenever_it_is_tagged() -> None:
+    app = _app()
+    tags, shop = _stack(app, "Tags"), _stack(app, "Shop")
+    ThrottleAwareScaler(tags, "Scaler", tagged=TaggedTables())
+    scaler = ThrottleAwareScaler(shop, "Scaler")
+    jobs = HighWaterTable(shop, "Jobs", partition_key=key(), read=READ, write=WRITE)
+    scaler.add_table(jobs)
+    orders, lines = _own(shop, "Orders"), _own(shop, "Lines")
+    _direct(scaler, orders)
+    _direct(scaler, lines)
+    cdk.Tags.of(jobs).add("highwater:managed", "floor")
+    cdk.Tags.of(orders).add("highwater:managed", "direct")
+    cdk.Tags.of(lines).add("highwater:managed", "no")
+    assert messages(tags, "error") == [
+        _found_by_tag("Shop/Scaler", "Shop/Jobs"),
+        _found_by_tag("Shop/Scaler", "Shop/Orders"),
+    ]
+
+
+def test_tagged_replica_of_another_scaler_is_refused() -> None:
+    app = _app()
+    tags, shop = _stack(app, "Tags", "us-east-1"), _stack(app, "Shop")
+    ThrottleAwareScaler(tags, "Scaler", tagged=TaggedTables())
+    world = _world(shop, tags=[cdk.CfnTag(key="highwater:managed", value="floor")])
+    ThrottleAwareScaler(shop, "Scaler").add_table(manage_capacity(world, read=READ, write=WRITE))
+    assert messages(tags, "error") == [_found_by_tag("Shop/Scaler", "Shop/World")]
+
+
+def test_tagged_table_may_have_its_own_scaler_and_one_that_does_not_search_its_region() -> None:
+    app = _app()
+    far, shop = _stack(app, "Far", "us-east-1"), _stack(app, "Shop")
+    ThrottleAwareScaler(far, "Scaler", tagged=TaggedTables())
+    scaler = ThrottleAwareScaler(shop, "Scaler", tagged=TaggedTables())
+    jobs = HighWaterTable(shop, "Jobs", partition_key=key(), read=READ, write=WRITE)
+    scaler.add_table(jobs)
+    cdk.Tags.of(jobs).add("highwater:managed", "floor")
+    assert [messages(stack, "error") for stack in (far, shop)] == [[], []]
