@@ -28,6 +28,7 @@ from cdk_highwater.rule_packs import (
 from cdk_highwater.tagged_tables import TaggedTables
 from cdk_highwater.unique_names import unique_name
 from highwater.core.names import LOG_GROUPS_PREFIX
+from highwater.core.scaler.tagged_plans import FINDER_TAG
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); another invocation continues with the remaining tables
 _TIMEOUT = cdk.Duration.minutes(3)
@@ -78,6 +79,9 @@ class ScalerFunction(Construct):
         if tagged is not None:
             self._allow(*scaling_tagged_tables(self._stack, (None, *regions)))
         self.function = self._make(dry_run, tagged)
+        if tagged is not None and not dry_run:
+            # other scalers of tagged tables find it, and tell of it in their log
+            cdk.Tags.of(self.function).add(FINDER_TAG, scaler_name, include_resource_types=["AWS::Lambda::Function"])
         # a separate policy, because the function depends on the role's default policy
         iam.Policy(
             self,

@@ -114,6 +114,18 @@ class Subject:
         regions = (_member(replica, "region") for replica in replicas)
         return tuple(region for region in regions if isinstance(region, str) and region != self.stack.region)
 
+    def tags_by_region(self) -> dict[str, dict[str, str]]:
+        """Return the tags in the template at this moment, of a global table for each replica; no tags of an import."""
+        if isinstance(self.template, dynamodb.CfnTable):
+            return {self.region: dict(self.template.tags.tag_values())}
+        replicas = self.stack.resolve(getattr(self.template, "replicas", None)) or []
+        return {
+            _member(replica, "region") if isinstance(_member(replica, "region"), str) else self.region: {
+                _member(tag, "key"): _member(tag, "value") for tag in _member(replica, "tags") or []
+            }
+            for replica in replicas
+        }
+
     def arn_in(self, region: str | None) -> str:
         """Return the ARN of the replica in *region*, `None` for the table itself."""
         if region is None:

@@ -17,7 +17,13 @@ from cdk_highwater.annotations import annotate
 from cdk_highwater.argument_types import require, require_or_none
 from cdk_highwater.capacity_options import IndexedCapacityOptions, WindowHolder, declared_plan
 from cdk_highwater.manage_capacity import capacity_of
-from cdk_highwater.owners import SCALER, TAGS, claim, claim_place
+from cdk_highwater.owner_findings import (
+    OnlyScalerManages,
+    OtherScalersTablesAreUntagged,
+    second_scaler,
+    second_tagged_scaler,
+    twice_direct,
+)
 from cdk_highwater.permissions import scaler_alarms_arn
 from cdk_highwater.rule_packs import acknowledge, role_rules
 from cdk_highwater.scaled_table import ScaledTable, scaled_name_findings, scaler_findings
@@ -28,8 +34,7 @@ from cdk_highwater.subject import Subject, TableLike, refuse_other_than_tables, 
 from cdk_highwater.table_findings import fitting_findings, place_findings
 from cdk_highwater.tagged_tables import TaggedTables
 from cdk_highwater.unique_names import id_within, unique_name
-from highwater.core import Capacity, Finding, HighWaterMark, IndexCapacity, Plan, Window, check
-from highwater.core.findings import conflict
+from highwater.core import Capacity, HighWaterMark, IndexCapacity, Plan, Window, check
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.scaler import Mode
 
@@ -83,7 +88,8 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         self._coordinator: Construct | None = None
         self._watches_pulses = False
         if tagged is not None:
-            annotate(self, self._tags_findings())
+            annotate(self, second_tagged_scaler(self, tagged))
+            self.node.add_validation(OtherScalersTablesAreUntagged(self, tagged))
 
     @property
     def scaler_name(self) -> str:
@@ -125,7 +131,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             raise ValueError(message)
         self._managed.add(path)
         subject = capacity.subject
-        findings = [*self._owner_findings(subject), *scaled_name_findings(subject), *scaler_findings(capacity.plan)]
+        findings = [*second_scaler(self, subject), *scaled_name_findings(subject), *scaler_findings(capacity.plan)]
         if annotate(capacity, findings):
             scaled = self._add_scaled_table(subject, capacity.plan, Mode.FLOOR)
             # on deletion, remove the schedule before the floors are reset, so that no run raises them afterwards
@@ -182,9 +188,11 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
             *place_findings(subject, self._stack, may_be_in_any_region=True),
             *check(plan, has_actions=False),
         ]
+        owners = second_scaler(self, subject) or twice_direct(self, subject)
         if annotate(self, findings) and annotate(
-            self, [*self._owner_findings(subject), *scaled_name_findings(subject), *scaler_findings(plan)]
+            self, [*owners, *scaled_name_findings(subject), *scaler_findings(plan)]
         ):
+            self.node.add_validation(OnlyScalerManages(self, subject))
             self._add_scaled_table(subject, plan, Mode.DIRECT)
 
     def share_function(self, coordinator: Construct) -> ScalerFunction:
@@ -204,20 +212,6 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         if not self._watches_pulses:
             self._watches_pulses = True
             self._alarms.watch_pulses()
-
-    def _tags_findings(self) -> list[Finding]:
-        other = claim_place(TAGS, self, self._stack.account, self._stack.region)
-        if other is None:
-            return []
-        problem = f"scaler {other} manages the tagged tables of the same account and region already"
-        return [conflict("secondScaler", "tagged tables", problem, "pass tagged= to one of the two")]
-
-    def _owner_findings(self, subject: Subject) -> list[Finding]:
-        other = claim(SCALER, self, subject)
-        if other is None:
-            return []
-        problem = f"scaler {other} manages the table already; two scalers would set each other's floors"
-        return [conflict("secondScaler", "the table", problem, "add the table to one of the two")]
 
     def _add_scaled_table(self, subject: Subject, plan: Plan, mode: Mode) -> ScaledTable:
         # the id depends on the table's path only, so that adding other tables does not change it

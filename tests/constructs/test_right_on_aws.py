@@ -235,7 +235,8 @@ REMOVE = (
             _two_scalers_of_tags,
             [
                 "Shop/Second: tagged tables: scaler Shop/First manages the tagged tables of the same account and "
-                "region already; pass tagged= to one of the two [highwater:secondScaler]"
+                "region already; pass tagged= to one of the two, or give them different regions "
+                "[highwater:secondScaler]"
             ],
         ),
     ],

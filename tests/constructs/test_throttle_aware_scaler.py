@@ -304,6 +304,17 @@ def test_direct_mode_tells_all_that_is_wrong_with_the_plan() -> None:
     assert TemplateView(stack).of_type("AWS::SSM::Parameter") == []
 
 
+def test_function_of_a_scaler_of_tagged_tables_has_a_tag_by_which_others_find_it() -> None:
+    """A dry run sets nothing, so nobody needs to know of it."""
+    stack = new_stack()
+    ThrottleAwareScaler(stack, "Plain")
+    ThrottleAwareScaler(stack, "Dry", tagged=TaggedTables(), dry_run=True)
+    scaler = ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["eu-west-1"]))
+    functions = TemplateView(stack).of_type("AWS::Lambda::Function")
+    tags = [function["Properties"]["Tags"] for function in functions if "Tags" in function["Properties"]]
+    assert tags == [[{"Key": "highwater:scales-tagged-tables", "Value": scaler.scaler_name}]]
+
+
 def test_tags_are_seen_only_where_that_is_asked_for_and_then_only_tagged_tables() -> None:
     stack = new_stack()
     ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables())

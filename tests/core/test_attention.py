@@ -19,7 +19,7 @@ from highwater.core.scaler import (
     minutes_to_observe,
     needs_throttles,
 )
-from highwater.core.scaler.attention import is_daily_tick, is_full_tick, is_throttle_tick
+from highwater.core.scaler.attention import is_daily_tick, is_full_tick, is_other_scalers_tick, is_throttle_tick
 
 MINUTE = timedelta(minutes=1)
 # 13:20 is one of the table's full ticks, 13:21 to 13:24 are not
@@ -143,3 +143,9 @@ def test_throttles_are_asked_for_where_consumption_set_off_the_alarm_within_half
 def test_throttles_are_asked_for_within_half_an_hour_of_a_raise() -> None:
     assert _needs([0] * 60, last_increase=CALM - 30 * MINUTE)
     assert not _needs([0] * 60, last_increase=CALM - 30 * MINUTE - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize(("scaler", "minute"), [("a", 60 - 97 % 60), ("b", 60 - 98 % 60)])
+def test_scalers_of_tagged_tables_look_for_others_once_an_hour(scaler: str, minute: int) -> None:
+    """Each in a minute of its own name, 97 and 98 being the letters' bytes."""
+    assert [at for at in range(120) if is_other_scalers_tick(scaler, at)] == [minute, minute + 60]

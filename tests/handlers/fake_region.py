@@ -23,6 +23,7 @@ class FakeRegion:
     Attributes:
         now: The time that Application Auto Scaling answers with.
         units: Units per second that each target consumed in every minute so far; 0 where it is not set.
+        tagged_scalers: The functions of scalers that manage tagged tables.
         busy: Tables that are being changed.
         before: Called with the name of each method before it answers; may change things, or raise.
         calls: The methods that were called, in order.
@@ -36,6 +37,7 @@ class FakeRegion:
     units: dict[TargetName, int] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
     suspended: set[TargetName] = field(default_factory=set)
+    tagged_scalers: tuple[str, ...] = ()
     before: Callable[[str], None] = lambda _: None
     calls: list[str] = field(default_factory=list)
 
@@ -62,6 +64,10 @@ class FakeRegion:
     def read_tagged_plans(self) -> ScaledPlans:
         self._called("read_tagged_plans")
         return ScaledPlans((), ())
+
+    def read_tagged_scalers(self) -> tuple[str, ...]:
+        self._called("read_tagged_scalers")
+        return self.tagged_scalers
 
     def read_alarms(self, names: Iterable[TargetName] | None = None) -> Mapping[TargetName, TargetAlarm]:
         wanted = None if names is None else list(names)

@@ -284,3 +284,60 @@ def test_table_that_has_left_the_scaler_is_let_alone(region: FakeRegion) -> None
     region.plans = [replace(plan, is_released=plan.table == "orders") for plan in region.plans]
     _serve(region, "orders", "jobs")
     assert (region.bounds[ORDERS], region.bounds[JOBS]) == (Bounds(2, 400), Bounds(12, 400))
+
+
+_TAGGED = Options(name="a", function="my-scaler", sees_tags=True)
+# the minute of scaler "a", whose name is the byte 97
+_HOURLY = datetime(2027, 3, 4, 10, 23, tzinfo=UTC)
+
+
+def _asked_for_others(
+    region: FakeRegion, at: datetime = _HOURLY, kind: str = "tick", options: Options = _TAGGED
+) -> bool:
+    tables = ["orders"] if kind == "tables" else []
+    event = {"highwater": kind, "tables": tables, "time": at.isoformat()}
+    Scaler(options, region_of=lambda _: as_region(region), report=lambda *_: None).serve(event, lambda: 300.0)
+    return "read_tagged_scalers" in region.calls
+
+
+def test_other_scalers_of_tagged_tables_are_asked_for_once_an_hour(region: FakeRegion) -> None:
+    """For each minute of an hour it would be one more call in each region."""
+    region.now = _HOURLY
+    asked = []
+    for minute in range(60):
+        region.calls.clear()
+        at = _HOURLY.replace(minute=minute)
+        region.now = at
+        if _asked_for_others(region, at):
+            asked.append(minute)
+    assert asked == [23]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("tables", _TAGGED),
+        ("tick", replace(_TAGGED, sees_tags=False)),
+        ("tick", replace(_TAGGED, function="")),
+        ("tick", replace(_TAGGED, dry_run=True)),
+    ],
+    ids=["tables", "scaler-without-tags", "unknown-function", "dry-run"],
+)
+def test_other_scalers_of_tagged_tables_are_not_asked_for(region: FakeRegion, kind: str, options: Options) -> None:
+    region.now = _HOURLY
+    assert not _asked_for_others(region, kind=kind, options=options)
+
+
+def test_tables_are_scaled_where_other_scalers_cannot_be_read(region: FakeRegion) -> None:
+    def refuse(called: str) -> None:
+        if called == "read_tagged_scalers":
+            raise RuntimeError("timed out")
+
+    region.now, region.before = _HOURLY, refuse
+    event = {"highwater": "tick", "time": _HOURLY.isoformat()}
+    scaler = Scaler(_TAGGED, region_of=lambda _: as_region(region), report=lambda *_: None)
+    outcome = scaler.serve(event, lambda: 300.0)
+    assert outcome.notes == [
+        "other scalers of tagged tables in the scaler's region could not be read: RuntimeError: timed out"
+    ]
+    assert outcome.failed == {}

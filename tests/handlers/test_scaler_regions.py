@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -14,7 +16,8 @@ from botocore.config import Config
 from highwater.aws.region import AwsRegion, Clients
 from highwater.core import Dimension, Plan, Window
 from highwater.core.names import TargetName
-from highwater.core.scaler.attention import is_full_tick
+from highwater.core.scaler.attention import is_full_tick, is_other_scalers_tick
+from highwater.core.scaler.tagged_plans import FINDER_TAG
 from highwater.handlers import deployment
 from highwater.handlers.patience import Patience
 from highwater.handlers.scaler.run import Options
@@ -158,3 +161,40 @@ def test_tags_choose_tables_of_other_regions(stage: Stage, dublin: Stage) -> Non
     options = Options(sees_tags=True, regions=("eu-west-1", "ap-south-1"))
     stage.run(f"eu-west-1/{table}", scaler=stage.scaler(options=options))
     assert dublin.bounds(table) == (21, 500)
+
+
+def _make_function(stage: Stage, name: str, **tags: str) -> None:
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("index.py", "")
+    stage.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Handler="index.handler",
+        Role="arn:aws:iam::000000000000:role/scaler",
+        Code={"ZipFile": code.getvalue()},
+        Tags=tags,
+    )
+
+
+def test_other_scalers_of_tagged_tables_are_told_where_both_search(stage: Stage, dublin: Stage) -> None:
+    """Tagged tables have no alarm that would name its scaler."""
+    finder = {FINDER_TAG: "some-scaler"}
+    made = [(stage, "mine", finder), (stage, "theirs", finder), (stage, "shop", {"highwater:managed": "floor"})]
+    made.append((dublin, "mine", finder))
+    for where, name, tags in made:
+        _make_function(where, name, **tags)
+    options = Options(function="mine", sees_tags=True, regions=("eu-west-1", "ap-south-1"))
+    minutes = (stage.now() + n * MINUTE for n in range(60))
+    at = next(at for at in minutes if is_other_scalers_tick(options.name, int(at.timestamp()) // 60))
+    stage.cloud.advance(at - stage.now())
+    try:
+        answer = stage.serve({"highwater": "tick", "time": at.isoformat()}, scaler=stage.scaler(options=options))
+    finally:
+        for where, name, _ in made:
+            where.client("lambda").delete_function(FunctionName=name)
+    remedy = "pass tagged= to one of the two, or give them different regions"
+    assert answer.notes == [
+        "tagged tables of the scaler's region: another scaler manages them too, with the function theirs; " + remedy,
+        "tagged tables of eu-west-1: another scaler manages them too, with the function mine; " + remedy,
+    ]

@@ -73,6 +73,10 @@ class AwsRegion:
         """Read the plans of tables that have the tag `highwater:managed`."""
         return tagged.read_tagged_plans(tagged.client(self.name), self.name)
 
+    def read_tagged_scalers(self) -> tuple[str, ...]:
+        """Read the names of the functions whose scalers manage the tagged tables of this region."""
+        return tagged.read_tagged_scalers(tagged.client(self.name))
+
     def read_alarms(self, names: Iterable[TargetName] | None = None) -> Mapping[TargetName, TargetAlarm]:
         """Read the alarms of the targets *names*, by default the alarms of all scalers."""
         return alarms.read_alarms(self.clients.cloudwatch, names)

@@ -9,7 +9,7 @@ from botocore.config import Config
 
 from highwater.aws.plans import ScaledPlans
 from highwater.core.names import table_label
-from highwater.core.scaler.tagged_plans import MANAGED_TAG, plan_of_tags
+from highwater.core.scaler.tagged_plans import FINDER_TAG, MANAGED_TAG, plan_of_tags
 
 if TYPE_CHECKING:
     from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
@@ -40,3 +40,16 @@ def read_tagged_plans(tagging: ResourceGroupsTaggingAPIClient, region: str | Non
             except ValueError as error:
                 unreadable.append(f"table {table_label(table, region)}: {error}")
     return ScaledPlans(tuple(plans), tuple(unreadable))
+
+
+def read_tagged_scalers(tagging: ResourceGroupsTaggingAPIClient) -> tuple[str, ...]:
+    """Read the names of the functions in the client's region whose scalers manage tagged tables.
+
+    The permission `tag:GetResources`, with which the tagged tables are found, covers this too.
+    """
+    pages = tagging.get_paginator("get_resources").paginate(
+        TagFilters=[{"Key": FINDER_TAG}], ResourceTypeFilters=["lambda:function"]
+    )
+    return tuple(
+        resource["ResourceARN"].split(":function:")[-1] for page in pages for resource in page["ResourceTagMappingList"]
+    )

@@ -22,6 +22,8 @@ from highwater.core.schedule.bounds import has_changed
 FULL_TICK_MINUTES: Final = 5
 # A hot key throttles a table that has capacity to spare, so every target's throttles are asked for once in this time.
 THROTTLE_MINUTES: Final = 30
+# Scalers come and go with deploys only.
+OTHER_SCALERS_MINUTES: Final = 60
 _ALARM_PERCENT: Final = 97
 _MINUTE: Final = timedelta(minutes=1)
 # The newest minutes of a day may have no datapoint yet, so a whole day needs some more.
@@ -41,6 +43,11 @@ def is_full_tick(table: str, minute: int) -> bool:
 def is_throttle_tick(table: str, minute: int) -> bool:
     """Whether throttles of all targets of a table are asked for in that minute since 1970, one of its full ticks."""
     return (minute + sum(table.encode())) % THROTTLE_MINUTES == 0
+
+
+def is_other_scalers_tick(scaler: str, minute: int) -> bool:
+    """Whether a scaler of tagged tables looks for others of its kind in that minute since 1970, once an hour."""
+    return (minute + sum(scaler.encode())) % OTHER_SCALERS_MINUTES == 0
 
 
 def is_daily_tick(table: str, minute: int) -> bool:

@@ -16,6 +16,8 @@ from highwater.core.units import Dimension
 
 # The value of this tag is the scaler's mode: `floor` or `direct`
 MANAGED_TAG: Final = "highwater:managed"
+# The function of a scaler of tagged tables has this tag, with the scaler's name, by which other such scalers find it
+FINDER_TAG: Final = "highwater:scales-tagged-tables"
 TAG_MODES: Final = (Mode.FLOOR, Mode.DIRECT)
 _BOUND_TAGS: Final = {
     (dimension, bound): f"highwater:{dimension}-{bound}" for dimension in Dimension for bound in ("min", "max")

@@ -25,6 +25,8 @@ class Region(Protocol):
 
     def read_tagged_plans(self) -> ScaledPlans: ...  # noqa: D102
 
+    def read_tagged_scalers(self) -> tuple[str, ...]: ...  # noqa: D102
+
     def read_alarms(  # noqa: D102
         self, names: Iterable[TargetName] | None = None
     ) -> Mapping[TargetName, TargetAlarm]: ...

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from highwater.aws.plans import ScaledPlans
 from highwater.aws.tables import TableBusyError
 from highwater.core.scaler import ScaledPlan, review
+from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
 from highwater.handlers.scaler.gather import DueTable, GatheredRegion, gather_region, see_table
@@ -87,6 +88,7 @@ class Run:
         # the scaler's own region first
         due = sum(self._scale_region(name, home, by_region[name]) for name in sorted(by_region, key=lambda r: r or ""))
         self._move_thresholds()
+        self._note_other_tagged_scalers()
         counts = {"Tables": len(chosen), "TargetsDue": due, "TablesFailed": len(self.outcome.failed)}
         self.outcome.counts = counts | {"TablesLeft": len(self.outcome.left)} | self.outcome.counts
         return self.outcome
@@ -147,6 +149,35 @@ class Run:
                 self.outcome.notes.append(
                     f"{due.scaled.label}: another scaler manages this table too, with the function "
                     f"{', '.join(others)}; remove the table from one of the two"
+                )
+
+    def _note_other_tagged_scalers(self) -> None:
+        """Note, once an hour, other scalers of tagged tables, whose functions are in the regions searched for them.
+
+        Tagged tables have no alarm that names its scaler's function.
+        """
+        at, options = self.event.now, self.options
+        # a dry run sets nothing that another scaler could set too
+        may_meet_others = options.sees_tags and options.function and not options.dry_run
+        if not may_meet_others or self.event.kind != TICK or at is None:
+            return
+        if not is_other_scalers_tick(options.name, int(at.timestamp()) // 60):
+            return
+        for name in (None, *options.regions):
+            where = "the scaler's region" if name is None else name
+            try:
+                functions = set(self.region_of(name).read_tagged_scalers())
+            except Exception as error:
+                self.outcome.notes.append(
+                    f"other scalers of tagged tables in {where} could not be read: {type(error).__name__}: {error}"
+                )
+                continue
+            # a function of another region is another one, whatever its name
+            others = sorted(functions - {options.function} if name is None else functions)
+            if others:
+                self.outcome.notes.append(
+                    f"tagged tables of {where}: another scaler manages them too, with the function "
+                    f"{', '.join(others)}; pass tagged= to one of the two, or give them different regions"
                 )
 
     def _move_thresholds(self) -> None:
