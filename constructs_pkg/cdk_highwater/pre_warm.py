@@ -15,7 +15,7 @@ from cdk_highwater.annotations import annotate
 from cdk_highwater.argument_types import require, require_or_none
 from cdk_highwater.deployment_function import DeploymentFunction
 from cdk_highwater.subject import Subject, TableLike, subject_of
-from cdk_highwater.table_findings import place_findings
+from cdk_highwater.table_findings import NamedIndexesExist, place_findings
 from highwater.core import Finding, Mark, warm_up_charge
 from highwater.core.findings import is_whole, remark, units_not_positive
 from highwater.core.names import resource_label
@@ -88,6 +88,8 @@ class PreWarm(Construct):
         declared = {index: _declared_units(warm) for index, warm in wanted.items()}
         findings = [finding for index, units in declared.items() for finding in _units_findings(index, units)]
         findings += place_findings(subject, stack)
+        if indexes:
+            self.node.add_validation(NamedIndexesExist(self, subject, tuple(indexes)))
         if annotate(self, findings):
             bases = subject.template_capacities()
             marks = tuple(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import aws_cdk as cdk
 import jsii
 from aws_cdk import aws_dynamodb as dynamodb
-from constructs import IValidation
+from constructs import IConstruct, IValidation
 
 from cdk_highwater.annotations import annotate
 from cdk_highwater.subject import Subject
@@ -32,6 +34,21 @@ class EveryIndexIsScaled:
         missing = [name for name in self._subject.index_names() if name not in self._planned]
         # annotated rather than returned: the CDK CLI prints annotations as lines, and returned errors as a traceback
         annotate(self._subject.construct, [_unscaled(name) for name in missing])
+        return []
+
+
+@jsii.implements(IValidation)
+class NamedIndexesExist:
+    """Reports, at the end of synth, indexes that the table does not have; they may be added after they are named."""
+
+    def __init__(self, construct: IConstruct, subject: Subject, names: tuple[str, ...]) -> None:
+        self._construct = construct
+        self._subject = subject
+        self._names = names
+
+    def validate(self) -> list[str]:
+        """Annotate the construct with an error for each such index; the CDK calls this at the end of synth."""
+        annotate(self._construct, unknown_indexes(self._subject, self._subject.index_names(), self._names))
         return []
 
 
@@ -168,16 +185,18 @@ def fitting_findings(
                 "dynamodb.Table",
             )
         )
-    if subject.template is not None:
-        present = ", ".join(repr(name) for name in sorted(index_names))
-        problem = f"the table has no index of this name; its indexes are {present}" if present else _NO_INDEXES
-        fix = "correct the name, or add the index to the table first"
-        findings += [
-            conflict("unknownIndex", f"index {index.index_name!r}", problem, fix)
-            for index in plan.indexes
-            if index.index_name not in index_names
-        ]
+    findings += unknown_indexes(subject, index_names, (index.index_name for index in plan.indexes))
     return findings
+
+
+def unknown_indexes(subject: Subject, present: tuple[str, ...], named: Iterable[str]) -> list[Finding]:
+    """Return a finding for each of *named* that is none of the indexes *present* in the template; none for an import."""
+    if subject.template is None:
+        return []
+    names = ", ".join(repr(name) for name in sorted(present))
+    problem = f"the table has no index of this name; its indexes are {names}" if present else _NO_INDEXES
+    fix = "correct the name, or add the index to the table first"
+    return [conflict("unknownIndex", f"index {name!r}", problem, fix) for name in named if name not in present]
 
 
 def _is_fixed_with_windows(target: Target) -> bool:

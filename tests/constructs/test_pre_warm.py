@@ -22,6 +22,8 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
         warm_throughput=warm(800, 900),
         indexes={"by-owner": warm(70, 60)},
     )
+    # an index may be added later than it is named
+    table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
     view = TemplateView(stack)
     assert view.marks == {None: (800, 900), "by-owner": (70, 60)}
     assert view.properties_of("Custom::HighwaterMarks")["Strategy"] == "warm-throughput"
@@ -72,3 +74,17 @@ def test_units_that_are_none_are_refused() -> None:
 
 def _listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
+
+
+def test_mark_for_an_index_that_the_table_does_not_have_is_refused() -> None:
+    """The deploy would fail on it, after the table was changed."""
+    stack = new_stack()
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
+    table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
+    PreWarm(stack, "Warm", table=table, indexes={"by-owmer": warm(70, 60)})
+    imported = dynamodb.Table.from_table_name(stack, "Imported", "jobs")
+    PreWarm(stack, "WarmImported", table=imported, indexes={"not-known-here": warm(70, 60)})
+    assert messages(stack, "error") == [
+        "Shop/Warm: index 'by-owmer': the table has no index of this name; its indexes are 'by-owner'; correct the "
+        "name, or add the index to the table first [highwater:unknownIndex]"
+    ]
