@@ -190,7 +190,7 @@ def fitting_findings(
 
 
 def unknown_indexes(subject: Subject, present: tuple[str, ...], named: Iterable[str]) -> list[Finding]:
-    """Return a finding for each of *named* that is none of the indexes *present* in the template; none for an import."""
+    """Return a finding for each of *named* that is not among the indexes *present*; none for an imported table."""
     if subject.template is None:
         return []
     names = ", ".join(repr(name) for name in sorted(present))
