@@ -124,6 +124,20 @@ def test_index_is_built_with_the_write_capacity_that_its_table_has_by_then(
     assert index.units == {Dimension.READ: 7, Dimension.WRITE: of_index}
 
 
+def test_capacity_of_an_index_that_is_being_built_is_told_when_nothing_scales_it_any_more(account: Account) -> None:
+    """Its floor may have been raised for a window; DynamoDB may refuse to lower it, and nobody else would."""
+    units = {None: (7, 3_000), "by_day": (70, 3_400)}
+    account.tables["orders"].resources |= {
+        index: CapacityControl({Dimension.READ: read, Dimension.WRITE: write}) for index, (read, write) in units.items()
+    }
+    assert _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors())) == (
+        True,
+        "no capacity was lowered; index 'by_day' of orders stays at 70 RCU and 3400 WCU, which is 63 RCU "
+        "and 400 WCU or 6.44 USD a day (us-east-1) more than needed: the index is being built; lower it with aws "
+        "dynamodb update-table",
+    )
+
+
 @pytest.mark.parametrize("request_type", ["Update", "Delete"])
 @pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
 def test_mark_that_waits_for_an_index_is_not_raised_once_a_deploy_has_taken_it_back(

@@ -90,6 +90,7 @@ class Stack:
             self._roll_back(before, changed, leftovers)
             self.status = "UPDATE_ROLLBACK_COMPLETE"
             return str(failed)
+        self.status = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
         gone = {key: resource for key, resource in before.items() if key not in template}
         self._delete({**gone})
         for logical_id, resource in reversed(leftovers):
@@ -130,6 +131,7 @@ class Stack:
                 self.provider.update(logical_id, old.kind, old.physical_id, changed[logical_id], old.properties)
         new_ones = {key: resource for key, resource in during.items() if key not in before or key in replaced}
         kept = {key: before[key] for key in before}
+        self.status = ROLLED_BACK_BUT_FOR_CLEANUP
         self._delete(new_ones)
         self.resources = kept
 
@@ -158,6 +160,7 @@ class Stack:
                 return value
 
 
+ROLLED_BACK_BUT_FOR_CLEANUP = "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"
 STACK_ID = "arn:aws:cloudformation:us-east-1:000000000000:stack/Shop/1"
 _PSEUDO = {
     "AWS::Partition": "aws",
@@ -200,5 +203,6 @@ def _referred(value: Any) -> Iterator[str]:
 
 def _order(needs: Mapping[str, set[str] | frozenset[str]]) -> Iterator[str]:
     """Every resource after those of *needs* that it depends on."""
-    known = {key: {each for each in wanted if each in needs} for key, wanted in needs.items()}
+    # sorted, as the order of a set is another one in every process
+    known = {key: sorted(each for each in wanted if each in needs) for key, wanted in needs.items()}
     return iter(tuple(TopologicalSorter(known).static_order()))

@@ -173,6 +173,12 @@ def compose(orders: Synthesized | None, legacy: Synthesized | None, bare: Synthe
     return {key: _pruned(document, template) for key, document in template.items()}
 
 
+def without_scaler(template: dict[str, Document]) -> dict[str, Document]:
+    """What is left of a template when its scaler goes, as if that were in a stack of its own."""
+    left = {key: document for key, document in template.items() if "Scaler" not in key}
+    return {key: _pruned(document, left) for key, document in left.items()}
+
+
 def _merged(one: Document, other: Document) -> Document:
     """A resource that both stacks have. A policy has the statements of both."""
     if one["Type"] != "AWS::IAM::Policy":

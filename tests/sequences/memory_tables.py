@@ -80,6 +80,12 @@ class Table:
             case _:
                 return
 
+    def use_up_decreases(self, at: int) -> None:
+        """Lower and raise capacity by hand until DynamoDB accepts no decrease any more."""
+        for control in self.resources.values():
+            while control.next_decrease(at) <= at:
+                control.budget = control.budget.after(datetime.fromtimestamp(at, UTC))
+
     def document(self, at: int) -> Document:
         """What DescribeTable answers."""
         described = self._document(None, at) | {"TableArn": self.arn, "TableName": self.name}

@@ -11,8 +11,9 @@ from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.handlers.cloudformation import Outcome
 from highwater.handlers.cloudformation import physical_id as physical_id_of
+from highwater.handlers.deployment import AFTERMATH_TYPE
 from highwater_lab.services.update_table import CapacityControl
-from tests.sequences.cloudformation import STACK_ID, Document, FailedError
+from tests.sequences.cloudformation import ROLLED_BACK_BUT_FOR_CLEANUP, STACK_ID, Document, FailedError
 from tests.sequences.memory_account import Account
 from tests.sequences.memory_tables import BUILD_SECONDS, Table
 
@@ -24,6 +25,7 @@ _ALARM = "AWS::CloudWatch::Alarm"
 _STATEMENTS = "AWS::IAM::Policy"
 _FUNCTION = "AWS::Lambda::Function"
 _SCALER = "AWS::Scheduler::Schedule"
+_DEPLOYMENT = "HighwaterDeploymentFunction"
 _HOUR = 3600
 
 
@@ -43,6 +45,7 @@ class AccountProvider:
     left: list[str] = field(default_factory=list)
     seconds_each: int = 0
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _status: str = ""
 
     def create(self, logical_id: str, kind: str, properties: Document) -> str:
         physical_id = self._create(logical_id, kind, properties)
@@ -51,12 +54,24 @@ class AccountProvider:
 
     def update(self, logical_id: str, kind: str, physical_id: str, before: Document, after: Document) -> str:
         updated = self._update(logical_id, kind, physical_id, before, after)
+        if kind == AFTERMATH_TYPE:
+            # in a rollback it waits for the end of that
+            self._go_on()
         self._pass_time()
         return updated
 
     def delete(self, logical_id: str, kind: str, physical_id: str, properties: Document) -> None:
+        status, self._status = self._status, self.account.stack_status()
+        if status != self._status == ROLLED_BACK_BUT_FOR_CLEANUP:
+            self._go_on()
+            self._pass_time()
         self._delete(logical_id, kind, physical_id, properties)
         self._pass_time()
+
+    def _go_on(self) -> None:
+        """Give what was handed on one invocation each: it goes on beside the deploy."""
+        for _ in range(len(self.account.waiting)):
+            self.account.serve_waiting()
 
     def _pass_time(self) -> None:
         if self.seconds_each:
@@ -110,6 +125,8 @@ class AccountProvider:
                 role.policies.pop(logical_id, None)
         elif kind == _SCALER:
             account.scaler = None
+        elif kind == _FUNCTION and logical_id.startswith(_DEPLOYMENT):
+            account.waiting = [(function, event) for function, event in account.waiting if function != "deployment"]
 
     def _put(self, kind: str, logical_id: str, properties: Document) -> None:
         account = self.account

@@ -95,16 +95,19 @@ def lower_capacity(
         done, left = [], []
         for index, units in needed.items():
             provisioned = described.capacities.get(index)
-            if provisioned is None or provisioned == Units(0, 0) or index in described.building:
+            if provisioned is None or provisioned == Units(0, 0):
                 continue
             goal = units.at_most(provisioned)
             if goal == provisioned:
+                continue
+            if index in described.building:
+                left.append(_left(table, index, provisioned, goal, "the index is being built"))
                 continue
             try:
                 patience.until_accepted(partial(tables.set_capacity, dynamodb, table, index, goal))
                 done.append(f"{resource_label(index)} to {goal.read} RCU and {goal.write} WCU")
             except (DecreaseRefusedError, OvertakenError, TableRefusedError, TimeIsUpError) as refused:
-                left.append(_left(table, index, provisioned, goal, refused))
+                left.append(_left(table, index, provisioned, goal, str(refused)))
         _wait_until_it_can_be_deleted(dynamodb, table, patience)
     except TableNotFoundError:
         return NO_TABLE
@@ -148,11 +151,11 @@ def _needed(
     }
 
 
-def _left(table: str, index: str | None, provisioned: Units, goal: Units, refused: Exception) -> str:
+def _left(table: str, index: str | None, provisioned: Units, goal: Units, why: str) -> str:
     surplus = Units(provisioned.read - goal.read, provisioned.write - goal.write)
     return (
         f"{resource_label(index)} of {table} stays at {provisioned.read} RCU and {provisioned.write} WCU, which is "
-        f"{_cost(surplus)} more than needed: {refused}; lower it with aws dynamodb update-table"
+        f"{_cost(surplus)} more than needed: {why}; lower it with aws dynamodb update-table"
     )
 
 

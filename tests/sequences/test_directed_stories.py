@@ -1,0 +1,82 @@
+"""Laws in stories that chance rarely tells: each needs several things to come together."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from highwater.core import Bounds
+from tests.sequences.declared import LEGACY, compose, without_scaler
+from tests.sequences.story import Sequences, function_id
+
+_HALF_AN_HOUR = 30 * 60
+_TURNS_FOR_REPAIR = 3
+_TEN_MINUTES = 10 * 60
+# What a deploy does before the custom resources that set floors is among its first operations.
+_OPERATIONS = 24
+
+
+@pytest.fixture
+def story(monkeypatch: pytest.MonkeyPatch) -> Sequences:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", f"arn:aws:any:us-east-1:000000000000:{function_id()}")
+    begun = Sequences()
+    begun.begin(hour=0)
+    return begun
+
+
+@pytest.mark.parametrize("fails_at", range(_OPERATIONS))
+@pytest.mark.parametrize("joins", ["held", "held-higher"])
+def test_join_of_a_scaler_that_fails_is_taken_back(story: Sequences, joins: str, fails_at: int) -> None:
+    """In a window, a scaler at work has already seen the plan of a table that it is not to have after all."""
+    story.deploy("calm", "scaled", None, 0)
+    story.wait_until_open([joins])
+    story.deploy(joins, "scaled", fails_at, 61)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("declared", ["indexed", "scaled-indexed"])
+def test_what_waits_for_an_index_is_raised_when_it_is_built(story: Sequences, declared: str, is_open: bool) -> None:
+    """In a window the index waits for its floor, which is as high as its mark; otherwise for its mark alone."""
+    story.deploy("nightly", "nightly", None, 0)
+    if is_open:
+        story.wait_until_open([declared])
+    story.deploy(declared, declared, None, 0)
+
+
+def test_scaler_repairs_capacity_that_auto_scaling_could_not_raise(story: Sequences) -> None:
+    """The window raises reads and writes, and DynamoDB changes one of them at a time."""
+    story.deploy("held-higher", "held-higher", None, 0)
+    story.wait_until_open(["held-higher"])
+    for _ in range(_TURNS_FOR_REPAIR):
+        story.account.advance(_TEN_MINUTES)
+        story.turn()
+    story.check_repairs(timedelta(0))
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_scaler_that_goes_without_its_tables_leaves_floors_as_planned(story: Sequences, is_open: bool) -> None:
+    """It had raised floors for traffic; in a window those of the plan are higher than the base floors."""
+    story.deploy("scaled", "scaled", None, 0)
+    if is_open:
+        story.wait_until_open(["scaled"])
+    targets = story.account.autoscaling.targets
+    for name, target in targets.items():
+        story.account.autoscaling.register(name, Bounds(target.bounds.min + 50, target.bounds.max), story.account.now)
+    scaled = story.synthesized("scaled")
+    assert scaled is not None
+    assert story.stack.deploy(without_scaler(compose(scaled, scaled, scaled))) is None
+    assert story.account.scaler is None
+    story.check()
+
+
+def test_capacity_that_could_not_be_lowered_after_a_mark_is_lowered_before_the_stack_is_gone(story: Sequences) -> None:
+    """The function goes with the stack, and with it what it had left for later."""
+    story.deploy(None, "calm", None, 0)
+    story.account.tables[story.names()[LEGACY]].use_up_decreases(story.account.now)
+    story.account.advance(_HALF_AN_HOUR)
+    marked = story.synthesized("marked")
+    assert marked is not None
+    assert story.stack.deploy(compose(None, marked, marked)) is None
+    assert story.account.waiting, "the capacity was lowered at once"
+    story.destroy(by_hand=False)

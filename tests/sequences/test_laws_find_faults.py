@@ -1,0 +1,113 @@
+"""The laws find faults: a function that answers one kind of request without doing anything for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from highwater.handlers import deployment
+from highwater.handlers.cloudformation import success
+from tests.sequences import test_directed_stories as told
+from tests.sequences.memory_account import Account
+from tests.sequences.memory_tables import Document
+from tests.sequences.story import Sequences, function_id
+
+Tell = Callable[[Sequences], None]
+
+
+def _join(story: Sequences) -> None:
+    told.test_join_of_a_scaler_that_fails_is_taken_back(story, "held-higher", 4)
+
+
+def _index_in_a_window(story: Sequences) -> None:
+    told.test_what_waits_for_an_index_is_raised_when_it_is_built(story, "indexed", is_open=True)
+
+
+def _index(story: Sequences) -> None:
+    told.test_what_waits_for_an_index_is_raised_when_it_is_built(story, "indexed", is_open=False)
+
+
+def _scaler_goes(story: Sequences) -> None:
+    told.test_scaler_that_goes_without_its_tables_leaves_floors_as_planned(story, is_open=False)
+
+
+def _destroy(story: Sequences) -> None:
+    told.test_capacity_that_could_not_be_lowered_after_a_mark_is_lowered_before_the_stack_is_gone(story)
+
+
+# The kind of request, whether it is what goes on after the answer, the story, and what the law says.
+@pytest.mark.parametrize(
+    ("kind", "request_type", "is_answered", "tell", "finding"),
+    [
+        pytest.param(
+            deployment.AFTERMATH_TYPE,
+            "Update",
+            True,
+            _join,
+            "table/OrdersA9B65338-1 read has Bounds(min=90, max=900), not Bounds(min=7, max=900)",
+            id="floors-after-a-rollback",
+        ),
+        pytest.param(
+            deployment.AFTERMATH_TYPE,
+            "Delete",
+            False,
+            _destroy,
+            "LegacyFA07BB5D-0 None read is left at 9, not 7",
+            id="capacity-at-the-base-floor",
+        ),
+        pytest.param(
+            deployment.FLOORS_TYPE,
+            "Update",
+            True,
+            _index_in_a_window,
+            "OrdersA9B65338-0 index 'by_status' read has 1 units, its floor is 5, indexed",
+            id="floor-that-waits-for-an-index",
+        ),
+        pytest.param(
+            deployment.MARKS_TYPE,
+            "Update",
+            True,
+            _index,
+            "OrdersA9B65338-0 by_status has marks ",
+            id="mark-that-waits-for-an-index",
+        ),
+        pytest.param(
+            deployment.MARKS_TYPE,
+            "Delete",
+            False,
+            _destroy,
+            "LegacyFA07BB5D-0: {'highwater:raised-from': '=9=12'}",
+            id="capacity-raised-for-a-mark",
+        ),
+        pytest.param(
+            deployment.SCALED_TYPE,
+            "Delete",
+            False,
+            _scaler_goes,
+            "table/OrdersA9B65338-1 read has Bounds(min=57, max=900), not Bounds(min=7, max=900)",
+            id="floors-that-a-scaler-had-raised",
+        ),
+    ],
+)
+def test_a_law_finds_a_request_for_which_nothing_is_done(
+    kind: str, request_type: str, is_answered: bool, tell: Tell, finding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", f"arn:aws:any:us-east-1:000000000000:{function_id()}")
+
+    class Idle(Account):
+        def serve(self, event: Document) -> None:
+            asked = event["ResourceType"], event["RequestType"], event.get("HighwaterAnswered", False)
+            if asked != (kind, request_type, is_answered):
+                super().serve(event)
+            elif not is_answered:
+                self.answers.append((event, success("done")))
+
+    class Faulty(Sequences):
+        account_type = Idle
+
+    story = Faulty()
+    story.begin(hour=0)
+    with pytest.raises(AssertionError) as found:
+        tell(story)
+    assert str(found.value).startswith(finding)
