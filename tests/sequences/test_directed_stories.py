@@ -13,7 +13,7 @@ from tests.sequences.story import Sequences, function_id
 _HALF_AN_HOUR = 30 * 60
 _TURNS_FOR_REPAIR = 3
 _TEN_MINUTES = 10 * 60
-# What a deploy does before the custom resources that set floors is among its first operations.
+# A deploy that changes both tables sets floors and marks after so many operations, or fewer.
 _OPERATIONS = 24
 
 
@@ -32,6 +32,14 @@ def test_join_of_a_scaler_that_fails_is_taken_back(story: Sequences, joins: str,
     story.deploy("calm", "scaled", None, 0)
     story.wait_until_open([joins])
     story.deploy(joins, "scaled", fails_at, 61)
+
+
+@pytest.mark.parametrize("fails_at", range(_OPERATIONS))
+def test_rollback_in_a_window_leaves_its_floor(story: Sequences, fails_at: int) -> None:
+    """It registers changed targets with base floors again, perhaps without a word to what sets the floors."""
+    story.deploy("nightly", "nightly", None, 0)
+    story.wait_until_open(["nightly"])
+    story.deploy("higher", "higher", fails_at, 0)
 
 
 @pytest.mark.parametrize("is_open", [True, False])
