@@ -79,7 +79,13 @@ def target_of_event(event: dict[str, Any]) -> TargetName | None:
 
 
 def move_threshold(cloudwatch: CloudWatchClient, seen: TargetAlarm, threshold: int) -> None:
-    """Set the threshold of the alarm *seen*, in units consumed in a minute; its other properties stay the same."""
+    """Set the threshold of the alarm *seen*, in units consumed in a minute; its other properties stay the same.
+
+    An alarm that was deleted since it was seen is left alone: the call that changes an alarm would make it anew, and
+    nothing would delete it any more after its stack.
+    """
+    if not cloudwatch.describe_alarms(AlarmNames=[seen.document["AlarmName"]])["MetricAlarms"]:
+        return
     properties: Any = {name: seen.document[name] for name in _ALARM_PROPERTIES if seen.document.get(name) is not None}
     cloudwatch.put_metric_alarm(**properties | {"Threshold": float(threshold)})
 
