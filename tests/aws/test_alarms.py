@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import boto3
-
 from highwater.aws.alarms import move_threshold, read_alarms
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
@@ -14,7 +12,7 @@ _NAME = TargetName("orders-with-alarm", None, Dimension.WRITE)
 
 def test_threshold_moves_and_nothing_else_and_a_deleted_alarm_is_not_made_anew(bench: Bench) -> None:
     """A run may be under way while CloudFormation deletes the alarm; nothing would ever delete a new one."""
-    cloudwatch = boto3.client("cloudwatch")
+    cloudwatch = bench.cloud.client("cloudwatch")
     cloudwatch.put_metric_alarm(
         AlarmName=_NAME.alarm,
         AlarmDescription="of a test",
