@@ -6,22 +6,15 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import refused, unique, units
+from tests.local.world import TRUST, dynamodb_as, refused, unique, units
 
 pytestmark = pytest.mark.xdist_group("boundaries")
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
-}
 ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
 ABSENT = f"arn:aws:iam::{ACCOUNT}:policy/absent"
-ONCE = Config(retries={"total_max_attempts": 1})
 AsRole = Callable[[str], Any]
 
 
@@ -66,15 +59,7 @@ def as_role(cloud: LocalCloud) -> Iterator[AsRole]:
     made = [sts]
 
     def caller(role: str) -> Any:
-        arn = f"arn:aws:iam::{ACCOUNT}:role/{role}"
-        given = sts.assume_role(RoleArn=arn, RoleSessionName="session")["Credentials"]
-        credentials = {
-            "aws_access_key_id": given["AccessKeyId"],
-            "aws_secret_access_key": given["SecretAccessKey"],
-            "aws_session_token": given["SessionToken"],
-        }
-        make: Any = boto3.client
-        made.append(make("dynamodb", config=ONCE, **(cloud.client_arguments() | credentials)))
+        made.append(dynamodb_as(cloud, sts, role))
         return made[-1]
 
     yield caller

@@ -9,25 +9,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import refused, units
+from tests.local.world import TRUST, dynamodb_as, refused, units
 
 pytestmark = pytest.mark.xdist_group("item permissions")
-TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
-}
 ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
 BY_DAY = f"{ORDERS}/index/by-day"
 KEY = {"pk": {"S": "7"}}
 ITEM = KEY | {"day": {"S": "monday"}}
 OTHER = {"pk": {"S": "8"}, "day": {"S": "tuesday"}}
-ONCE = Config(retries={"total_max_attempts": 1})
 CHECK = {"TableName": "orders", "Key": KEY, "ConditionExpression": "attribute_not_exists(x)"}
 UPDATE = {"TableName": "orders", "Key": KEY, "UpdateExpression": "SET a = pk"}
 
@@ -83,20 +76,13 @@ def as_role(cloud: LocalCloud) -> Iterator[AsRole]:
 
     def caller(actions: list[str], resource: str = ORDERS, condition: dict[str, Any] | None = None) -> Caller:
         name = f"role-{next(numbers)}"
-        role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"]
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(TRUST))
         statement: dict[str, Any] = {"Effect": "Allow", "Resource": resource}
         statement["Action"] = [f"dynamodb:{action}" for action in actions]
         statement |= {"Condition": condition} if condition else {}
         document = {"Version": "2012-10-17", "Statement": [statement]}
         iam.put_role_policy(RoleName=name, PolicyName="items", PolicyDocument=json.dumps(document))
-        given = sts.assume_role(RoleArn=role, RoleSessionName="session")["Credentials"]
-        credentials = {
-            "aws_access_key_id": given["AccessKeyId"],
-            "aws_secret_access_key": given["SecretAccessKey"],
-            "aws_session_token": given["SessionToken"],
-        }
-        make: Any = boto3.client
-        made.append(make("dynamodb", config=ONCE, **(cloud.client_arguments() | credentials)))
+        made.append(dynamodb_as(cloud, sts, name))
         return Caller(name, made[-1])
 
     yield caller

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import boto3
@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud
+from highwater_lab.local.control import ACCOUNT
 
 READ = "dynamodb:table:ReadCapacityUnits"
 WRITE = "dynamodb:table:WriteCapacityUnits"
@@ -317,3 +318,24 @@ def written(cloud: LocalCloud, table: str) -> float:
     """Write units that a table consumed, as CloudWatch has it once its datapoints are there."""
     cloud.advance(5 * MINUTE)
     return sum(value for _, value in metric(cloud, "ConsumedWriteCapacityUnits", TableName=table))
+
+
+# A role with this trust policy may be assumed by whoever asks.
+TRUST: Final = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
+}
+
+
+def dynamodb_as(cloud: LocalCloud, sts: Any, role: str) -> Any:
+    """A client of DynamoDB with the credentials of the role of that name, which tries each call once."""
+    arn = f"arn:aws:iam::{ACCOUNT}:role/{role}"
+    given = sts.assume_role(RoleArn=arn, RoleSessionName="session")["Credentials"]
+    credentials = {
+        "aws_access_key_id": given["AccessKeyId"],
+        "aws_secret_access_key": given["SecretAccessKey"],
+        "aws_session_token": given["SessionToken"],
+    }
+    make: Any = boto3.client
+    once = Config(retries={"total_max_attempts": 1})
+    return make("dynamodb", config=once, **(cloud.client_arguments() | credentials))
