@@ -28,9 +28,9 @@ class GlobalSecondaryIndex:
         initial_read_units: Read units per second with which CloudFormation creates the index, a whole number from 1 to
             the table's `table_quota_units`. By default the table's `initial_read_units`. Like those, they must not
             change after the first deploy.
-        initial_write_units: The same for writes. DynamoDB builds an index that is added to a table with these units, so
-            on a table in use give the table's present write capacity: with less, the build takes hours, and throttles
-            the table's writes.
+        initial_write_units: The same for writes. DynamoDB begins to build an index that is added to a table with these
+            units. Some minutes later, the deploy gives the index the table's present write capacity, within the index's
+            own bounds. On a table in use, give that capacity here too: an index with less throttles the table's writes.
         contributor_insights_specification: Contributor Insights of the index. By default off.
     """
 
