@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON_READY := $(VENV)/.ready
+# MiniStack asks for one exact version of botocore, so the local cloud has an environment of its own
+LOCAL_VENV := .venv-local
+LOCAL_READY := $(LOCAL_VENV)/.ready
 NODE_READY := node_modules/.ready
 
 # the CDK CLI and jsii say at length that Node 20 is at its end of life
@@ -24,7 +27,7 @@ tools:
 	@command -v node > /dev/null || { echo "make: Node 20 or newer is needed, found no node" >&2; exit 2; }
 
 .PHONY: setup
-setup: tools $(PYTHON_READY) $(NODE_READY) ## Virtual environment, packages, CDK CLI
+setup: tools $(PYTHON_READY) $(LOCAL_READY) $(NODE_READY) ## Virtual environments, packages, CDK CLI
 
 .PHONY: demo
 demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with native scaling, the scaler and a boost (offline, free)
@@ -45,7 +48,7 @@ test: setup check ## Every check and test (offline, free)
 check: setup ## Style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab examples/*/*.py acceptance benchmarks tests
+	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks tests
 
 .PHONY: coverage
 coverage: setup ## What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
@@ -134,23 +137,25 @@ designs: setup ## The article's eight designs rehearsed with a paced job, as a p
 	@$(BIN)/python -m benchmarks.eight_designs
 
 .PHONY: wheels
-wheels: setup ## Build the three distributions into dist/
-	@for part in . lambda_src lab_src; do $(BIN)/python -m build --wheel --no-isolation --outdir dist $$part > /dev/null || exit 1; done
+wheels: setup ## Build the four distributions into dist/
+	@for part in . lambda_src lab_src local_src; do $(BIN)/python -m build --wheel --no-isolation --outdir dist $$part > /dev/null || exit 1; done
 	@ls dist/*.whl
 
 .PHONY: lock
-lock: setup ## Compile requirements-dev.txt anew from requirements-dev.in
+lock: setup ## Compile requirements-dev.txt and requirements-local.txt anew from their .in files
 	@$(BIN)/python -m pip install --quiet uv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-annotate --no-header --upgrade requirements-dev.in -o requirements-dev.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-annotate --no-header --upgrade requirements-local.in -o requirements-local.txt
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
 	@left=$$(grep -L '"profile": ""' build/acceptance/HwAccept*/ledger.json 2>/dev/null || true); test -z "$$left" || \
 		{ echo "make: runs in accounts may have left something, and only" $$left "knows what; first: make acceptance CLEAN=yes" >&2; exit 2; }
-	@rm -rf $(VENV) node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(LOCAL_VENV) node_modules build dist cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(PYTHON_READY) $(NODE_READY): | tools
+$(PYTHON_READY) $(LOCAL_READY) $(NODE_READY): | tools
 
 $(PYTHON_READY): requirements-dev.txt pyproject.toml lambda_src/pyproject.toml lab_src/pyproject.toml
 	@$(PYTHON) -c 'import sys; print("")' > /dev/null 2>&1 || { echo "make: $(PYTHON) is no Python that runs; choose one with make PYTHON=..." >&2; exit 2; }
@@ -159,6 +164,14 @@ $(PYTHON_READY): requirements-dev.txt pyproject.toml lambda_src/pyproject.toml l
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable . --editable lambda_src --editable lab_src
+	@touch $@
+
+$(LOCAL_READY): requirements-local.txt lambda_src/pyproject.toml lab_src/pyproject.toml local_src/pyproject.toml $(PYTHON_READY)
+	@echo "setting up $(LOCAL_VENV): the local cloud's packages (half a minute, once)"
+	@$(PYTHON) -m venv $(LOCAL_VENV)
+	@$(LOCAL_VENV)/bin/python -m pip install --quiet --require-hashes --requirement requirements-local.txt
+	@$(LOCAL_VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable lambda_src --editable lab_src --editable local_src
+	@ln -sf ../../$(LOCAL_VENV)/bin/highwater-local $(BIN)/highwater-local
 	@touch $@
 
 $(NODE_READY): package.json package-lock.json

@@ -55,7 +55,7 @@ def _servers(home: Path) -> set[int]:
             environment = (process / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"highwater_lab.local.server" in command and f"HOME={home}".encode() in environment:
+        if b"highwater_local.server" in command and f"HOME={home}".encode() in environment:
             found.add(int(process.name))
     return found
 

@@ -104,7 +104,7 @@ def _servers(home: Path) -> list[int]:
             command = (process / "cmdline").read_bytes()
         except OSError:
             continue
-        if f"HOME={home}".encode() in environment and b"highwater_lab.local.server" in command:
+        if f"HOME={home}".encode() in environment and b"highwater_local.server" in command:
             found.append(int(process.name))
     return found
 

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from highwater_lab.local import ministack
+from highwater_local import ministack
 from tests.cdk_cli import ROOT
 
 ANOTHER_VERSION = "from importlib import metadata; metadata.version = lambda name: '1.6.0'"
@@ -72,14 +72,14 @@ def _python(program: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_cloud_that_lacks_something_of_ministack_says_so_and_does_not_start(change: str, message: str) -> None:
-    start = "from highwater_lab.local.server import main; sys.exit(main(['--port=1', '--socket=0', '--lifeline=0']))"
+    start = "from highwater_local.server import main; sys.exit(main(['--port=1', '--socket=0', '--lifeline=0']))"
     ended = _python(f"import sys\n{change}\n{start}")
     assert (ended.returncode, ended.stderr.strip().splitlines()[-1]) == (1, message)
 
 
 def test_process_that_loads_ministack_keeps_its_recursion_limit() -> None:
     """One of its libraries raises it to 10,000; documents that are nested deeper than the limit are refused by it."""
-    load = "import sys; from highwater_lab.local import ministack; sys.setrecursionlimit(1_234); ministack.load()"
+    load = "import sys; from highwater_local import ministack; sys.setrecursionlimit(1_234); ministack.load()"
     ended = _python(f"{load}; print(sys.getrecursionlimit())")
     assert (ended.returncode, ended.stdout.split()[-1]) == (0, "1234")
 

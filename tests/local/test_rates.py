@@ -11,10 +11,11 @@ from urllib.parse import urlencode
 import pytest
 from botocore.config import Config
 
-from highwater_lab.local import LocalCloud, ministack
+from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import REGION
-from highwater_lab.local.strict.rates import Rates
-from highwater_lab.local.strict.request import Request
+from highwater_local import ministack
+from highwater_local.strict.rates import Rates
+from highwater_local.strict.request import Request
 from tests.local.world import HOUR, MINUTE, refused
 
 pytestmark = pytest.mark.xdist_group("rates")

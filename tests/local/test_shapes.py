@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from highwater_lab.local.shapes import malformed
+from highwater_local.shapes import malformed
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ import click
 
 from highwater.cli.durations import Duration
 from highwater_lab.commands.traffic import traffic_command
-from highwater_lab.local.control import CloudControl, CloudError, CloudStatus
-from highwater_lab.local.guard import is_origin
+from highwater_lab.local.control import CloudControl, CloudError, CloudStatus, is_origin
 from highwater_lab.local.process import start_process, stop_process
 from highwater_lab.local.whereabouts import (
     Whereabouts,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +15,12 @@ REGION = "us-east-1"
 ACCOUNT = "000000000000"
 # moving the clock by a year has much to do
 _PATIENCE = timedelta(minutes=10)
+_ORIGIN = re.compile(r"https?://[a-z0-9.\[\]:-]+")
+
+
+def is_origin(text: str) -> bool:
+    """Whether *text* is an origin as browsers send it: scheme, host and, where it is not the usual one, port."""
+    return _ORIGIN.fullmatch(text) is not None
 
 
 class CloudError(Exception):
@@ -26,8 +34,9 @@ class CloudStatus:
     Attributes:
         endpoint: Where AWS clients find it.
         now: Its clock, in UTC.
-        speed: How many times faster than real time that runs.
+        speed: How many times faster than real time that runs; 0 for a clock that is driven.
         pid: Its process.
+        version: Which `highwater-local` it is.
         tables: How many tables it holds.
         scalable_targets: How many targets are registered.
         scheduled_actions: How many scheduled actions wait.
@@ -37,6 +46,7 @@ class CloudStatus:
     now: datetime
     speed: int
     pid: int
+    version: str
     tables: int
     scalable_targets: int
     scheduled_actions: int
@@ -64,6 +74,22 @@ class CloudControl:
     def run_at(self, speed: int) -> CloudStatus:
         """Have its clock run *speed* times faster than real time, 1 to 1,000, from now on."""
         return self._status(self._ask("speed", {"speed": speed}))
+
+    def step(self, ahead: timedelta) -> CloudStatus:
+        """Move its driven clock ahead, and wait until all that this started has ended or waits for a later time."""
+        return self._status(self._ask("step", {"seconds": ahead.total_seconds()}))
+
+    def wait(self, seconds: float, seat: int) -> datetime:
+        """Wait for its driven clock together with all that have taken a seat; the time then."""
+        return datetime.fromisoformat(self._ask("wait", {"seconds": seconds, "seat": seat})["now"])
+
+    def take_seats(self, number: int) -> Sequence[int]:
+        """Seats for clients that work side by side from now on."""
+        return list(self._ask("seats", {"number": number})["seats"])
+
+    def leave(self, seat: int) -> None:
+        """Leave a seat, so that the clock moves without it."""
+        self._ask("leave", {"seat": seat})
 
     def environment(self) -> dict[str, str]:
         """The variables that point AWS's tools at it: endpoint, region, and credentials that mean nothing."""
@@ -116,6 +142,7 @@ class CloudControl:
             now=datetime.fromisoformat(answer["now"]),
             speed=answer["speed"],
             pid=answer["pid"],
+            version=answer["version"],
             tables=answer["tables"],
             scalable_targets=answer["scalable_targets"],
             scheduled_actions=answer["scheduled_actions"],

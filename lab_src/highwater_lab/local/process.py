@@ -3,19 +3,50 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from importlib import metadata
 from pathlib import Path
+from typing import Final
 
-from highwater_lab.local.control import CloudControl, CloudError
+from highwater_lab.local.control import CloudControl, CloudError, CloudStatus
 from highwater_lab.local.held_port import HeldPort
 
 _STARTUP = timedelta(seconds=60)
+_COMMAND: Final = "highwater-local"
+_VARIABLE: Final = "HIGHWATER_LOCAL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How a local cloud behaves.
+
+    Attributes:
+        speed: How many times faster than real time its clock runs.
+        driven_from: The time at which its clock stands still until it is moved; `None` for a clock that runs.
+        has_instant_updates: Whether changes of tables take no time.
+        is_strict: Whether it enforces the policies of functions' roles, and rates of calls.
+        allowed_origins: The origins of web pages that may call it.
+    """
+
+    speed: int = 1
+    driven_from: datetime | None = None
+    has_instant_updates: bool = False
+    is_strict: bool = False
+    allowed_origins: Sequence[str] = ()
+
+    def arguments(self) -> list[str]:
+        """The arguments of `highwater-local` for them."""
+        driven = [] if self.driven_from is None else [f"--driven-from={self.driven_from.isoformat()}"]
+        flags = {"--instant-updates": self.has_instant_updates, "--strict": self.is_strict}
+        origins = [f"--allow-origin={origin}" for origin in self.allowed_origins]
+        return [f"--speed={self.speed}", *driven, *(flag for flag, is_set in flags.items() if is_set), *origins]
 
 
 @dataclass(slots=True)
@@ -47,36 +78,29 @@ def start_process(
     port: int,
     log: Path,
     scratch: Path,
-    speed: int = 1,
+    options: ServerOptions,
     *,
-    has_instant_updates: bool = False,
-    is_strict: bool = False,
-    allowed_origins: Sequence[str] = (),
     journal: Path | None = None,
     inherited: Sequence[int] = (),
 ) -> ServerProcess:
     """Start the server in a session of its own, its output in *log*, and wait until it answers.
 
-    It listens on *port*, on any that is free if that is 0. Its clock runs *speed* times faster than real time; with
-    *has_instant_updates* changes of tables take no time, and if *is_strict* it enforces the policies of functions'
-    roles and rates of calls. Web pages of *allowed_origins* may call it. It keeps a list of what it holds in *journal*,
-    if one is given, and the descriptors *inherited* open until it ends.
+    It listens on *port*, on any that is free if that is 0. It keeps a list of what it holds in *journal*, if one is
+    given, and the descriptors *inherited* open until it ends.
 
     What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove. However
     the caller ends, by a signal too, the server ends with it, unless told to `outlive_caller`.
 
-    Raises `CloudError` where the port is in use, or the server does not answer within a minute.
+    Raises `CloudError` where the server is not installed or is of another version than this package, where the port is
+    in use, or where the server does not answer within a minute.
     """
+    server = find_server()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_ENDPOINT_URL")}
     with HeldPort(port) as held:
         watched, lifeline = os.pipe()
         try:
-            command = [sys.executable, "-m", "highwater_lab.local.server", "--port", str(held.port)]
+            command = [str(server), f"--port={held.port}", f"--lifeline={watched}", *options.arguments()]
             command += [f"--socket={descriptor}" for descriptor in held.descriptors]
-            command += [f"--lifeline={watched}", f"--speed={speed}"]
-            command += ["--instant-updates"] if has_instant_updates else []
-            command += ["--strict"] if is_strict else []
-            command += [f"--allow-origin={origin}" for origin in allowed_origins]
             command += [] if journal is None else [f"--journal={journal}"]
             with log.open("wb") as output:
                 process = subprocess.Popen(
@@ -96,7 +120,7 @@ def start_process(
     started = ServerProcess(held.port, process.pid, process, lifeline)
     try:
         # it has the port already: this waits until it answers there, and fails if it ends before
-        answering = CloudControl(held.port).status(within=_STARTUP).pid
+        status = CloudControl(held.port).status(within=_STARTUP)
     except CloudError as silent:
         started.stop()
         lines = log.read_text(errors="replace").strip().splitlines()
@@ -105,10 +129,43 @@ def start_process(
     except BaseException:
         started.stop()
         raise
-    if answering != process.pid:
+    wrong = _mismatch(status, process.pid, server)
+    if wrong:
         started.stop()
-        raise CloudError(f"port {held.port} is answered by process {answering}, not by the one started; choose another")
+        raise CloudError(wrong)
     return started
+
+
+def find_server() -> Path:
+    """The command `highwater-local`: what `HIGHWATER_LOCAL` names, the one beside this Python, or the one on the path.
+
+    Raises `CloudError` where there is none.
+    """
+    named = os.environ.get(_VARIABLE)
+    beside = str(Path(sys.executable).parent / _COMMAND)
+    for command in [named] if named else [beside, _COMMAND]:
+        found = shutil.which(command)
+        if found is not None:
+            return Path(found)
+    if named:
+        raise CloudError(f"{_VARIABLE} names {named!r}, which is no command; name {_COMMAND}, or unset the variable")
+    raise CloudError(f"the local cloud is not installed; install it with: uv tool install {_COMMAND}=={_version()}")
+
+
+def _mismatch(status: CloudStatus, pid: int, server: Path) -> str:
+    """What is wrong with a server that answers; empty if nothing is."""
+    if status.pid != pid:
+        return f"{status.endpoint} is answered by process {status.pid}, not by the one started; choose another"
+    if status.version != _version():
+        return (
+            f"{server} is {_COMMAND} {status.version}, and this is highwater-lab {_version()}; install the same "
+            f"version with: uv tool install --force {_COMMAND}=={_version()}"
+        )
+    return ""
+
+
+def _version() -> str:
+    return metadata.version("highwater-lab")
 
 
 def stop_process(pid: int) -> None:

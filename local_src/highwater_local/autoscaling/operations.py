@@ -1,0 +1,262 @@
+"""Application Auto Scaling on the wire: JSON 1.1 requests in, answers and errors out, lists in pages."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from highwater_local.autoscaling.records import (
+    SERVICE_NAMESPACE,
+    ActivityRecord,
+    PolicyRecord,
+    ScheduledActionRecord,
+    ServiceError,
+    TargetKey,
+    TargetRecord,
+    target_key,
+)
+from highwater_local.autoscaling.service import AutoScaling
+from highwater_local.autoscaling.validation import refuse_wrong_members
+
+_PAGE = 50
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+def answer(service: AutoScaling, operation: str, request: Request) -> Answer:
+    """Carry out one operation; raises `ServiceError`."""
+    handler = _OPERATIONS.get(operation)
+    if handler is None:
+        raise ServiceError("UnknownOperationException", f"Unknown operation: {operation}")
+    refuse_wrong_members(operation, request)
+    return handler(service, request)
+
+
+def _register(service: AutoScaling, request: Request) -> Answer:
+    target = service.register(
+        _key(request),
+        _whole(request, "MinCapacity"),
+        _whole(request, "MaxCapacity"),
+        request.get("RoleARN"),
+        request.get("SuspendedState"),
+    )
+    return {"ScalableTargetARN": target.arn}
+
+
+def _deregister(service: AutoScaling, request: Request) -> Answer:
+    service.deregister(_key(request))
+    return {}
+
+
+def _describe_targets(service: AutoScaling, request: Request) -> Answer:
+    wanted = _of_dynamodb(request).get("ResourceIds")
+    dimension = request.get("ScalableDimension")
+    found = [
+        _target_view(target)
+        for target in service.targets.values()
+        if (not wanted or target.key.resource_id in wanted)
+        and (not dimension or target.key.scalable_dimension == dimension)
+    ]
+    return _page(found, "ScalableTargets", request)
+
+
+def _put_action(service: AutoScaling, request: Request) -> Answer:
+    action = request.get("ScalableTargetAction") or {}
+    service.put_action(
+        _key(request),
+        request["ScheduledActionName"],
+        request.get("Schedule"),
+        request.get("Timezone"),
+        _whole(action, "MinCapacity"),
+        _whole(action, "MaxCapacity"),
+        "ScalableTargetAction" in request,
+        _instant(request.get("StartTime")),
+        _instant(request.get("EndTime")),
+    )
+    return {}
+
+
+def _describe_actions(service: AutoScaling, request: Request) -> Answer:
+    names = _of_dynamodb(request).get("ScheduledActionNames")
+    found = [
+        _action_view(target.key, action)
+        for target in _matching(service, request)
+        for action in target.actions.values()
+        if not names or action.change.name in names
+    ]
+    return _page(found, "ScheduledActions", request)
+
+
+def _delete_action(service: AutoScaling, request: Request) -> Answer:
+    service.delete_action(_key(request), request["ScheduledActionName"])
+    return {}
+
+
+def _put_policy(service: AutoScaling, request: Request) -> Answer:
+    policy = service.put_policy(
+        _key(request),
+        request["PolicyName"],
+        request.get("PolicyType"),
+        request.get("TargetTrackingScalingPolicyConfiguration"),
+    )
+    return {"PolicyARN": policy.arn, "Alarms": policy.alarms}
+
+
+def _describe_policies(service: AutoScaling, request: Request) -> Answer:
+    names = _of_dynamodb(request).get("PolicyNames")
+    found = [
+        _policy_view(target.key, policy)
+        for target in _matching(service, request)
+        for policy in target.policies.values()
+        if not names or policy.name in names
+    ]
+    return _page(found, "ScalingPolicies", request)
+
+
+def _delete_policy(service: AutoScaling, request: Request) -> Answer:
+    service.delete_policy(_key(request), request["PolicyName"])
+    return {}
+
+
+def _describe_activities(service: AutoScaling, request: Request) -> Answer:
+    _of_dynamodb(request)
+    found = [_activity_view(activity) for activity in service.activities if _is_asked_for(activity.key, request)]
+    return _page(found, "ScalingActivities", request)
+
+
+_OPERATIONS: dict[str, Callable[[AutoScaling, Request], Answer]] = {
+    "RegisterScalableTarget": _register,
+    "DeregisterScalableTarget": _deregister,
+    "DescribeScalableTargets": _describe_targets,
+    "PutScheduledAction": _put_action,
+    "DescribeScheduledActions": _describe_actions,
+    "DeleteScheduledAction": _delete_action,
+    "PutScalingPolicy": _put_policy,
+    "DescribeScalingPolicies": _describe_policies,
+    "DeleteScalingPolicy": _delete_policy,
+    "DescribeScalingActivities": _describe_activities,
+}
+
+
+def _of_dynamodb(request: Request) -> Request:
+    namespace = request["ServiceNamespace"]
+    if namespace != SERVICE_NAMESPACE:
+        raise ServiceError("ValidationException", f"Unsupported service namespace: {namespace}")
+    return request
+
+
+def _key(request: Request) -> TargetKey:
+    return target_key(request["ServiceNamespace"], request["ResourceId"], request["ScalableDimension"])
+
+
+def _matching(service: AutoScaling, request: Request) -> list[TargetRecord]:
+    return [target for target in service.targets.values() if _is_asked_for(target.key, request)]
+
+
+def _is_asked_for(key: TargetKey, request: Request) -> bool:
+    return request.get("ResourceId") in (None, key.resource_id) and request.get("ScalableDimension") in (
+        None,
+        key.scalable_dimension,
+    )
+
+
+def _page(found: list[Answer], member: str, request: Request) -> Answer:
+    asked = _whole(request, "MaxResults")
+    if asked is not None and asked < 0:
+        raise ServiceError("ValidationException", f"MaxResults must not be negative, got {asked}")
+    size = min(_PAGE, asked or _PAGE)
+    start = _start(request.get("NextToken"))
+    page: Answer = {member: found[start : start + size]}
+    if start + size < len(found):
+        page["NextToken"] = base64.b64encode(str(start + size).encode()).decode()
+    return page
+
+
+def _start(token: object) -> int:
+    if not token:
+        return 0
+    try:
+        text = base64.b64decode(str(token), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        text = ""
+    if not (text.isascii() and text.isdigit()):
+        raise ServiceError("InvalidNextTokenException", "The token provided is not valid")
+    return int(text)
+
+
+def _whole(request: Request, member: str) -> int | None:
+    value = request.get(member)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise ServiceError("ValidationException", f"{member} must be a whole number, got {value!r}")
+    return value
+
+
+def _instant(epoch_seconds: float | str | None) -> datetime | None:
+    if epoch_seconds is None:
+        return None
+    if isinstance(epoch_seconds, str):
+        return datetime.fromisoformat(epoch_seconds).astimezone(UTC)
+    return datetime.fromtimestamp(epoch_seconds, UTC)
+
+
+def _key_view(key: TargetKey) -> Answer:
+    return {
+        "ServiceNamespace": SERVICE_NAMESPACE,
+        "ResourceId": key.resource_id,
+        "ScalableDimension": key.scalable_dimension,
+    }
+
+
+def _target_view(target: TargetRecord) -> Answer:
+    return _key_view(target.key) | {
+        "MinCapacity": target.floor,
+        "MaxCapacity": target.ceiling,
+        "RoleARN": target.role_arn,
+        "CreationTime": target.created.timestamp(),
+        "SuspendedState": dict(target.suspended),
+        "ScalableTargetARN": target.arn,
+    }
+
+
+def _action_view(key: TargetKey, action: ScheduledActionRecord) -> Answer:
+    bounds = {"MinCapacity": action.change.min, "MaxCapacity": action.change.max}
+    view = _key_view(key) | {
+        "ScheduledActionName": action.change.name,
+        "ScheduledActionARN": action.arn,
+        "Schedule": action.schedule,
+        "ScalableTargetAction": {name: units for name, units in bounds.items() if units is not None},
+        "CreationTime": action.created.timestamp(),
+    }
+    if action.timezone is not None:
+        view["Timezone"] = action.timezone
+    if action.change.start is not None:
+        view["StartTime"] = action.change.start.timestamp()
+    if action.change.end is not None:
+        view["EndTime"] = action.change.end.timestamp()
+    return view
+
+
+def _policy_view(key: TargetKey, policy: PolicyRecord) -> Answer:
+    return _key_view(key) | {
+        "PolicyARN": policy.arn,
+        "PolicyName": policy.name,
+        "PolicyType": policy.policy_type,
+        "TargetTrackingScalingPolicyConfiguration": policy.configuration,
+        "Alarms": policy.alarms,
+        "CreationTime": policy.created.timestamp(),
+    }
+
+
+def _activity_view(activity: ActivityRecord) -> Answer:
+    return _key_view(activity.key) | {
+        "ActivityId": activity.activity_id,
+        "Description": activity.description,
+        "Cause": activity.cause,
+        "StartTime": activity.start.timestamp(),
+        "EndTime": activity.start.timestamp(),
+        "StatusCode": activity.status_code,
+        "StatusMessage": activity.status_message,
+    }

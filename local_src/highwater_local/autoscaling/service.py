@@ -1,0 +1,281 @@
+"""Application Auto Scaling's behaviour: registering, clamping, scheduled actions, policies, activities."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
+from highwater.core.plan.zones import find_zone
+from highwater_lab.services.autoscaling import ScheduledChange
+from highwater_lab.services.schedules import parse_expression
+from highwater_lab.services.timing import Timing
+from highwater_local.autoscaling.changes import Changes, Tables
+from highwater_local.autoscaling.metric_rules import refuse_wrong_metric
+from highwater_local.autoscaling.records import (
+    SERVICE_NAMESPACE,
+    ActivityRecord,
+    PolicyRecord,
+    ScheduledActionRecord,
+    ServiceError,
+    TargetKey,
+    TargetRecord,
+)
+from highwater_local.autoscaling.validation import refuse_wrong_member
+
+_MAX_POLICIES = 50
+_SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
+_ALARMS = ("AlarmHigh", "AlarmLow", "ProvisionedCapacityHigh", "ProvisionedCapacityLow")
+# Thresholds on a metric of the policy's own do not follow the capacity, so only these watch it
+_OWN_METRIC_ALARMS = ("AlarmHigh", "AlarmLow")
+# How late datapoints and alarms are, whatever changes of tables take
+TIMING: Final = Timing()
+
+
+class AutoScaling:
+    """Application Auto Scaling of one account and region."""
+
+    def __init__(self, account: str, region: str, tables: Tables, now: Callable[[], datetime]) -> None:
+        self._account = account
+        self._region = region
+        self._tables = tables
+        self._changes = Changes(tables, now)
+        self._now = now
+        self.targets: dict[TargetKey, TargetRecord] = {}
+
+    @property
+    def activities(self) -> Iterable[ActivityRecord]:
+        """Attempts to change capacity, the newest first."""
+        return self._changes.activities
+
+    def register(
+        self,
+        key: TargetKey,
+        minimum: int | None,
+        maximum: int | None,
+        role_arn: str | None = None,
+        suspended: dict[str, bool] | None = None,
+    ) -> TargetRecord:
+        """Register or update a target and move its capacity inside the range at once; what is omitted is kept."""
+        target = self.targets.get(key)
+        if target is None and (minimum is None or maximum is None):
+            raise ServiceError("ValidationException", "Both min capacity and max capacity are required to register.")
+        low = minimum if minimum is not None else target.floor if target else 0
+        high = maximum if maximum is not None else target.ceiling if target else 0
+        _check_range(low, high)
+        if self._tables.capacity(key) is None and target is None:
+            raise ServiceError("ValidationException", f"DynamoDB table does not exist: {key.resource_id}")
+        if target is None:
+            target = TargetRecord(
+                key=key,
+                arn=f"arn:aws:application-autoscaling:{self._region}:{self._account}:scalable-target/{uuid.uuid4().hex}",
+                floor=low,
+                ceiling=high,
+                role_arn=role_arn
+                or f"arn:aws:iam::{self._account}:role/aws-service-role/dynamodb.application-autoscaling.amazonaws.com/"
+                "AWSServiceRoleForApplicationAutoScaling_DynamoDBTable",
+                created=self._now(),
+                suspended=dict.fromkeys(_SUSPENDABLE, False),
+            )
+            self.targets[key] = target
+        target.floor, target.ceiling = low, high
+        target.role_arn = role_arn or target.role_arn
+        target.suspended |= suspended or {}
+        self._changes.clamp(target)
+        return target
+
+    def deregister(self, key: TargetKey) -> None:
+        """Forget a target with its policies and scheduled actions; its capacity stays as it is."""
+        self.find(key)
+        del self.targets[key]
+
+    def find(self, key: TargetKey) -> TargetRecord:
+        """The registered target; raises `ServiceError` where there is none."""
+        if key not in self.targets:
+            raise ServiceError("ObjectNotFoundException", f"No scalable target found for {key.wording}")
+        return self.targets[key]
+
+    def put_action(
+        self,
+        key: TargetKey,
+        name: str,
+        schedule: str | None,
+        timezone: str | None,
+        minimum: int | None,
+        maximum: int | None,
+        has_action: bool,
+        start: datetime | None,
+        end: datetime | None,
+    ) -> ScheduledActionRecord:
+        """Create or update a scheduled action; start and end that are not given are dropped, all else is kept."""
+        target = self._registered(key)
+        old = target.actions.get(name)
+        refuse_wrong_member("PutScheduledAction", "ScheduledActionName", name)
+        if old is None and len(target.actions) >= MAX_SCHEDULED_ACTIONS_PER_TARGET:
+            raise ServiceError(
+                "LimitExceededException",
+                f"Maximum number of scheduled actions ({MAX_SCHEDULED_ACTIONS_PER_TARGET}) exceeded for {key.wording}",
+            )
+        if not has_action and old is not None:
+            minimum, maximum = old.change.min, old.change.max
+        if minimum is None and maximum is None:
+            raise ServiceError(
+                "ValidationException", "At least one of minimum capacity and maximum capacity should be provided"
+            )
+        if minimum is not None and maximum is not None:
+            _check_range(minimum, maximum)
+        schedule = schedule or (old.schedule if old else None)
+        if schedule is None:
+            raise ServiceError("ValidationException", "Schedule is required for a new scheduled action")
+        timezone = timezone or (old.timezone if old else None)
+        zone = find_zone(timezone or "UTC")
+        if zone is None:
+            raise ServiceError("ValidationException", f"Invalid timezone: {timezone}")
+        if start is not None and end is not None and end <= start:
+            raise ServiceError("ValidationException", "End time must be after start time")
+        change = ScheduledChange(
+            name=name,
+            expression=self._expression(schedule, zone),
+            min=minimum,
+            max=maximum,
+            start=start,
+            end=end,
+            runs_at_start=True,
+        )
+        record = ScheduledActionRecord(
+            arn=old.arn if old else self._arn("scheduledAction", key, f"scheduledActionName/{name}"),
+            schedule=schedule,
+            timezone=timezone,
+            change=change,
+            created=old.created if old else self._now(),
+        )
+        target.actions[name] = record
+        return record
+
+    def delete_action(self, key: TargetKey, name: str) -> None:
+        """Delete a scheduled action; raises `ServiceError` where there is none."""
+        target = self.targets.get(key)
+        if target is None or name not in target.actions:
+            raise ServiceError(
+                "ObjectNotFoundException", f"No scheduled action found for {key.wording}, scheduled action name: {name}"
+            )
+        del target.actions[name]
+
+    def put_policy(
+        self, key: TargetKey, name: str, policy_type: str | None, configuration: dict[str, Any] | None
+    ) -> PolicyRecord:
+        """Create or update a target tracking policy, the one kind that DynamoDB takes."""
+        target = self._registered(key)
+        old = target.policies.get(name)
+        kind = policy_type or (old.policy_type if old else "StepScaling")
+        if kind != "TargetTrackingScaling":
+            raise ServiceError("ValidationException", f"{kind} is not supported for {key.wording}")
+        refuse_wrong_member("PutScalingPolicy", "PolicyName", name)
+        settings = configuration or (old.configuration if old else None)
+        if not settings or "TargetValue" not in settings:
+            raise ServiceError("ValidationException", "Target tracking scaling policy configuration is required")
+        if not 20 <= float(settings["TargetValue"]) <= 90:
+            raise ServiceError("ValidationException", "Target utilization must be between 20 and 90 for DynamoDB")
+        refuse_wrong_metric(key, name, settings, target.policies)
+        if old is None and len(target.policies) >= _MAX_POLICIES:
+            raise ServiceError(
+                "LimitExceededException", f"Maximum number of scaling policies exceeded for {key.wording}"
+            )
+        record = PolicyRecord(
+            name=name,
+            arn=old.arn if old else self._arn("scalingPolicy", key, f"policyName/{name}"),
+            policy_type=kind,
+            configuration=settings,
+            alarms=old.alarms if old else [],
+            created=old.created if old else self._now(),
+        )
+        kinds = _ALARMS if record.own_metric is None else _OWN_METRIC_ALARMS
+        if len(record.alarms) != len(kinds):
+            record.alarms = [self._alarm(key, kind) for kind in kinds]
+        target.policies[name] = record
+        return record
+
+    def delete_policy(self, key: TargetKey, name: str) -> None:
+        """Delete a policy; raises `ServiceError` where there is none."""
+        target = self.targets.get(key)
+        if target is None or name not in target.policies:
+            raise ServiceError(
+                "ObjectNotFoundException", f"No scaling policy found for {key.wording}, policy name: {name}"
+            )
+        del target.policies[name]
+
+    def next_run(self, after: int) -> int | None:
+        """When the next scheduled action is due later than *after*, whichever it is."""
+        return min(
+            (
+                at
+                for target in self.targets.values()
+                for action in target.actions.values()
+                if (at := action.next_run(after)) is not None
+            ),
+            default=None,
+        )
+
+    def run_due(self, at: int) -> None:
+        """Run every scheduled action that is due at just that second, unless scheduled scaling is suspended."""
+        for target in self.targets.values():
+            for _, action in sorted(target.actions.items()):
+                if action.next_run(at - 1) == at and not target.suspended["ScheduledScalingSuspended"]:
+                    self._changes.run(target, action)
+
+    def track(self) -> None:
+        """Let target tracking act on the minutes whose datapoints have come; to be called once a minute.
+
+        An alarm's action is repeated every minute while it is in ALARM, so what was refused is tried again.
+        """
+        second = int(self._now().timestamp())
+        newest = TIMING.newest_minute(second)
+        for target in self.targets.values():
+            if not target.policies:
+                continue
+            units = self._tables.capacity(target.key)
+            # what is being changed is left alone: alarms still ask for it in the next minute
+            if units is None or self._tables.is_changing(target.key):
+                continue
+            for policy in target.policies.values():
+                rules = policy.rules
+                if rules is None:
+                    continue
+                consumed = self._tables.consumed(target.key, newest, rules.low_periods)
+                if not consumed:
+                    continue
+                found = target.tracked(rules, consumed, len(consumed) - 1, units, second)
+                if found is not None:
+                    self._changes.follow(target, policy, *found)
+
+    def _registered(self, key: TargetKey) -> TargetRecord:
+        if key not in self.targets:
+            raise ServiceError("ObjectNotFoundException", f"No scalable target registered for {key.wording}")
+        return self.targets[key]
+
+    def _expression(self, schedule: str, zone: ZoneInfo) -> Any:
+        try:
+            return parse_expression(schedule, zone, self._now().replace(microsecond=0))
+        except ValueError as unreadable:
+            message = f"Invalid schedule expression: {schedule}"
+            raise ServiceError("ValidationException", message) from unreadable
+
+    def _alarm(self, key: TargetKey, kind: str) -> dict[str, str]:
+        name = f"TargetTracking-{key.resource_id}-{kind}-{uuid.uuid4()}"
+        return {"AlarmName": name, "AlarmARN": f"arn:aws:cloudwatch:{self._region}:{self._account}:alarm:{name}"}
+
+    def _arn(self, kind: str, key: TargetKey, name: str) -> str:
+        return (
+            f"arn:aws:autoscaling:{self._region}:{self._account}:{kind}:{uuid.uuid4()}:resource/{SERVICE_NAMESPACE}/"
+            f"{key.resource_id}:{name}"
+        )
+
+
+def _check_range(low: int, high: int) -> None:
+    if low < 1:
+        raise ServiceError("ValidationException", f"Minimum capacity must be at least 1, got {low}")
+    if high < low:
+        raise ServiceError("ValidationException", "Maximum capacity cannot be less than minimum capacity")

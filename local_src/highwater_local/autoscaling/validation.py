@@ -1,0 +1,135 @@
+"""What Application Auto Scaling refuses before it looks at a request: members that its own model does not allow.
+
+The model is botocore's. All that is wrong is told at once, in the words that AWS's services have for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import botocore.session
+from botocore.model import ListShape, MapShape, ServiceModel, Shape, StringShape, StructureShape
+from botocore.validate import ParamValidator
+
+from highwater_local.autoscaling.records import ServiceError
+
+_SERVICE: Final = "application-autoscaling"
+# Java's way to write a character beyond the first plane, and its class of printable characters
+_JAVA: Final = {r"\uD800\uDC00-\uDBFF\uDFFF": "\U00010000-\U0010ffff", r"\p{Print}": r"[\x20-\x7e]"}
+
+
+def refuse_wrong_members(operation: str, request: dict[str, Any]) -> None:
+    """Raise `ServiceError` for all members of *request* that the operation's model does not allow."""
+    shape = _model().operation_model(operation).input_shape
+    assert shape is not None  # noqa: S101 - each operation has one
+    report = ParamValidator().validate(request, shape).generate_report()
+    wrong_type = next((line for line in report.splitlines() if line.startswith("Invalid type")), None)
+    if wrong_type is not None:
+        raise ServiceError("SerializationException", wrong_type)
+    _refuse(list(_wrong(shape, request, "")))
+
+
+def refuse_wrong_member(operation: str, name: str, value: Any) -> None:
+    """Raise `ServiceError` where the model does not allow that *value* for the operation's member of that *name*."""
+    shape = _model().operation_model(operation).input_shape
+    assert isinstance(shape, StructureShape)  # noqa: S101 - each operation has one
+    _refuse(list(_wrong(shape.members[name], value, _cased(name))))
+
+
+def _refuse(wrong: list[str]) -> None:
+    if wrong:
+        count = f"{len(wrong)} validation error{'s' if len(wrong) > 1 else ''} detected"
+        raise ServiceError("ValidationException", f"{count}: {'; '.join(wrong)}")
+
+
+def _wrong(shape: Shape, value: Any, place: str) -> Iterator[str]:
+    """What is wrong with a value of a type that is right, and with all that is in it."""
+    for unmet in _unmet(shape, value):
+        yield _told(value, place, unmet)
+    if isinstance(shape, StructureShape):
+        for name, member in shape.members.items():
+            inner = f"{place}.{_cased(name)}" if place else _cased(name)
+            if value.get(name) is not None:
+                yield from _wrong(member, value[name], inner)
+            elif name in shape.required_members:
+                yield _told(None, inner, "Member must not be null")
+    elif isinstance(shape, ListShape) and isinstance(shape.member, StructureShape):
+        for number, element in enumerate(value, 1):
+            yield from _wrong(shape.member, element, f"{place}.{number}.member")
+    elif isinstance(shape, (ListShape, MapShape)):
+        element_shapes = [shape.member] if isinstance(shape, ListShape) else [shape.key, shape.value]
+        columns = [value] if isinstance(shape, ListShape) else [value.keys(), value.values()]
+        for element_shape, elements in zip(element_shapes, columns, strict=True):
+            if any(True for element in elements for _ in _unmet(element_shape, element)):
+                # which element and which of its constraints are not told
+                every = ", ".join(_constraints(element_shape))
+                yield _told(value, place, f"Member must satisfy constraint: [{every}]")
+
+
+def _unmet(shape: Shape, value: Any) -> Iterator[str]:
+    """The constraints of a shape itself that a value does not meet."""
+    limits = shape.metadata
+    size = value if shape.type_name in ("integer", "long", "float", "double") else _length(value)
+    for constraint in _constraints(shape):
+        if "less than" in constraint:
+            is_met = size <= limits["max"]
+        elif "greater than" in constraint:
+            is_met = size >= limits["min"]
+        elif "enum" in constraint:
+            is_met = isinstance(shape, StringShape) and value in shape.enum
+        else:
+            is_met = _pattern(limits["pattern"]).fullmatch(value) is not None
+        if not is_met:
+            yield constraint
+
+
+def _constraints(shape: Shape) -> list[str]:
+    """What a shape asks of its values, in the words and the order of AWS's services."""
+    limits = shape.metadata
+    kind = "value" if shape.type_name in ("integer", "long", "float", "double") else "length"
+    found = []
+    if "max" in limits:
+        found.append(f"Member must have {kind} less than or equal to {limits['max']}")
+    if "min" in limits:
+        found.append(f"Member must have {kind} greater than or equal to {limits['min']}")
+    if "pattern" in limits:
+        found.append(f"Member must satisfy regular expression pattern: {limits['pattern']}")
+    if isinstance(shape, StringShape) and shape.enum:
+        found.append(f"Member must satisfy enum value set: [{', '.join(sorted(shape.enum))}]")
+    return found
+
+
+def _told(value: Any, place: str, unmet: str) -> str:
+    shown = "null" if value is None else f"'{_shown(value)}'"
+    return f"Value {shown} at '{place}' failed to satisfy constraint: {unmet}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}={_shown(member)}" for name, member in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    return str(value)
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, (str, list, dict)) else 0
+
+
+def _cased(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+@cache
+def _pattern(java: str) -> re.Pattern[str]:
+    for written, meant in _JAVA.items():
+        java = java.replace(written, meant)
+    return re.compile(java)
+
+
+@cache
+def _model() -> ServiceModel:
+    return botocore.session.get_session().get_service_model(_SERVICE)

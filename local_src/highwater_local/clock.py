@@ -1,0 +1,67 @@
+"""The cloud's own clock: it runs, in real time or faster, or it is driven and stands still until it is moved."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+
+class CloudClock:
+    """Runs as real time does, or *speed* times faster, from wherever it was last moved to; it never goes back.
+
+    With *driven_from*, it stands still at that time, and `hold` alone moves it.
+
+    Attributes:
+        speed: How many times faster than real time it runs; 0 for a clock that is driven.
+    """
+
+    def __init__(self, speed: int = 1, driven_from: datetime | None = None) -> None:
+        self.is_driven = driven_from is not None
+        self.speed = 0 if self.is_driven else speed
+        self._since = self._origin = datetime.now(UTC)
+        self._held = driven_from
+
+    def now(self) -> datetime:
+        """The cloud's time, in UTC."""
+        return self._held or self._running()
+
+    def second(self) -> int:
+        """The cloud's time in whole seconds since 1970."""
+        return int(self.now().timestamp())
+
+    def hold(self, at: datetime) -> None:
+        """Stand still at *at*, not before `now`, until `release`; a driven clock until the next `hold`."""
+        self._held = max(at, self.now())
+
+    def release(self) -> None:
+        """Run on from where the clock was held; a driven clock goes on standing still."""
+        if self._held is not None and not self.is_driven:
+            self._run_from(max(self._held, self._running()))
+            self._held = None
+
+    def run_at(self, speed: int) -> None:
+        """Run *speed* times faster than real time from now on; not for a driven clock."""
+        self._run_from(self.now())
+        self.speed = speed
+
+    def _running(self) -> datetime:
+        return self._origin + (datetime.now(UTC) - self._since) * self.speed
+
+    def _run_from(self, at: datetime) -> None:
+        self._since, self._origin = datetime.now(UTC), at
+
+
+class CloudTime:
+    """What MiniStack's services take for the module `time`: this cloud's time, and real time for all that waits."""
+
+    def __init__(self, clock: CloudClock) -> None:
+        self._clock = clock
+
+    def time(self) -> float:
+        """The cloud's time in seconds since 1970."""
+        return self._clock.now().timestamp()
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is real time's."""
+        return getattr(time, name)

@@ -1,0 +1,84 @@
+"""The cloud's time in functions in Python: what `time` and `datetime` say, and `time.sleep`.
+
+A function asks the cloud for its time when it begins, and its clock stands still from then on, except where it sleeps:
+then it waits for the cloud's clock, which a driven one moves to. On a cloud whose clock runs, it runs in between.
+`time.monotonic` goes on in real time, ahead by what the cloud's clock was moved, as event loops and time limits on
+locks need one that goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from highwater_local import ministack
+
+# A function's timeout is one of the cloud's clock; a machine that is slow may take so many times as long
+PATIENCE: Final = 20
+_PROLOGUE: Final = """
+import concurrent.futures, http.client as _hw_http, json as _hw_json, os as _hw_os, queue, time as _hw_time
+import time_machine as _hw_machine
+
+class _HwTime:
+    def __init__(self):
+        self.traveller = None
+        self.at = self.ahead = 0.0
+        self.request, self.deadline = "", None
+        self.monotonic, self.monotonic_ns = _hw_time.monotonic, _hw_time.monotonic_ns
+
+    def begin(self, ctx):
+        self.request = ctx.get("request_id", "")
+        seconds = ctx.get("timeout_ms", 3000) / 1000 / __PATIENCE__
+        _hw_os.environ["_LAMBDA_TIMEOUT"] = str(seconds)
+        self.go_to(self.ask("GET", "time"))
+        self.deadline = self.at + seconds
+
+    def ask(self, method, command, **members):
+        cloud = _hw_http.HTTPConnection("127.0.0.1", __PORT__)
+        cloud.request(method, "/_highwater/" + command, _hw_json.dumps(members) if members else None)
+        answer = cloud.getresponse()
+        answered = _hw_json.loads(answer.read())
+        cloud.close()
+        if answer.status != 200:
+            raise RuntimeError(answered["message"])
+        return answered["timestamp"]
+
+    def go_to(self, now):
+        if self.traveller is None:
+            self.traveller = _hw_machine.travel(now, tick=__TICKS__).start()
+        else:
+            self.ahead += max(now - self.at, 0.0)
+            self.traveller.move_to(now, tick=__TICKS__)
+        self.at = now
+
+    def wait(self, seconds):
+        self.go_to(self.ask("POST", "wait", seconds=seconds, request=self.request))
+
+    def sleep(self, seconds):
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        left = None if self.deadline is None else self.deadline - _hw_time.time()
+        if left is None or seconds <= left:
+            self.wait(seconds)
+            return
+        self.wait(max(left, 0))
+        text = f"Task timed out after {float(_hw_os.environ['_LAMBDA_TIMEOUT']):.2f} seconds"
+        _hw_os.write(1, (_hw_json.dumps({"status": "error", "error": text}) + chr(10)).encode())
+        _hw_os._exit(1)
+
+_hw = _HwTime()
+_hw.go_to(_hw.ask("GET", "time"))
+_hw_time.sleep = _hw.sleep
+_hw_time.monotonic = lambda: _hw.monotonic() + _hw.ahead
+_hw_time.monotonic_ns = lambda: _hw.monotonic_ns() + int(_hw.ahead * 10**9)
+"""
+_BEGIN: Final = """
+        _hw.begin(_ms_ctx)"""
+
+
+def give_cloud_time(port: int, *, is_driven: bool) -> None:
+    """Have functions in Python go by the time of the cloud at *port* from now on."""
+    line = ministack.PYTHON_WORKER_CONTEXT
+    prologue = _PROLOGUE.replace("__PORT__", str(port)).replace("__PATIENCE__", str(PATIENCE))
+    prologue = prologue.replace("__TICKS__", str(not is_driven))
+    script: str = ministack.PYTHON_WORKER.now
+    ministack.PYTHON_WORKER.replace(prologue + script.replace(line, line + _BEGIN))

@@ -1,0 +1,303 @@
+"""MiniStack as this cloud uses it: the only file that imports it, and that knows the names private to it.
+
+MiniStack looks its own functions up at each call, so this cloud can stand in front of them by replacing them. Each name
+that is needed is declared here once, and `load` looks for every one of them before the cloud serves its first request.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, MutableMapping
+from importlib import metadata
+from typing import Any, Final
+
+from highwater_local.borrowed import DECLARED, Function, Handlers, Script, Value
+
+# As local_src/pyproject.toml pins it: another version may have moved a function that is replaced here
+WANTED: Final = "1.5.33"
+Document = dict[str, Any]
+
+
+class MiniStackError(Exception):
+    """MiniStack is not there, is of another version, or lacks what this cloud needs of it."""
+
+    def __init__(self, found: str | None, lacking: list[str]) -> None:
+        installed = f"{found or 'none'} is installed" + (f", without {', '.join(lacking)}" if lacking else "")
+        fix = "install highwater-local anew, in an environment of its own"
+        super().__init__(f"the local cloud needs MiniStack {WANTED}, but {installed}; {fix}")
+
+
+TABLE: Final = "AWS::DynamoDB::Table"
+GLOBAL_TABLE: Final = "AWS::DynamoDB::GlobalTable"
+ALARM: Final = "AWS::CloudWatch::Alarm"
+
+app: Final = Function("app", "app")
+
+# the account and region that a request is for, and answers
+get_account_id: Final = Function("core.responses", "get_account_id")
+get_region: Final = Function("core.responses", "get_region")
+request_scope: Final = Function("core.responses", "request_scope")
+error_answer: Final = Function("core.responses", "error_response_json")
+json_answer: Final = Function("core.responses", "json_response")
+_set_account: Final = Function("core.responses", "set_request_account_id")
+_set_region: Final = Function("core.responses", "set_request_region")
+_region_of: Final = Function("core.router", "extract_region")
+
+# what a request asks for, and what policies say to it
+service_of: Final = Function("core.router", "detect_service")
+action_of: Final = Function("core.iam_actions", "extract_iam_action")
+resource_arn_of: Final = Function("core.iam_actions", "extract_resource_arn")
+table_arns: Final = Function("core.iam_actions", "dynamodb_resource_arns")
+denied_answer: Final = Function("core.iam_actions", "access_denied_response")
+resource_tags: Final = Function("services.tagging", "resource_tags")
+role_policies: Final = Function("core.iam_evaluator", "_gather_role_policies")
+role_boundary: Final = Function("core.iam_evaluator", "_permissions_boundary")
+evaluate_policies: Final = Function("core.iam_evaluator", "evaluate")
+ALWAYS_ALLOWED: Final = Value("core.iam_evaluator", "_ALWAYS_ALLOWED_ACTIONS", "__contains__")
+parse_policy: Final = Function("core.iam_evaluator", "parse_policy_document")
+evaluation_context: Final = Value("core.iam_evaluator", "EvalContext")
+access_key_of: Final = Function("core.router", "extract_access_key_id")
+caller_identity: Final = Function("core.iam_evaluator", "resolve_caller_identity")
+FUNCTION_CREDENTIALS: Final = tuple(
+    Function(module, "execution_credentials") for module in ("services.lambda_svc", "core.lambda_runtime")
+)
+
+# DynamoDB's control plane
+create_table: Final = Function("services.dynamodb", "_create_table")
+update_table: Final = Function("services.dynamodb", "_update_table")
+delete_table: Final = Function("services.dynamodb", "_delete_table")
+describe_table: Final = Function("services.dynamodb", "_table_description")
+refuse_table_name: Final = Function("services.dynamodb", "_validate_table_name")
+update_backups: Final = Function("services.dynamodb", "_update_continuous_backups")
+update_time_to_live: Final = Function("services.dynamodb", "_update_ttl")
+describe_encryption: Final = Function("services.dynamodb", "_sse_description_from_spec")
+_tables: Final = Value("services.dynamodb", "_tables", "_data")
+_table_name: Final = Function("services.dynamodb", "_normalize_table_name")
+
+# DynamoDB's operations on items
+get_item: Final = Function("services.dynamodb", "_get_item")
+ITEM_OPERATIONS: Final = {
+    "PutItem": Function("services.dynamodb", "_put_item"),
+    "UpdateItem": Function("services.dynamodb", "_update_item"),
+    "DeleteItem": Function("services.dynamodb", "_delete_item"),
+    "Query": Function("services.dynamodb", "_query"),
+    "Scan": Function("services.dynamodb", "_scan"),
+}
+batch_write: Final = Function("services.dynamodb", "_batch_write_item")
+batch_get: Final = Function("services.dynamodb", "_batch_get_item")
+batch_execute: Final = Function("services.dynamodb", "_batch_execute_statement")
+transact_write: Final = Function("services.dynamodb", "_transact_write_items")
+transact_get: Final = Function("services.dynamodb", "_transact_get_items")
+execute_transaction: Final = Function("services.dynamodb", "_execute_transaction")
+execute_statement: Final = Function("services.dynamodb", "_execute_statement")
+select: Final = Function("services.dynamodb", "_partiql_select")
+select_of_index: Final = Function("services.dynamodb", "_partiql_select_index")
+WRITING_STATEMENTS: Final = tuple(
+    Function("services.dynamodb", name) for name in ("_partiql_insert", "_partiql_update", "_partiql_delete")
+)
+
+# what every operation on items goes through
+set_item: Final = Function("services.dynamodb", "_set_item")
+remove_item: Final = Function("services.dynamodb", "_remove_item")
+items_replaced: Final = Function("services.dynamodb", "_items_replaced")
+fail_condition: Final = Function("services.dynamodb", "_conditional_check_failed")
+items_after: Final = Function("services.dynamodb", "_apply_exclusive_start_key_scan")
+parse_statement: Final = Function("services.dynamodb", "_parse_partiql")
+page_of: Final = Function("services.dynamodb", "_paginate_evaluated_items")
+replicate: Final = Function("services.dynamodb", "_replicate_write")
+find_item: Final = Function("services.dynamodb", "_get_item_by_key")
+item_bytes: Final = Function("services.dynamodb", "_item_size_bytes")
+index_write_units: Final = Function("services.dynamodb", "_index_write_units")
+meets_condition: Final = Function("services.dynamodb", "_eval_partiql_pred")
+order_value: Final = Function("services.dynamodb", "_index_order_value")
+projected: Final = Function("services.dynamodb", "_apply_index_projection")
+key_value: Final = Function("services.dynamodb", "_extract_key_val")
+
+# CloudWatch
+METRIC_QUERIES: Final = tuple(
+    Function("services.cloudwatch", name) for name in ("_get_metric_data", "_get_metric_statistics", "_list_metrics")
+)
+ALARM_QUERIES: Final = tuple(
+    Function("services.cloudwatch", name) for name in ("_describe_alarms", "_describe_alarms_for_metric")
+)
+put_datum: Final = Function("services.cloudwatch", "_store_datum")
+judge_alarm: Final = Function("services.cloudwatch", "_evaluate_alarm")
+judge_parent_alarms: Final = Function("services.cloudwatch", "_evaluate_parent_alarms")
+start_alarm_actions: Final = Function("services.cloudwatch", "_dispatch_alarm_actions")
+record_alarm_history: Final = Function("services.cloudwatch", "_record_history")
+_alarms: Final = Value("services.cloudwatch", "_alarms", "_data", "values")
+
+# stacks: what a deploy and a deletion do in the background, and the requests for them
+DEPLOYS: Final = tuple(
+    Function(f"services.cloudformation.{module}", "_deploy_stack_async") for module in ("handlers", "changesets")
+)
+delete_resources: Final = Function("services.cloudformation.handlers", "_delete_stack_async")
+find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack")
+_stacks: Final = Value("services.cloudformation", "_stacks", "_data")
+query_error: Final = Function("services.cloudformation.handlers", "_error")
+STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
+
+# roles
+put_role_policy: Final = Function("services.iam", "_put_role_policy")
+iam_roles: Final = Value("services.iam", "_roles", "get", "get_scoped")
+iam_policies: Final = Value("services.iam", "_policies", "get")
+refuse_boundary: Final = Function("services.iam", "_boundary_policy_error")
+iam_error: Final = Function("services.iam", "_error")
+IAM_REQUESTS: Final = Value("services.iam", "_IAM_HANDLERS", "__setitem__")
+
+# parameters
+put_parameter: Final = Function("services.ssm", "_put_parameter")
+get_parameters: Final = Function("services.ssm", "_get_parameters")
+_parameters: Final = Value("services.ssm", "_parameters", "get")
+_datapoints: Final = Value("services.cloudwatch", "_metrics", "get")
+_dimensions_key: Final = Function("services.cloudwatch", "_dims_key")
+_statistics: Final = Function("services.cloudwatch", "_calc_stats")
+_statistic: Final = Function("services.cloudwatch", "_stat_value")
+
+# events, schedules, functions
+put_events: Final = Function("services.eventbridge", "_put_events")
+invoke_target: Final = Function("services.eventbridge", "_invoke_target")
+invoke_function: Final = Function("services.eventbridge", "_dispatch_to_lambda")
+start_scheduler: Final = Function("services.scheduler", "start_scheduler")
+run_schedules: Final = Function("services.scheduler", "_tick_schedules")
+_last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
+# runs functions in Python; after the line the context of an invocation is known
+PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
+PYTHON_WORKER: Final = Script("core.lambda_runtime", "_PYTHON_WORKER_SCRIPT", PYTHON_WORKER_CONTEXT)
+run_function: Final = Function("services.lambda_svc", "_execute_function")
+run_in_worker: Final = Function("services.lambda_svc", "_execute_function_warm")
+start_function: Final = Function("services.lambda_svc", "invoke_async_with_retry")
+tell_failure: Final = Function("services.lambda_svc", "_route_async_failure")
+find_function: Final = Function("services.lambda_svc", "_get_func_record_for_ref")
+function_version: Final = Function("services.lambda_svc", "_execution_record_for_config")
+write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
+create_function: Final = Function("services.lambda_svc", "_create_function")
+configure_function: Final = Function("services.lambda_svc", "_update_config")
+set_recursion: Final = Function("services.lambda_svc", "_put_function_recursion_config")
+count_run: Final = Function("services.lambda_svc", "_emit_lambda_metrics")
+function_url_event: Final = Function("services.lambda_svc", "_build_function_url_event")
+function_url_attributes: Final = Function("services.cloudformation.provisioners", "_lambda_url_attributes")
+function_url_target: Final = Function("app", "_function_url_auth_target")
+start_execution: Final = Function("services.stepfunctions", "_start_execution")
+run_execution: Final = Function("services.stepfunctions", "_run_execution")
+wait_in_state: Final = Function("services.stepfunctions", "_scaled_sleep")
+log_groups: Final = Value("services.cloudwatch_logs", "_log_groups")
+append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_events")
+
+_clocks: Final = tuple(
+    Value(f"services.{service}", "time") for service in ("cloudwatch", "cloudwatch_logs", "dynamodb", "scheduler")
+)
+# what the CloudFormation engine calls for each type of resource
+_handlers: Final = Handlers(
+    "services.cloudformation.provisioners", "_RESOURCE_HANDLERS", (TABLE, GLOBAL_TABLE, ALARM), ("create", "update")
+)
+_replacing: Final = Value("services.cloudformation.provisioners", "_REPLACING_PROPERTIES", "update")
+_custom_names: Final = Value("services.cloudformation.provisioners", "_CUSTOM_NAME_REPLACEMENT", "items")
+
+
+def load() -> None:
+    """Import MiniStack, which reads its settings from the environment now; raises `MiniStackError`."""
+    try:
+        found = metadata.version("ministack")
+    except metadata.PackageNotFoundError as absent:
+        raise MiniStackError(None, []) from absent
+    recursion_limit = sys.getrecursionlimit()
+    lacking = [path for value in DECLARED for path in value.lacking()]
+    sys.setrecursionlimit(recursion_limit)  # one of its libraries raises it for the whole process
+    if found != WANTED or lacking:
+        raise MiniStackError(found, lacking)
+
+
+def run_by(clock: object) -> None:
+    """Have the services with a clock of this cloud's take *clock* for the module `time`."""
+    for time in _clocks:
+        time.replace(clock)
+
+
+def enter_scope(headers: Mapping[str, str]) -> None:
+    """Take the account and region of a request's headers for all that follows in it."""
+    _set_account(access_key_of(headers, {}) or "test")
+    _set_region(_region_of(headers, {}))
+
+
+def tables() -> dict[str, Document]:
+    """The tables of the account and region at hand, by name."""
+    found: dict[str, Document] = _tables.now
+    return found
+
+
+def find_table(name: object) -> Document | None:
+    """The table of that name or ARN, `None` where there is none."""
+    return tables().get(_table_name(name)) if isinstance(name, str) else None
+
+
+def table_names() -> list[str]:
+    """The names of the tables of all accounts and regions."""
+    return sorted(table["TableName"] for table in _tables.now._data.values())
+
+
+def stack_names() -> list[str]:
+    """The names of the stacks of all accounts and regions."""
+    return sorted(stack["StackName"] for stack in _stacks.now._data.values())
+
+
+def alarm_scopes() -> set[tuple[str, str]]:
+    """Accounts and regions that have alarms."""
+    return {key[:2] for key in _alarms.now._data}
+
+
+def alarms_by_name() -> MutableMapping[Any, Document]:
+    """The alarms of the account and region at hand, to add to and to take from."""
+    found: MutableMapping[Any, Document] = _alarms.now
+    return found
+
+
+def parameters() -> Mapping[Any, Document]:
+    """Systems Manager's parameters of the account and region at hand, by name."""
+    found: Mapping[Any, Document] = _parameters.now
+    return found
+
+
+def datapoints(namespace: str, metric: str, dimensions: Mapping[str, str]) -> list[Document]:
+    """What was put into a metric, in no order."""
+    return _datapoints.now.get((namespace, metric, _dimensions_key(dimensions))) or []
+
+
+def statistic_of(points: list[Document], statistic: str) -> float | None:
+    """A statistic of some datapoints, `None` where they do not have it."""
+    value = _statistic(_statistics(points), statistic, points)
+    return None if value is None else float(value)
+
+
+def round_last_runs() -> None:
+    """Have schedules count from whole minutes: of one that ran a little late, the next run would be left out."""
+    fired = _last_fired.now
+    for key, at in list(fired.items()):
+        fired[key] = int(at) // 60 * 60
+
+
+def add_resource_type(kind: str, handlers: Mapping[str, Callable[..., Any]], replacing: tuple[str, ...]) -> None:
+    """Teach the CloudFormation engine a type of resource; properties in *replacing* cannot be updated in place."""
+    _handlers.now[kind] = dict(handlers)
+    _replacing.now[kind] = replacing
+
+
+def replace_tables_on(properties: tuple[str, ...]) -> None:
+    """Have the CloudFormation engine make a table anew, under another name, where one of *properties* changes.
+
+    A table that the template names cannot be replaced: the update is refused.
+    """
+    _replacing.now[TABLE] = (*_replacing.now[TABLE], *properties)
+    named = _custom_names.now[TABLE]
+    own = named["requires_replacement"]
+
+    def requires_replacement(old: Document, new: Document) -> bool:
+        return bool(own(old, new)) or any(old.get(name) != new.get(name) for name in properties)
+
+    named["requires_replacement"] = requires_replacement
+
+
+def wrap_resource_handler(kind: str, action: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Stand in front of what the CloudFormation engine does to `create` or `update` a resource."""
+    handlers = _handlers.now[kind]
+    handlers[action] = wrap(handlers[action])

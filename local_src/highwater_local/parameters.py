@@ -1,0 +1,92 @@
+"""What Systems Manager refuses of its parameters, and MiniStack takes.
+
+A parameter of the advanced tier cannot go back to the standard tier, each tier has a largest value, and names have a
+longest path (AWS Systems Manager User Guide, "Managing parameter tiers" and "Creating Parameter Store parameters in
+Systems Manager", and API Reference, PutParameter and GetParameters, read 2026-11).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from highwater_local import ministack
+
+Request = dict[str, Any]
+_MOST_BYTES: Final = {"Standard": 4_096, "Advanced": 8_192, "Intelligent-Tiering": 8_192}
+_MOST_NAMES: Final = 10
+_MOST_LEVELS: Final = 15
+# of a parameter's ARN, which ends with its name
+_MOST_CHARACTERS: Final = 1_011
+_DOWNGRADE: Final = (
+    "This parameter uses the advanced-parameter tier. You can't downgrade a parameter from the advanced-parameter tier "
+    "to the standard-parameter tier. If necessary, you can delete the advanced parameter and recreate it as a standard "
+    "parameter."
+)
+# as users report it; for the advanced tier this cloud says the same of its own
+_TOO_LONG: Final = "{tier} tier parameters support a maximum parameter value of {most} characters."
+_UPGRADE: Final = (
+    " To create a larger parameter value, upgrade the parameter to use the advanced-parameter tier. For more "
+    "information, see "
+    "https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html"
+)
+_LONG_NAME: Final = "Parameter name: the full ARN has {length} characters; at most {most} are allowed."
+_DEEP_NAME: Final = (
+    "A hierarchy can have a maximum of 15 levels. For more information, see Requirements and constraints for parameter "
+    "names in the AWS Systems Manager User Guide."
+)
+_UNMET: Final = (
+    "1 validation error detected: Value '{value}' at '{place}' failed to satisfy constraint: Member must {what}"
+)
+
+
+class Parameters:
+    """Refuses what Systems Manager refuses; known to MiniStack as soon as this is made."""
+
+    def __init__(self) -> None:
+        self._own_put = ministack.put_parameter.replace(self._put)
+        self._own_get = ministack.get_parameters.replace(self._get)
+
+    def _get(self, request: Request) -> Any:
+        names = request.get("Names")
+        if isinstance(names, list) and len(names) > _MOST_NAMES:
+            what = f"have length less than or equal to {_MOST_NAMES}"
+            return _refused(_UNMET.format(value=f"[{', '.join(map(str, names))}]", place="names", what=what))
+        return self._own_get(request)
+
+    def _put(self, request: Request) -> Any:
+        existing = ministack.parameters().get(request.get("Name"))
+        tier = request.get("Tier") or (existing or {}).get("Tier") or "Standard"
+        if tier not in _MOST_BYTES:
+            what = f"satisfy enum value set: [{', '.join(_MOST_BYTES)}]"
+            return _refused(_UNMET.format(value=tier, place="tier", what=what))
+        if (wrong := _name_refusal(str(request.get("Name") or ""))) is not None:
+            return wrong
+        if existing is not None and existing.get("Tier") == "Advanced":
+            if request.get("Tier") == "Standard":
+                return _refused(_DOWNGRADE)
+            tier = "Advanced"
+        size = len(str(request.get("Value", "")).encode())
+        if size > _MOST_BYTES[tier]:
+            return _too_long(tier)
+        if tier == "Intelligent-Tiering":
+            tier = "Advanced" if size > _MOST_BYTES["Standard"] else "Standard"
+        return self._own_put(request | {"Tier": tier})
+
+
+def _too_long(tier: str) -> Any:
+    of = "Standard" if tier == "Standard" else "Advanced"
+    return _refused(_TOO_LONG.format(tier=of, most=_MOST_BYTES[of]) + (_UPGRADE if of == "Standard" else ""))
+
+
+def _name_refusal(name: str) -> Any:
+    """The answer to a parameter of that name, `None` where Systems Manager takes it."""
+    arn = f"arn:aws:ssm:{ministack.get_region()}:{ministack.get_account_id()}:parameter/{name.removeprefix('/')}"
+    if len(arn) > _MOST_CHARACTERS:
+        return _refused(_LONG_NAME.format(length=len(arn), most=_MOST_CHARACTERS))
+    if name.removeprefix("/").count("/") >= _MOST_LEVELS:
+        return _refused(_DEEP_NAME, "HierarchyLevelLimitExceededException")
+    return None
+
+
+def _refused(message: str, code: str = "ValidationException") -> Any:
+    return ministack.error_answer(code, message, 400)

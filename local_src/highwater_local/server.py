@@ -1,0 +1,301 @@
+"""The local cloud's process: MiniStack with Application Auto Scaling, capacity control and a clock of its own.
+
+Serves AWS requests and, under `/_highwater/`, the commands `status` and `advance`; on loopback only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from datetime import datetime
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+from highwater_lab.local.journal import Contents, Journal
+from highwater_lab.services.timing import Timing
+from highwater_local import ministack
+from highwater_local.agenda import Agenda
+from highwater_local.alarms import Alarms
+from highwater_local.autoscaling.operations import answer
+from highwater_local.autoscaling.records import ServiceError
+from highwater_local.autoscaling.service import AutoScaling
+from highwater_local.bodies import again, is_object, read_body
+from highwater_local.capacity.data_plane import DataPlane
+from highwater_local.clock import CloudClock, CloudTime
+from highwater_local.commands import CONTROL_PATH, Answer, Commands
+from highwater_local.faults import HeldFaults
+from highwater_local.function_urls import FunctionUrls
+from highwater_local.functions import Functions
+from highwater_local.guard import Guard
+from highwater_local.invocations import Invocations
+from highwater_local.metrics import Metrics
+from highwater_local.parameters import Parameters
+from highwater_local.provisioners import Provisioners
+from highwater_local.schedules import Schedules
+from highwater_local.shapes import malformed
+from highwater_local.stacks import Stacks
+from highwater_local.strict.checks import Checks
+from highwater_local.strict.pending import PendingUpdates
+from highwater_local.strict.request import AUTOSCALING_PREFIX, Request
+from highwater_local.tables import Tables
+from highwater_local.timeline import Timeline
+from highwater_local.tracking_alarms import TrackingAlarms
+
+_NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
+_CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
+
+
+class LocalAws:
+    """The ASGI application: control requests, Application Auto Scaling, and everything else to MiniStack.
+
+    MiniStack has to be loaded; its services are this cloud's as soon as this is made.
+    """
+
+    def __init__(
+        self, port: int, clock: CloudClock, *, has_instant_updates: bool = False, is_strict: bool = False
+    ) -> None:
+        self.clock = clock
+        self._tables = Tables(self.clock.now, Timing.instant_updates() if has_instant_updates else Timing())
+        self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
+        alarms = Alarms(Metrics(self.clock.second), self.clock.now)
+        TrackingAlarms(self.autoscaling, self._tables, alarms)
+        self.agenda = Agenda(self.clock, self._autoscaling, alarms, Schedules())
+        self.timeline = Timeline(self.clock, self.agenda)
+        invocations = Invocations(self.timeline, port, is_driven=self.clock.is_driven)
+        self._commands = Commands(self.clock, self.agenda, self.timeline, invocations.run_of, self._contents)
+        ministack.run_by(CloudTime(self.clock))
+        DataPlane(self.clock.second)
+        Functions(self.clock.second)
+        FunctionUrls(port)
+        Provisioners(self._tables, self.autoscaling)
+        Parameters()
+        Stacks(self.timeline)
+        self._pending = PendingUpdates() if is_strict else None
+        self._checks = Checks(self.clock.second) if is_strict else None
+
+    def autoscaling(self) -> AutoScaling:
+        """Application Auto Scaling of the account and region that the request is for."""
+        scope = (ministack.get_account_id(), ministack.get_region())
+        if scope not in self._autoscaling:
+            self._autoscaling[scope] = AutoScaling(*scope, self._tables, self.clock.now)
+        return self._autoscaling[scope]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await ministack.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        target = headers.get("x-amz-target", "")
+        if scope["path"].startswith(CONTROL_PATH):
+            body = await read_body(receive)
+            await self._answer(send, *await self._commands.answer(scope["path"], scope["method"], body))
+            return
+        if self._checks is not None or target:
+            body = await read_body(receive)
+            receive = again(body, receive)
+            if target and not is_object(body):
+                await self._answer(send, 400, _NO_OBJECT)
+                return
+            refused = None if self._checks is None else self._refusal(self._checks, scope, headers, body)
+            if refused is not None:
+                await self._refuse(send, *refused)
+                return
+        if not target:
+            await ministack.app(scope, receive, send)
+            return
+        guarded = HeldFaults(send)
+        try:
+            if target.startswith(AUTOSCALING_PREFIX):
+                operation = target.removeprefix(AUTOSCALING_PREFIX)
+                await self._answer(guarded, *await self._autoscale(operation, headers, body))
+            else:
+                await ministack.app(
+                    scope, receive, self._dated(guarded) if target.startswith(_CLOCKED_PREFIXES) else guarded
+                )
+        except Exception:
+            wrong = malformed(target, body)
+            if wrong is None or guarded.has_begun:
+                raise
+            await self._answer(send, 400, wrong)
+            return
+        if guarded.held:
+            wrong = malformed(target, body)
+            if wrong is not None:
+                await self._answer(send, 400, wrong)
+            else:
+                await guarded.release()
+
+    def _contents(self) -> dict[str, int]:
+        """What the cloud holds, for its status."""
+        services = self._autoscaling.values()
+        return {
+            "tables": len(ministack.table_names()),
+            "scalable_targets": sum(len(service.targets) for service in services),
+            "scheduled_actions": sum(len(target.actions) for each in services for target in each.targets.values()),
+        }
+
+    async def _autoscale(self, operation: str, headers: dict[str, str], body: bytes) -> Answer:
+        ministack.enter_scope(headers)
+        try:
+            request = json.loads(body or b"{}")
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            return 400, _NO_OBJECT
+        try:
+            if self._pending is None:
+                return 200, answer(self.autoscaling(), operation, request)
+            return 200, await self._pending.answer(self.autoscaling(), operation, request)
+        except ServiceError as refused:
+            return 400, {"__type": refused.code, "message": refused.message}
+
+    def _refusal(
+        self, checks: Checks, scope: Any, headers: dict[str, str], body: bytes
+    ) -> tuple[int, dict[str, str], bytes] | None:
+        ministack.enter_scope(headers)
+        return checks.refusal(
+            Request(scope["method"], scope["path"], headers, scope["query_string"].decode("latin-1"), body)
+        )
+
+    async def _refuse(self, send: Any, status: int, headers: dict[str, str], body: bytes) -> None:
+        listed = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        listed += [(b"content-length", str(len(body)).encode()), (b"date", self._date())]
+        await send({"type": "http.response.start", "status": status, "headers": listed})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, send: Any, status: int, document: dict[str, Any]) -> None:
+        body = json.dumps(document).encode()
+        headers = [
+            (b"content-type", b"application/x-amz-json-1.1"),
+            (b"content-length", str(len(body)).encode()),
+            (b"date", self._date()),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _dated(self, send: Any) -> Any:
+        """Date answers by the cloud's clock: what runs in the cloud reads the time from there."""
+
+        async def dated(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(name, value) for name, value in message["headers"] if name.lower() != b"date"]
+                message = {**message, "headers": [*headers, (b"date", self._date())]}
+            await send(message)
+
+        return dated
+
+    def _date(self) -> bytes:
+        return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
+
+
+def _contents() -> Contents:
+    return Contents(ministack.table_names(), ministack.stack_names())
+
+
+def _log_by(clock: CloudClock) -> None:
+    """Date the process's own log by the cloud's clock, in UTC."""
+    make = logging.getLogRecordFactory()
+
+    def dated(*arguments: Any, **options: Any) -> logging.LogRecord:
+        record = make(*arguments, **options)
+        record.created = clock.now().timestamp()
+        record.msecs = record.created % 1 * 1000
+        return record
+
+    logging.setLogRecordFactory(dated)
+    logging.Formatter.converter = staticmethod(time.gmtime)
+
+
+def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> None:
+    """End when *lifeline*, a pipe that only the caller can write to, breaks; not after a byte that lets go."""
+
+    def watch() -> None:
+        loop.remove_reader(lifeline)
+        if os.read(lifeline, 1) == b"":
+            # with the processes of functions, which are of this group
+            os.killpg(os.getpgrp(), signal.SIGTERM)
+
+    loop.add_reader(lifeline, watch)
+
+
+async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
+    """Serve on the sockets given until told to end by a signal; web pages of given origins may call the cloud."""
+    from hypercorn.asyncio import serve as hypercorn_serve
+    from hypercorn.config import Config
+
+    config = Config()
+    # loopback only: the caller listens there already
+    config.bind = [f"fd://{descriptor}" for descriptor in given.socket]
+    config.keep_alive_timeout = 75
+    config.loglevel = "WARNING"
+    config.include_date_header = False
+    # at the end, do not wait for idle keep-alive connections
+    config.graceful_timeout = 1
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    _end_with_caller(given.lifeline, loop)
+    moves = aws.timeline.drive() if aws.clock.is_driven else aws.agenda.follow_clock()
+    background = [loop.create_task(moves)]
+    if given.journal is not None:
+        background.append(loop.create_task(Journal(given.journal, _contents).keep()))
+    try:
+        await hypercorn_serve(Guard(aws, given.port, given.allow_origin), config, shutdown_trigger=stop.wait)
+    finally:
+        for task in background:
+            task.cancel()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the server in the foreground."""
+    parser = argparse.ArgumentParser(prog="highwater-local", description=__doc__)
+    parser.add_argument("--port", type=int, required=True, help="port on loopback that it is asked at")
+    parser.add_argument("--socket", type=int, action="append", required=True, help="descriptor that listens there")
+    parser.add_argument("--lifeline", type=int, required=True, help="descriptor of a pipe; it ends when that breaks")
+    parser.add_argument("--journal", type=Path, help="file to keep a list of its contents in")
+    parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
+    parser.add_argument("--driven-from", type=datetime.fromisoformat, help="stand still at this time until driven")
+    parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
+    parser.add_argument("--strict", action="store_true", help="enforce the policies of roles, and rates of calls")
+    parser.add_argument("--allow-origin", action="append", default=[], help="origin of web pages that may call it")
+    given = parser.parse_args(arguments)
+    # MiniStack's settings; listeners other than this one stay off
+    os.environ.update(
+        GATEWAY_PORT=str(given.port),
+        MINISTACK_HOST="localhost",
+        LOG_LEVEL=os.environ.get("HIGHWATER_LOCAL_LOG_LEVEL", "ERROR"),
+        IOT_MTLS_ENABLED="0",
+        SFTP_ENABLED="0",
+        AWS_ACCESS_KEY_ID="test",
+        AWS_SECRET_ACCESS_KEY="test",  # noqa: S106 - the local cloud takes any
+    )
+    os.environ.pop("AWS_ENDPOINT_URL", None)
+    try:
+        import hypercorn.asyncio  # noqa: F401 - looked for before anything starts
+
+        ministack.load()
+        # functions inherit the environment, and their loggers this level
+        os.environ.pop("LOG_LEVEL")
+    except (ModuleNotFoundError, ministack.MiniStackError) as wrong:
+        print(wrong, file=sys.stderr)
+        return 1
+    clock = CloudClock(given.speed, given.driven_from)
+    aws = LocalAws(given.port, clock, has_instant_updates=given.instant_updates, is_strict=given.strict)
+    _log_by(aws.clock)
+    asyncio.run(serve(aws, given))
+    # worker threads of finished Lambdas must not keep the process
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

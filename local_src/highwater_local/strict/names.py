@@ -1,0 +1,115 @@
+"""Names that CloudFormation or a service refuses because they are too long or have characters that it does not take.
+
+MiniStack accepts any name. CloudFormation looks at most names itself, by its schema of the type; other names it hands
+to the service (the schemas of the types, read 2026-11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote
+
+from highwater_local import ministack
+from highwater_local.strict.answers import Answer, refused
+from highwater_local.strict.name_rules import IamNameRule, NameRule
+from highwater_local.strict.request import Request
+
+LONGEST: Final = {
+    ("AWS::ApplicationAutoScaling::ScalingPolicy", "PolicyName"): 256,
+    ("AWS::CloudWatch::Alarm", "AlarmName"): 255,
+    ("AWS::CloudWatch::Dashboard", "DashboardName"): 255,
+    ("AWS::DynamoDB::GlobalTable", "TableName"): 255,
+    ("AWS::DynamoDB::Table", "TableName"): 255,
+    ("AWS::IAM::Policy", "PolicyName"): 128,
+    ("AWS::IAM::Role", "RoleName"): 64,
+    ("AWS::Lambda::Function", "FunctionName"): 64,
+    ("AWS::Logs::LogGroup", "LogGroupName"): 512,
+    ("AWS::SNS::Topic", "TopicName"): 256,
+    ("AWS::SQS::Queue", "QueueName"): 80,
+    ("AWS::SSM::Parameter", "Name"): 2_048,
+    ("AWS::Scheduler::Schedule", "Name"): 64,
+    ("AWS::Scheduler::ScheduleGroup", "Name"): 64,
+}
+_OF_IAM: Final = r"[\w+=,.@-]+"
+_OF_SCHEDULER: Final = "^[0-9a-zA-Z-_.]+$"
+_CHARACTERS: Final = {
+    ("AWS::IAM::Policy", "PolicyName"): _OF_IAM,
+    ("AWS::IAM::Role", "RoleName"): _OF_IAM,
+    ("AWS::Scheduler::Schedule", "Name"): _OF_SCHEDULER,
+    ("AWS::Scheduler::ScheduleGroup", "Name"): _OF_SCHEDULER,
+}
+_RULE: Final = NameRule("name", 64, r"[\.\-_A-Za-z0-9]+")
+_POLICY: Final = IamNameRule("policyName", 128)
+_SCHEDULE: Final = NameRule("name", 64, _OF_SCHEDULER)
+# Where the schema says nothing: the service's rule, and how CloudFormation tells where it comes from
+_ASKED: Final[dict[tuple[str, str], tuple[NameRule | IamNameRule, str, str]]] = {
+    ("AWS::Events::Rule", "Name"): (_RULE, "EventBridge", "ValidationException"),
+    ("AWS::IAM::ManagedPolicy", "ManagedPolicyName"): (_POLICY, "Iam", "ValidationError"),
+}
+# The member of a request, `None` for the last part of its path; the rule; the error's code
+_REQUESTS: Final[dict[str, tuple[str | None, NameRule | IamNameRule, str]]] = {
+    "cloudwatch:PutMetricAlarm": ("AlarmName", NameRule("alarmName", 255), "ValidationError"),
+    "events:PutRule": ("Name", _RULE, "ValidationException"),
+    "iam:CreatePolicy": ("PolicyName", _POLICY, "ValidationError"),
+    "iam:CreateRole": ("RoleName", IamNameRule("roleName", 64), "ValidationError"),
+    "iam:PutRolePolicy": ("PolicyName", _POLICY, "ValidationError"),
+    "scheduler:CreateSchedule": (None, _SCHEDULE, "ValidationException"),
+    "scheduler:CreateScheduleGroup": (None, _SCHEDULE, "ValidationException"),
+}
+_INVALID: Final = "Properties validation failed for resource {resource} with message: [{unmet}]"
+
+
+class WrongNameError(ValueError):
+    """A name of a template's resource is one that it cannot have."""
+
+
+class Names:
+    """Refuses names that do not fit; known to MiniStack as soon as this is made."""
+
+    def __init__(self) -> None:
+        for place, most in LONGEST.items():
+            refusal = partial(_by_schema, place[1], most, _CHARACTERS.get(place))
+            ministack.wrap_resource_handler(place[0], "create", partial(_checking, place[1], refusal))
+        for place, asked in _ASKED.items():
+            ministack.wrap_resource_handler(
+                place[0], "create", partial(_checking, place[1], partial(_by_service, *asked))
+            )
+
+    def refusal(self, request: Request) -> Answer | None:
+        """The answer to a request with such a name, `None` for any other."""
+        found = _REQUESTS.get(request.action or "")
+        if found is None:
+            return None
+        member, rule, code = found
+        name = unquote(request.path.rpartition("/")[2]) if member is None else str(request.member(member) or "")
+        message = rule.refusal(name) if name else None
+        return None if message is None else refused(request, code, message, code)
+
+
+def _by_schema(member: str, most: int, characters: str | None, resource: str, name: str) -> str | None:
+    if len(name) > most:
+        unmet = f"#/{member}: expected maxLength: {most}, actual: {len(name)}"
+    elif characters is not None and not re.fullmatch(characters, name, re.ASCII):
+        unmet = f"#/{member}: failed validation constraint for keyword [pattern]"
+    else:
+        return None
+    return _INVALID.format(resource=resource, unmet=unmet)
+
+
+def _by_service(rule: NameRule | IamNameRule, service: str, code: str, _resource: str, name: str) -> str | None:
+    message = rule.refusal(name)
+    return None if message is None else f"{message} (Service: {service}, Status Code: 400, {code})"
+
+
+def _checking(member: str, refusal: Callable[[str, str], str | None], own: Callable[..., Any]) -> Callable[..., Any]:
+    def create(logical_id: str, properties: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        name = properties.get(member)
+        message = refusal(logical_id, name) if isinstance(name, str) else None
+        if message is not None:
+            raise WrongNameError(message)
+        return own(logical_id, properties, *arguments, **options)
+
+    return create

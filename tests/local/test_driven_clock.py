@@ -1,0 +1,274 @@
+"""A cloud whose clock is driven: it stands still until it is stepped, and everything happens at its own time."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.config import Config
+
+from highwater_lab.local import CloudError, LocalCloud
+from highwater_lab.local.control import ACCOUNT
+from highwater_lab.local.lockstep import SeatClock
+
+STARTS_AT = datetime(2026, 3, 2, 7, 59, 30, tzinfo=UTC)
+# tells what a function sees of the time, before and after it sleeps
+HANDLER = """
+import asyncio, datetime, time
+LOADED = time.time()
+
+def handler(event, context):
+    if event.get("fails"):
+        print("failed at", time.time())
+        raise ValueError("as asked")
+    began, passed, left = time.time(), time.monotonic(), context.get_remaining_time_in_millis()
+    time.sleep(event.get("sleeps", 0))
+    asyncio.run(asyncio.sleep(0.001))
+    print("ran from", began, "to", time.time())
+    return {
+        "loaded": LOADED,
+        "began": began,
+        "ended": datetime.datetime.now(datetime.timezone.utc).timestamp(),
+        "passed": time.monotonic() - passed,
+        "left": [left, context.get_remaining_time_in_millis()],
+    }
+"""
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(clock="driven", starts_at=STARTS_AT) as made:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("tells.py", HANDLER)
+        functions = made.client("lambda")
+        functions.create_function(
+            FunctionName="tells",
+            Runtime="python3.12",
+            Role=f"arn:aws:iam::{ACCOUNT}:role/tells",
+            Handler="tells.handler",
+            Timeout=90,
+            Code={"ZipFile": packed.getvalue()},
+        )
+        functions.close()
+        yield made
+
+
+def _invoke(cloud: LocalCloud, *, waits: bool = True, **event: Any) -> Any:
+    functions = cloud.client("lambda")
+    answer = functions.invoke(
+        FunctionName="tells",
+        InvocationType="RequestResponse" if waits else "Event",
+        Payload=json.dumps(event).encode(),
+    )
+    functions.close()
+    return json.loads(answer["Payload"].read() or b"null")
+
+
+def _lines(cloud: LocalCloud, text: str) -> list[str]:
+    """What the function printed that begins with *text*, oldest first."""
+    logs = cloud.client("logs")
+    events = logs.filter_log_events(logGroupName="/aws/lambda/tells")["events"]
+    logs.close()
+    return [event["message"].strip() for event in events if event["message"].startswith(text)]
+
+
+def _now(cloud: LocalCloud) -> float:
+    return cloud.status().now.timestamp()
+
+
+def test_clock_stands_still_until_it_is_stepped_by_whole_and_by_fractions_of_seconds(cloud: LocalCloud) -> None:
+    before = cloud.status()
+    assert before.speed == 0
+    assert cloud.status().now == before.now
+    assert cloud.step(7).now == before.now + timedelta(seconds=7)
+    assert cloud.step(timedelta(milliseconds=250)).now == before.now + timedelta(seconds=7.25)
+    assert cloud.step(0).now == before.now + timedelta(seconds=7.25)
+    cloud.step(0.75)
+
+
+def test_cloud_begins_at_the_time_given_and_otherwise_at_a_monday() -> None:
+    with LocalCloud(clock="driven") as one:
+        assert one.status().now == datetime(2026, 1, 5, tzinfo=UTC)
+        table = {
+            "TableName": "orders",
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+            "BillingMode": "PAY_PER_REQUEST",
+        }
+        dynamodb = one.client("dynamodb")
+        made = dynamodb.create_table(**table)["TableDescription"]
+        dynamodb.close()
+        assert made["CreationDateTime"] == datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def test_function_sees_the_cloud_s_time_and_its_sleep_moves_the_clock_for_who_waits_for_it(cloud: LocalCloud) -> None:
+    before = _now(cloud)
+    told = _invoke(cloud, sleeps=12.5)
+    assert (told["began"], told["ended"]) == (before, before + 12.5)
+    assert told["loaded"] <= before
+    assert told["passed"] >= 12.5
+    assert told["left"] == [90_000, 77_500]
+    assert _now(cloud) == before + 12.5
+    cloud.step(47.5)
+
+
+def test_function_that_sleeps_past_its_timeout_ends_at_it(cloud: LocalCloud) -> None:
+    before = _now(cloud)
+    assert _invoke(cloud, sleeps=91) == {
+        "errorMessage": "Task timed out after 90.00 seconds",
+        "errorType": "Sandbox.Timedout",
+    }
+    assert _now(cloud) == before + 90
+
+
+def test_function_in_the_background_goes_on_as_the_clock_is_stepped(cloud: LocalCloud) -> None:
+    begun = _now(cloud)
+    _invoke(cloud, waits=False, sleeps=20)
+    cloud.step(0)
+    assert _now(cloud) == begun, "nobody waits for it"
+    cloud.step(19)
+    line = f"ran from {begun} to {begun + 20}"
+    assert line not in _lines(cloud, "ran")
+    cloud.step(1)
+    assert line in _lines(cloud, "ran")
+
+
+def test_function_that_fails_in_the_background_is_tried_again_after_one_and_after_two_minutes(
+    cloud: LocalCloud,
+) -> None:
+    begun = _now(cloud)
+    _invoke(cloud, waits=False, fails=True)
+    cloud.step(600)
+    assert _lines(cloud, "failed") == [f"failed at {begun + seconds}" for seconds in (0, 60, 180)]
+
+
+def test_schedules_run_at_their_own_minutes_on_the_way(cloud: LocalCloud) -> None:
+    to_the_hour = 3600 - _now(cloud) % 3600
+    cloud.step(to_the_hour + 30)
+    scheduler = cloud.client("scheduler")
+    scheduler.create_schedule(
+        Name="quarters",
+        ScheduleExpression="cron(0/15 * * * ? *)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={
+            "Arn": f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:tells",
+            "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/tells",
+            "Input": json.dumps({"sleeps": 3}),
+        },
+    )
+    hour = _now(cloud) // 3600 * 3600
+    before = len(_lines(cloud, "ran"))
+    cloud.step(3600)
+    assert _lines(cloud, "ran")[before:] == [
+        f"ran from {hour + minute * 60} to {hour + minute * 60 + 3}" for minute in (15, 30, 45, 60)
+    ]
+    scheduler.delete_schedule(Name="quarters")
+    scheduler.close()
+
+
+def test_jobs_work_one_at_a_time_in_the_order_of_their_moments(cloud: LocalCloud) -> None:
+    begun = _now(cloud)
+    told: list[tuple[str, float]] = []
+
+    def sleeper(name: str, seconds: float) -> Any:
+        def job(clock: SeatClock) -> str:
+            for _ in range(2):
+                told.append((name, clock.time() - begun))
+                time.sleep(seconds)
+            return name
+
+        return job
+
+    assert cloud.play(sleeper("slow", 3), sleeper("quick", 1.5), sleeper("even", 3)) == ["slow", "quick", "even"]
+    assert told == [("slow", 0), ("quick", 0), ("even", 0), ("quick", 1.5), ("slow", 3), ("even", 3)]
+    assert _now(cloud) == begun + 6
+
+
+def test_pauses_of_an_sdk_s_retries_are_in_the_cloud_s_time(cloud: LocalCloud) -> None:
+    dynamodb = cloud.client("dynamodb", Config(retries={"mode": "standard", "total_max_attempts": 12}))
+    dynamodb.create_table(
+        TableName="small",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
+    )
+    cloud.step(60)
+    begun = _now(cloud)
+
+    def writer(clock: SeatClock) -> float:
+        for number in range(305):
+            dynamodb.put_item(TableName="small", Item={"pk": {"S": str(number)}})
+        return clock.time() - begun
+
+    (took,) = cloud.play(writer)
+    # the bucket of 300 units is empty after as many items; those after it wait for a second each
+    assert 4 <= took < 40
+    assert _now(cloud) == begun + took
+    dynamodb.close()
+
+
+def test_job_that_fails_lets_the_others_end_and_its_error_comes_out(cloud: LocalCloud) -> None:
+    ended: list[float] = []
+
+    def fails(_: SeatClock) -> None:
+        raise KeyError("as asked")
+
+    def ends(clock: SeatClock) -> None:
+        clock.sleep(5)
+        ended.append(clock.time())
+
+    with pytest.raises(KeyError, match="as asked"):
+        cloud.play(fails, ends)
+    assert ended == [_now(cloud)]
+    assert cloud.play() == []
+
+
+def test_thread_that_is_no_job_sleeps_in_real_time_meanwhile(cloud: LocalCloud) -> None:
+    begun = _now(cloud)
+
+    def job(_: SeatClock) -> None:
+        other = threading.Thread(target=time.sleep, args=(0.001,))
+        other.start()
+        other.join()
+
+    cloud.play(job)
+    assert _now(cloud) == begun
+
+
+def test_clock_that_runs_is_not_stepped_and_a_driven_one_has_no_speed(cloud: LocalCloud) -> None:
+    with pytest.raises(CloudError) as refused:
+        cloud.run_at(20)
+    assert str(refused.value) == "the clock is driven, so it has no speed; move it with step or advance"
+    with LocalCloud() as running:
+        with pytest.raises(CloudError) as refused:
+            running.step(1)
+        assert str(refused.value) == "the clock runs by itself; use advance, or start the cloud with --clock driven"
+        with pytest.raises(CloudError) as refused:
+            running.play(lambda clock: None)
+        assert str(refused.value) == "jobs can be played only on a driven clock; start the cloud with clock='driven'"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"clock": "still"}, "clock: got 'still', allowed: 'running' or 'driven'"),
+        ({"clock": "driven", "speed": 20}, "speed: got 20 for a driven clock, which has none; leave it out"),
+        ({"starts_at": STARTS_AT}, "starts_at: got a time for a running clock, which begins now; add clock='driven'"),
+        (
+            {"clock": "driven", "starts_at": STARTS_AT.replace(tzinfo=None)},
+            "starts_at: got 2026-03-02T07:59:30 without a time zone; add tzinfo=UTC",
+        ),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - compared whole below
+        LocalCloud(**arguments)
+    assert str(refused.value) == message
