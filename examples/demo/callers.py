@@ -1,8 +1,7 @@
-"""Who speaks with a coordinator in the demo: a job that boosts a table, and a fleet that tells what it asks for."""
+"""Who speaks with a coordinator in the demo: a job that boosts a table, and a fleet that reports its demand."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import boto3
@@ -12,6 +11,7 @@ from highwater.client import BoostAnswer, Pulse
 from highwater.client.coordinator import CoordinatorClient
 from highwater.core.names import coordinator_parameter, pulses_parameter
 from highwater_lab.local import LocalCloud
+from highwater_lab.local.lockstep import SeatClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,18 @@ class Caller:
             session=self._session(cloud),
         ).begin()
 
-    def pulse(self, cloud: LocalCloud) -> Pulse:
-        """Tell what clients ask for; as `highwater.pulse` does it, but by the cloud's clock, which runs faster."""
+    def pulse(self, cloud: LocalCloud, clock: SeatClock) -> Pulse:
+        """Report what clients ask for; as `highwater.pulse` does it, but by the cloud's clock."""
         session = self._session(cloud)
         coordinator = CoordinatorClient(coordinator=self._url(cloud), session=session, attempts=1)
         # the session does not know where the local cloud is, so its clients are not asked for the table
         coordinator.pulse_table = _value(cloud, pulses_parameter(self.coordinator))
-        began, status = time.monotonic(), cloud.status()
         return Pulse(
             dynamodb=session.client("dynamodb", endpoint_url=cloud.endpoint),
             coordinator=coordinator,
-            clock=lambda: status.now.timestamp() + (time.monotonic() - began) * status.speed,
-            pause=lambda seconds: time.sleep(seconds / status.speed),
+            clock=clock.time,
+            pause=clock.sleep,
+            has_thread=False,
         )
 
     def _session(self, cloud: LocalCloud) -> boto3.Session:

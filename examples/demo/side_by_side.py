@@ -8,10 +8,7 @@ writes a report like that of `highwater rehearse`.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,6 +23,7 @@ from highwater.core.boosts import units_for_rate
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load
 from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.lockstep import SeatClock
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.rehearse import PlannedBoost, Rehearsal
 from highwater_lab.rehearse.boosts import leases_of
@@ -38,17 +36,19 @@ WRITE: Final = Dimension.WRITE
 # a late request must not lift a calm minute over the alarm: 27 is below 70 % of 40
 BASE, SURGE = 27, 270
 MINUTES: Final = (4, 14)
-# minutes of the base load before the start in the simulator, because auto scaling's alarms need a history of metrics
+# minutes of the base load beforehand, because auto scaling's alarms need a history of metrics
 _LEAD = 20
-SPEED: Final = 20
-# a laptop with two cores can send and serve the four loads together at this speed
-_REQUESTS_PER_SECOND = 50
+# requests of 135 units each, so that two of them in a second are the surge, and one in five seconds the base
+_REQUESTS_PER_SECOND = 2
+# the local cloud and the simulator may differ by this, in percent of the simulator's throttled units, or by one request
+_TOLERANCE_PERCENT: Final = 1
 # the width of a bar in characters, and of a table's columns: four of them fit into a terminal of 80
 _BAR, _WIDTH = 3, 17
 TITLES: Final = ("target tracking alone", "with the scaler", "with a boost", "with pulses")
 _HEADS: Final = ("target 70 %", "scaler, 90 %", "boost, 70 %", "pulses, 90 %")
 # the job asks in the minute before the last calm one: raising capacity takes most of a minute
 _ASKS_AFTER: Final = timedelta(minutes=2)
+_MINUTE: Final = timedelta(minutes=1)
 _LEASE_MINUTES: Final = 18
 
 T = TypeVar("T")
@@ -104,84 +104,105 @@ class Surge:
         self._setups = setups
         self._dynamodb = cloud.client("dynamodb")
         self._watched = names.each(lambda name: _Watched(name, []))
-        self._lock = threading.Lock()
+        self.differences: list[str] = []
 
     def run(self, picture: Path, report: Path) -> Tables[LoadReport]:
         """Send the surge, write *picture* and *report*, and return the reports of the clients."""
-        now = self._cloud.status().now
-        # alarms evaluate whole minutes of the clock, so the load begins on a whole minute
-        self._cloud.advance(timedelta(seconds=60 - now.second))
-        start = self._cloud.status().now.replace(second=0, microsecond=0)
-        traffic = _traffic(start, 0)
+        start = self._align()
+        traffic = _traffic(start)
         self._console.print(
-            f"[bold]A surge from {BASE} to {SURGE} writes/s on all tables[/], with the clock {SPEED} times faster"
+            f"[bold]A surge from {BASE} to {SURGE} writes/s on all tables[/], second by second of the cloud's clock"
         )
         self._console.print(
             f"[dim]{'':9}"
             + "".join(f"{head:>{_WIDTH - _BAR - 1}}{'':{_BAR + 1}}" for head in _HEADS)
             + f"\n{'min':>3}{'asked':>6}"
-            + f"{'refused':>8}{'WCU':>5}{'':{_BAR + 1}}" * len(_HEADS)
+            + f"{'throttl':>8}{'WCU':>5}{'':{_BAR + 1}}" * len(_HEADS)
             + "[/]",
             highlight=False,
         )
-        self._cloud.run_at(SPEED)
-        pulse = self._fleet.pulse(self._cloud)
-        try:
-            with ThreadPoolExecutor(5) as pool:
-                futures = self._watched.each(lambda watched: pool.submit(self._load(watched, traffic, pulse).run))
-                asking = pool.submit(self._ask, start + _ASKS_AFTER)
-                reports = futures.each(lambda future: future.result())
-                answer = asking.result()
-        finally:
-            pulse.stop()
-            self._cloud.run_at(1)
-        traffic_with_lead = _traffic(start, _LEAD)
-        runs = self._simulate(traffic_with_lead, start)
+        pulses: list[Pulse] = []
+        loads = self._watched.each(lambda watched: self._load(watched, traffic, pulses))
+        *sent, answer, _ = self._cloud.play(
+            lambda clock: self._send_with_pulses(clock, loads.pulsed, pulses),
+            *(load.run_on for load in loads if load is not loads.pulsed),
+            lambda clock: self._ask(clock, start + (_LEAD * _MINUTE) + _ASKS_AFTER),
+            lambda clock: self._beat(clock, pulses),
+        )
+        pulsed, native, scaled, boosted = sent
+        reports = Tables(native, scaled, boosted, pulsed)
+        runs = self._simulate(traffic, start)
         (granted,) = answer.targets
         self._console.print(
             f"the job asked two minutes before the surge, and got {granted.units:,} units/s "
             f"for {_LEASE_MINUTES} minutes",
             highlight=False,
         )
-        for title, sent, run in zip(TITLES, reports, runs, strict=True):
-            self._console.print(
-                f"{title}: throttled {sent.total(WRITE, 'throttled'):,.0f} of {sent.total(WRITE, 'asked'):,.0f} units; "
-                f"in the simulator {run.throttled_units:,.0f}",
-                highlight=False,
-            )
+        for title, seen, run in zip(TITLES, reports, runs, strict=True):
+            self._compare(title, seen, run)
         self._draw(reports, runs, picture)
-        write_page(Rehearsal(self._setups.native, traffic_with_lead, tuple(runs), load_prices()), report)
+        write_page(Rehearsal(self._setups.native, traffic, tuple(runs), load_prices()), report)
         return reports
 
-    def _ask(self, at: datetime) -> BoostAnswer:
+    def _align(self) -> datetime:
+        """Move the clock to the next whole hour, so that each run meets the same minutes of scalers and alarms."""
+        now = self._cloud.status().now
+        start = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+        self._cloud.step(start - now)
+        return start
+
+    def _compare(self, title: str, seen: LoadReport, run: Run) -> None:
+        """Print the throttled units of a table beside the simulator's; a difference is noted."""
+        throttled, simulated = seen.total(WRITE, "throttled"), run.throttled_units
+        self._console.print(
+            f"{title}: throttled {throttled:,.0f} of {seen.total(WRITE, 'asked'):,.0f} units; "
+            f"in the simulator {simulated:,.0f}",
+            highlight=False,
+        )
+        tolerance = max(simulated * _TOLERANCE_PERCENT / 100, seen.units_per_request[WRITE])
+        if abs(throttled - simulated) > tolerance:
+            self.differences.append(f"{title}: throttled {throttled:,.0f} units, in the simulator {simulated:,.0f}")
+        if seen.failure:
+            self.differences.append(f"{title}: the load ended before its time: {seen.failure}")
+
+    def _ask(self, clock: SeatClock, at: datetime) -> BoostAnswer:
         """Boost a table at that time of the cloud's clock."""
-        while (left := (at - self._cloud.status().now).total_seconds()) > 0:
-            time.sleep(min(left / SPEED, 1))
+        clock.sleep(at.timestamp() - clock.time())
         return self._job.boost(self._cloud, self._watched.boosted.name, SURGE - BASE, _LEASE_MINUTES)
 
-    def _load(self, watched: _Watched, traffic: Traffic, pulse: Pulse) -> Load:
+    def _send_with_pulses(self, clock: SeatClock, load: Load, pulses: list[Pulse]) -> LoadReport:
+        pulses.append(self._fleet.pulse(self._cloud, clock))
+        return load.run_on(clock)
+
+    @staticmethod
+    def _beat(clock: SeatClock, pulses: list[Pulse]) -> None:
+        """Report what the clients of a table ask for, until their load has ended."""
+        (pulse,) = pulses
+        pulse.clock, pulse.pause = clock.time, clock.sleep
+        minutes = _LEAD + sum(MINUTES)
+        end = clock.time() + minutes * 60
+        while clock.time() < end:
+            pulse.beat()
+            clock.sleep(1)
+        pulse.stop()
+
+    def _load(self, watched: _Watched, traffic: Traffic, pulses: list[Pulse]) -> Load:
         return Load(
             self._cloud.control,
             watched.name,
             traffic,
-            threads=4,
             requests_per_second=_REQUESTS_PER_SECOND,
-            prepare=pulse.meter.install if watched is self._watched.pulsed else None,
+            prepare=(lambda client: pulses[0].meter.install(client)) if watched is self._watched.pulsed else None,
             tell=lambda report, minute: self._record(watched, report, minute),
         )
 
     def _simulate(self, traffic: Traffic, start: datetime) -> Tables[Run]:
-        """Simulate the same load on tables with the same capacity at the start."""
-        setups = Tables(
-            *(
-                replace(setup, starts_settled=False, resources=(_with_write_units(setup, watched.provisioned[0]),))
-                for setup, watched in zip(self._setups, self._watched, strict=True)
-            )
-        )
+        """Simulate the same load."""
+        setups = self._setups
         boost = PlannedBoost(
             dimension=WRITE,
             units=units_for_rate(SURGE - BASE, 70),
-            at=start + _ASKS_AFTER,
+            at=start + _LEAD * _MINUTE + _ASKS_AFTER,
             length=timedelta(minutes=_LEASE_MINUTES),
         )
         boosted = replace(setups.boosted, leases=leases_of([boost], setups.boosted.name, traffic))
@@ -195,11 +216,10 @@ class Surge:
     def _record(self, watched: _Watched, report: LoadReport, minute: int) -> None:
         """Record a table's minute that has just ended, and print the minute once all tables have recorded it."""
         table = self._dynamodb.describe_table(TableName=watched.name)["Table"]
-        with self._lock:
-            watched.report = report
-            watched.provisioned.append(int(table["ProvisionedThroughput"]["WriteCapacityUnits"]))
-            if minute and all(len(each.provisioned) > minute for each in self._watched):
-                self._print(minute)
+        watched.report = report
+        watched.provisioned.append(int(table["ProvisionedThroughput"]["WriteCapacityUnits"]))
+        if minute > _LEAD and all(len(each.provisioned) >= minute for each in self._watched):
+            self._print(minute)
 
     def _print(self, minute: int) -> None:
         columns = ""
@@ -210,8 +230,8 @@ class Surge:
             demand = units.asked / 60
             granted, throttled = (round(_BAR * part / 60 / SURGE) for part in (units.granted, units.throttled))
             bar = f"[blue]{'█' * granted}[/][red]{'█' * throttled}[/]" + " " * (_BAR - granted - throttled)
-            columns += f"{units.throttled / 60:>8,.0f}{watched.provisioned[minute]:>5} {bar}"
-        self._console.print(f"{minute - 1:>3}{demand:>6,.0f}{columns}", highlight=False)
+            columns += f"{units.throttled / 60:>8,.0f}{watched.provisioned[minute - 1]:>5} {bar}"
+        self._console.print(f"{minute - 1 - _LEAD:>3}{demand:>6,.0f}{columns}", highlight=False)
 
     def _draw(self, reports: Tables[LoadReport], runs: Tables[Run], picture: Path) -> None:
         import matplotlib as mpl
@@ -237,21 +257,15 @@ class Surge:
         plt.close(figure)
 
 
-def _traffic(start: datetime, lead_minutes: int) -> Traffic:
-    """Return the traffic of the surge from *start*, after *lead_minutes* more of the base load."""
-    counts = [BASE * 60.0] * (lead_minutes + MINUTES[0]) + [SURGE * 60.0] * MINUTES[1]
-    begin = start - timedelta(minutes=lead_minutes)
-    return Traffic.from_counts("surge", {Stream(None, WRITE): counts}, bin_seconds=60, start=begin)
-
-
-def _with_write_units(setup: TableSetup, units: int) -> Any:
-    resource = setup.resources[0]
-    return resource.with_targets(resource.read, replace(resource.write, units=units))
+def _traffic(start: datetime) -> Traffic:
+    """Return the base load from *start*, and the surge."""
+    counts = [BASE * 60.0] * (_LEAD + MINUTES[0]) + [SURGE * 60.0] * MINUTES[1]
+    return Traffic.from_counts("surge", {Stream(None, WRITE): counts}, bin_seconds=60, start=start)
 
 
 def _draw_one(axes: Any, report: LoadReport, run: Run, provisioned: list[int]) -> None:
     count = sum(MINUTES)
-    minutes = report.minutes[WRITE][:count]
+    minutes = report.minutes[WRITE][_LEAD : _LEAD + count]
 
     def line(values: list[float], **style: str) -> None:
         axes.step(range(count + 1), [*values, values[-1]], where="post", **style)
@@ -263,8 +277,8 @@ def _draw_one(axes: Any, report: LoadReport, run: Run, provisioned: list[int]) -
     throttled = [minute.throttled / 60 for minute in minutes]
     axes.bar(range(count), throttled, width=1, bottom=granted, align="edge", color="#e67e22", label="throttled")
     line([minute.asked / 60 for minute in minutes], color="#8a8f98", label="demand")
-    # the capacity at the end of each minute, as in the simulation; the first value is from before the start
-    by_minute = [float(units) for units in provisioned[1:]]
+    # the capacity at the end of each minute, as in the simulation
+    by_minute = [float(units) for units in provisioned[_LEAD:]]
     line([*by_minute, *[by_minute[-1]] * count][:count], color="#c0392b", label="provisioned")
     simulated = [float(units) for units in run.target(WRITE).capacity_by_minute()][_LEAD:]
     line(simulated, color="#c0392b", linestyle="--", label="provisioned, simulated")

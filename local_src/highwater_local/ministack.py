@@ -185,7 +185,8 @@ log_groups: Final = Value("services.cloudwatch_logs", "_log_groups")
 append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_events")
 
 _clocks: Final = tuple(
-    Value(f"services.{service}", "time") for service in ("cloudwatch", "cloudwatch_logs", "dynamodb", "scheduler")
+    Value(f"services.{service}", "time")
+    for service in ("cloudwatch", "cloudwatch_logs", "cloudformation.provisioners", "dynamodb", "scheduler")
 )
 # what the CloudFormation engine calls for each type of resource
 _handlers: Final = Handlers(

@@ -252,7 +252,7 @@ def test_clock_that_runs_is_not_stepped_and_a_driven_one_has_no_speed(cloud: Loc
             running.step(1)
         assert str(refused.value) == "the clock runs by itself; use advance, or start the cloud with --clock driven"
         with pytest.raises(CloudError) as refused:
-            running.play(lambda clock: None)
+            running.play(lambda _: None)
         assert str(refused.value) == "jobs can be played only on a driven clock; start the cloud with clock='driven'"
 
 

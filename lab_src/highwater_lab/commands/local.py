@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 import click
 
 from highwater.cli.durations import Duration
 from highwater_lab.commands.traffic import traffic_command
+from highwater_lab.local.cloud import DRIVEN_FROM
 from highwater_lab.local.control import CloudControl, CloudError, CloudStatus, is_origin
-from highwater_lab.local.process import start_process, stop_process
+from highwater_lab.local.process import ServerOptions, start_process, stop_process
 from highwater_lab.local.whereabouts import (
     Whereabouts,
     claim,
@@ -65,6 +66,18 @@ def local() -> None:
     help="Speed of the cloud's clock, as a multiple of real time.",
 )
 @click.option(
+    "--clock",
+    type=click.Choice(("running", "driven")),
+    default="running",
+    show_default=True,
+    help="A driven clock stands still until highwater local step moves it.",
+)
+@click.option(
+    "--starts-at",
+    type=click.DateTime(("%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")),
+    help=f"Where a driven clock begins, in UTC.  [default: {DRIVEN_FROM:%Y-%m-%dT%H:%M}, a Monday]",
+)
+@click.option(
     "--instant-updates",
     "has_instant_updates",
     is_flag=True,
@@ -88,6 +101,8 @@ def local() -> None:
 def up(
     port: int,
     speed: int,
+    clock: str,
+    starts_at: datetime | None,
     has_instant_updates: bool,
     is_strict: bool,
     allowed_origins: tuple[str, ...],
@@ -98,6 +113,18 @@ def up(
     Prints environment variables that direct the CDK CLI, the AWS CLI and the SDKs to it. Set them in a shell with:
     eval "$(highwater local up)"
     """
+    is_driven = clock == "driven"
+    if is_driven and speed != 1:
+        _refuse(f"a driven clock has no speed; leave out --speed {speed}, or --clock driven")
+    if starts_at is not None and not is_driven:
+        _refuse("a running clock begins now; add --clock driven, or leave out --starts-at")
+    options = ServerOptions(
+        speed=speed,
+        driven_from=(starts_at or DRIVEN_FROM).replace(tzinfo=UTC) if is_driven else None,
+        has_instant_updates=has_instant_updates,
+        is_strict=is_strict,
+        allowed_origins=allowed_origins,
+    )
     try:
         with claim() as place:
             gone = lost()
@@ -105,10 +132,7 @@ def up(
                 port,
                 state_folder() / "local-cloud.log",
                 scratch_folder(),
-                speed,
-                has_instant_updates=has_instant_updates,
-                is_strict=is_strict,
-                allowed_origins=allowed_origins,
+                options,
                 journal=journal_file(),
                 inherited=(place,),
             )
@@ -160,6 +184,23 @@ def advance(duration: timedelta, as_json: bool) -> None:
     _print_status(_running().advance(duration), as_json)
 
 
+@local.command(short_help="Move its driven clock, e.g. by 10s.")
+@click.argument("duration", type=Duration())
+@_as_json
+def step(duration: timedelta, as_json: bool) -> None:
+    """Move the cloud's driven clock ahead by DURATION, such as 10s, 5m or 1h.
+
+    Everything that falls due on the way runs in order, each at its own time: alarms, scheduled actions, schedules of
+    EventBridge Scheduler, and the functions that they start. Each function ends, or waits for a later time, before the
+    clock moves on. For a cloud that was started with --clock driven.
+    """
+    try:
+        moved = _running().step(duration)
+    except CloudError as error:
+        _refuse(str(error))
+    _print_status(moved, as_json)
+
+
 @local.command()
 def down() -> None:
     """Stop the local cloud and delete its tables and stacks."""
@@ -196,7 +237,8 @@ def _print_status(cloud: CloudStatus, as_json: bool) -> None:
         click.echo(json.dumps(_document(cloud)))
         return
     click.echo(f"endpoint           {cloud.endpoint}")
-    click.echo(f"clock              {cloud.now:%A %Y-%m-%d %H:%M:%S} UTC")
+    driven = "" if cloud.speed else ", driven"
+    click.echo(f"clock              {cloud.now:%A %Y-%m-%d %H:%M:%S} UTC{driven}")
     click.echo(f"tables             {cloud.tables}")
     click.echo(f"scalable targets   {cloud.scalable_targets}")
     click.echo(f"scheduled actions  {cloud.scheduled_actions}")

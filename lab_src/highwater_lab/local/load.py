@@ -1,4 +1,4 @@
-"""A load generator: real boto3 clients that ask a table for so many units a second of the clock where it is."""
+"""A load generator: real boto3 clients that ask a table for *n* units a second of the clock where it is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from highwater.core import Dimension, HighwaterError
+from highwater_lab.local.control import CloudControl
 from highwater_lab.local.load_report import LoadMinute, LoadReport
 from highwater_lab.local.load_request import ask, is_unanswered
+from highwater_lab.local.lockstep import SeatClock, play
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic import Stream, Traffic
 
@@ -36,7 +39,7 @@ class LoadError(HighwaterError, ValueError):
 
 
 class Clock(Protocol):
-    """What time it is where a table is, in UTC, and how many times faster than real time that clock runs."""
+    """What time it is where a table is, in UTC, and how fast that clock runs."""
 
     @property
     def now(self) -> datetime:
@@ -44,7 +47,7 @@ class Clock(Protocol):
 
     @property
     def speed(self) -> int:
-        """1 on AWS."""
+        """How many times faster than real time: 1 on AWS, 0 for a clock that is driven."""
 
 
 class Cloud(Protocol):
@@ -78,9 +81,13 @@ def units_per_request(
 class Load:
     """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table make them.
 
-    At its peak it sends *requests_per_second* of real time; with fewer, requests are larger. *prepare* is called with
-    each DynamoDB client before its first request. A request that the server fails to answer is sent again up to
-    *unanswered_retries* times, with longer and longer pauses, and then ends the load.
+    At its peak it sends *requests_per_second*, of real time where the clock runs and of the cloud's where it is driven;
+    with fewer, requests are larger. *prepare* is called with each DynamoDB client before its first request. A request
+    that the server fails to answer is sent again up to *unanswered_retries* times, with longer and longer pauses, and
+    then ends the load.
+
+    Where the clock is driven, one thread sends what is due in a second of the cloud, one request after the other, and
+    then waits for the next second: the same load meets the same answers on every machine.
     """
 
     def __init__(
@@ -123,21 +130,19 @@ class Load:
         Raises `LoadError` for a table that is not there and traffic that is too much. Where the block is left by an
         exception, such as KeyboardInterrupt, `report` still tells what was seen.
         """
-        status = self._cloud.status()
-        dimensions = [d for d in Dimension if Stream(None, d) in self._traffic.rates]
-        if not dimensions:
-            raise LoadError(f"traffic {self._traffic.name} asks nothing of the table itself")
-        rate = self._requests_per_second
-        sizes = {d: units_per_request(self._traffic, d, status.speed, rate) for d in dimensions}
-        key = self._key_of_table()
-        minutes = {d: [LoadMinute() for _ in range(self._traffic.minutes + 1)] for d in dimensions}
-        report = self._report = LoadReport(self._cloud.status().now, status.speed, sizes, minutes)
+        if self._cloud.status().speed == 0:
+            if not isinstance(self._cloud, CloudControl):
+                raise LoadError("a load in lock-step needs a local cloud; give its control")
+            (report,) = play(self._cloud, [self.run_on])
+            return report  # type: ignore[no-any-return] # what run_on returns
+        report, sizes, key = self._begin()
         begun = time.monotonic()
-        workers = [threading.Thread(target=self._send_all, args=(report, key, begun)) for _ in range(self._threads)]
+        elapsed = lambda: (time.monotonic() - begun) * report.speed  # noqa: E731 - a clock
+        workers = [threading.Thread(target=self._send_all, args=(report, key, elapsed)) for _ in range(self._threads)]
         for worker in workers:
             worker.start()
         try:
-            self._pace(report, begun, sizes)
+            self._pace(report, elapsed, sizes)
         except BaseException:
             self._is_stopped.set()
             raise
@@ -148,17 +153,54 @@ class Load:
                 worker.join()
         return report
 
+    def run_on(self, clock: SeatClock) -> LoadReport:
+        """Send it all as a job of `play`, in lock-step with others; as `run` otherwise."""
+        report, sizes, key = self._begin()
+        begun = clock.time()
+        elapsed = lambda: clock.time() - begun  # noqa: E731 - a clock
+        length = self._traffic.minutes * 60
+        sent = dict.fromkeys(sizes, 0)
+        with self._failing(report) as client:
+            for second in range(length):
+                due = {d: int(self._asked_until(d, second + 1) / size) for d, size in sizes.items()}
+                if due != sent:
+                    clock.sleep(max(begun + second - clock.time(), 0))
+                for dimension in sizes:
+                    for _ in range(sent[dimension], due[dimension]):
+                        self._send(report, client, key, dimension, second, elapsed)
+                sent = due
+                if (second + 1) % 60 == 0:
+                    clock.sleep(max(begun + second + 1 - clock.time(), 0))
+                    if self._tell is not None:
+                        self._tell(report, (second + 1) // 60)
+                if self._is_stopped.is_set():
+                    break
+        return report
+
+    def _begin(self) -> tuple[LoadReport, dict[Dimension, int], list[str]]:
+        """An empty report, how large requests are by dimension, and the names of the table's key."""
+        status = self._cloud.status()
+        dimensions = [d for d in Dimension if Stream(None, d) in self._traffic.rates]
+        if not dimensions:
+            raise LoadError(f"traffic {self._traffic.name} asks nothing of the table itself")
+        speed, rate = status.speed or 1, self._requests_per_second
+        sizes = {d: units_per_request(self._traffic, d, speed, rate) for d in dimensions}
+        minutes = {d: [LoadMinute() for _ in range(self._traffic.minutes + 1)] for d in dimensions}
+        key = self._key_of_table()
+        self._report = LoadReport(self._cloud.status().now, status.speed, sizes, minutes)
+        return self._report, sizes, key
+
     def stop(self) -> None:
         """End the traffic now; `run`, in another thread, returns what was seen until then."""
         self._is_stopped.set()
 
-    def _pace(self, report: LoadReport, begun: float, sizes: dict[Dimension, int]) -> None:
+    def _pace(self, report: LoadReport, elapsed: Callable[[], float], sizes: dict[Dimension, int]) -> None:
         """Hand out requests as they fall due on the cloud's clock."""
         sent = dict.fromkeys(sizes, 0)
         length = self._traffic.minutes * 60
         told, before = -1, 0.0
         while True:
-            at = min(length, (time.monotonic() - begun) * report.speed)
+            at = min(length, elapsed())
             for dimension, size in sizes.items():
                 due = int(self._asked_until(dimension, at) / size)
                 new = due - sent[dimension]
@@ -186,26 +228,37 @@ class Load:
         after = sums[min(index + 1, len(sums) - 1)]
         return (sums[index] + (after - sums[index]) * part / self._traffic.bin_seconds) / QUANTA_PER_UNIT
 
-    def _send_all(self, report: LoadReport, key: list[str], begun: float) -> None:
+    def _send_all(self, report: LoadReport, key: list[str], elapsed: Callable[[], float]) -> None:
+        with self._failing(report) as client:
+            while (job := self._work.get()) is not None:
+                # what is still handed out when the load is stopped is not sent
+                if not self._is_stopped.is_set():
+                    self._send(report, client, key, *job, elapsed)
+
+    @contextmanager
+    def _failing(self, report: LoadReport) -> Iterator[Any]:
+        """A client of its own; the first error of all that is raised with one ends the load and says why."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self._client()
         if self._prepare is not None:
             self._prepare(client)
         try:
-            while (job := self._work.get()) is not None:
-                # what is still handed out when the load is stopped is not sent
-                if not self._is_stopped.is_set():
-                    self._send(report, client, key, *job, begun)
+            yield client
         except (BotoCoreError, ClientError) as error:
-            # the first thread that fails says why
             report.failure = report.failure or " ".join(str(error).split())
             self._is_stopped.set()
         finally:
             client.close()
 
     def _send(
-        self, report: LoadReport, client: Any, key: list[str], dimension: Dimension, due: float, begun: float
+        self,
+        report: LoadReport,
+        client: Any,
+        key: list[str],
+        dimension: Dimension,
+        due: float,
+        elapsed: Callable[[], float],
     ) -> None:
         units = report.units_per_request[dimension]
         with self._lock:
@@ -227,7 +280,7 @@ class Load:
             report.retries += retries
             report.throttled_requests += granted < units
             report.latencies_ms.append((ended - started) * 1000)
-            answered = (ended - begun) * report.speed
+            answered = elapsed()
             report.most_behind_seconds = max(report.most_behind_seconds, answered - due)
             minute = report.minutes[dimension][min(int(answered) // 60, self._traffic.minutes)]
             minute.asked += units

@@ -24,7 +24,7 @@ class LoadReport:
 
     Attributes:
         begun: The cloud's time at the start.
-        speed: How many times faster than real time its clock ran.
+        speed: How many times faster than real time its clock ran; 0 for a clock that was driven.
         units_per_request: How large each request was, by dimension.
         minutes: By dimension, each minute of the cloud since the start.
         requests: How many were sent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from highwater_lab.local.control import CloudControl, CloudError
@@ -65,14 +65,21 @@ def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> lis
         except BaseException as failure:
             failures.append(failure)
         finally:
-            cloud.leave(clock.seat)
+            with suppress(CloudError):
+                cloud.leave(clock.seat)
 
     with _PLAYING, _sleep_of_jobs():
         threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(jobs))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            # after an interrupt, the clock waits for none of them
+            with suppress(CloudError):
+                for clock in clocks:
+                    cloud.leave(clock.seat)
     if failures:
         raise failures[0]
     return results
@@ -83,7 +90,7 @@ def _sleep_of_jobs() -> Iterator[None]:
     """Have `time.sleep` wait for the cloud's clock in threads of jobs, and for real time in all others."""
     real = time.sleep
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds: Any) -> None:
         (getattr(_ROUTE, "sleep", None) or real)(seconds)
 
     time.sleep = sleep

@@ -98,7 +98,9 @@ class Pulse:
         coordinator: Finds and asks the coordinator.
         tables: The tables to tell of, `None` for all.
         clock: Seconds since 1970.
-        pause: Waits for so many seconds.
+        pause: Waits for the given seconds.
+        has_thread: Whether a thread of its own calls `beat`, as it does by default; otherwise the caller has to, about
+            once a second.
         counts: What is still to be told.
         meter: What counts.
     """
@@ -108,6 +110,7 @@ class Pulse:
     tables: frozenset[str] | None = None
     clock: Callable[[], float] = time.time
     pause: Callable[[float], None] = time.sleep
+    has_thread: bool = True
     counts: Counts = field(default_factory=Counts)
     meter: Meter = field(init=False)
     _beats: dict[str, _Beat] = field(default_factory=dict)
@@ -147,6 +150,8 @@ class Pulse:
 
     def _notice(self) -> None:
         """Have the thread look; it is started by the first request, also after a fork."""
+        if not self.has_thread:
+            return
         pid = os.getpid()
         if self._pid != pid:
             if self._pid:
