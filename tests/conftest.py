@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
+from tests.command import Command
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """`highwater` in an empty folder, which is also its home, without credentials."""
+    return Command(tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -85,7 +85,7 @@ class Commands:
 
     async def _advance(self, given: Document) -> Document:
         await self._agenda.advance(timedelta(seconds=_whole(given, "seconds", 0, _LONGEST_SECONDS)))
-        if self._clock.is_driven:
+        if self._clock.is_driven and not self._timeline.has_seats:
             # until all that was started has ended
             await self._timeline.wait(timedelta(0))
         return await self._status(given)
@@ -100,6 +100,8 @@ class Commands:
     async def _step(self, given: Document) -> Document:
         if not self._clock.is_driven:
             raise _WrongError("the clock runs by itself; use advance, or start the cloud with --clock driven")
+        if self._timeline.has_seats:
+            raise _WrongError("jobs play in lock-step, and the clock moves when they wait; sleep in a job instead")
         await self._timeline.wait(_length(given))
         return await self._status(given)
 

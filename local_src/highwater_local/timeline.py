@@ -108,6 +108,11 @@ class Timeline:
         self._seats.update(taken)
         return taken
 
+    @property
+    def has_seats(self) -> bool:
+        """Whether clients work side by side now."""
+        return bool(self._seats)
+
     def leave(self, seat: int) -> None:
         """Wait for this client no longer."""
         self._seats.discard(seat)

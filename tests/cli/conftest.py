@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from highwater_lab.local import LocalCloud
+from tests.command import Command
 from tests.handlers.stage import Stage
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +26,6 @@ def stage(running: LocalCloud) -> Iterator[Stage]:
 
 
 @pytest.fixture
-def highwater(running: LocalCloud) -> Run:
-    common = os.environ | running.environment() | {"COLUMNS": "140", "TERM": "dumb"}
-
-    def run(*arguments: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(Path(sys.executable).parent / "highwater"), *arguments],
-            env={name: value for name, value in (common | variables).items() if value is not None},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
+def highwater(running: LocalCloud, tmp_path: Path) -> Command:
+    """The command, pointed at the cloud."""
+    return Command(tmp_path, running.environment() | {"TERM": "dumb"})

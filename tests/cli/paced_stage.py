@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +11,7 @@ from typing import Any
 import zstandard
 
 from highwater_lab.local import LocalCloud
-
-COMMAND = str(Path(sys.executable).parent / "highwater")
+from tests.command import Command
 
 
 @dataclass(frozen=True)
@@ -23,20 +19,12 @@ class Stage:
     """A cloud, and the commands as a user runs them."""
 
     cloud: LocalCloud
+    command: Command
 
-    def start(self, command: str, *arguments: str, **more: Any) -> subprocess.Popen[str]:
-        """Start `highwater COMMAND`."""
-        environment = os.environ | self.cloud.environment()
-        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen([COMMAND, command, *arguments], env=environment, **pipes | more)
-
-    def run(self, command: str, *arguments: str, given: str | None = None, **more: Any) -> tuple[int, str, str]:
-        """Run `highwater COMMAND`; its status, standard output and standard error."""
-        if given is not None:
-            more["stdin"] = subprocess.PIPE
-        with self.start(command, *arguments, **more) as running:
-            said, told = running.communicate(given, timeout=300)
-        return running.returncode, said, told
+    def run(self, *arguments: str, given: str = "") -> tuple[int, str, str]:
+        """Run `highwater`; its status, standard output and standard error."""
+        done = self.command(*arguments, given=given)
+        return done.returncode, done.stdout, done.stderr
 
     def make(self, table: str, units: int = 4_000) -> None:
         """Create a table with the key `pk`."""

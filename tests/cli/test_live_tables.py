@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from highwater.core import Capacity, Dimension, Plan, Window
 from highwater.core.names import TargetName
-from tests.cli.conftest import Run
+from tests.command import Command
 from tests.handlers.stage import MINUTE, PLAN, Stage
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
@@ -22,7 +20,7 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, highwater: Run) -> None:
+def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, highwater: Command) -> None:
     window = Window.daily("nightly", start="03:10", end="04:00", timezone="UTC", write_min=333)
     table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=(window,)))
     now = stage.now()
@@ -50,7 +48,7 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
     assert stage.bounds(table) == (88, 400), "it changes nothing"
 
 
-def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: Run) -> None:
+def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: Command) -> None:
     table = stage.table()
     logs = stage.client("logs")
     group = {"logGroupName": "/highwater/scaler/Shop-Scaler", "logStreamName": "one"}
@@ -88,7 +86,9 @@ def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: 
     logs.delete_log_group(logGroupName=group["logGroupName"])
 
 
-def test_explain_names_the_windows_that_are_open_and_no_others_of_the_same_floor(stage: Stage, highwater: Run) -> None:
+def test_explain_names_the_windows_that_are_open_and_no_others_of_the_same_floor(
+    stage: Stage, highwater: Command
+) -> None:
     begun = stage.now() - 20 * MINUTE
     windows = tuple(
         Window.once(
@@ -105,7 +105,7 @@ def test_explain_names_the_windows_that_are_open_and_no_others_of_the_same_floor
     assert line in _lines(highwater("explain", table).stdout)
 
 
-def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwater: Run) -> None:
+def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwater: Command) -> None:
     one, other = sorted([stage.table(), stage.table()])
     stage.register(TargetName(other, None, Dimension.READ), 25, 900)
     done = highwater("status")
@@ -122,7 +122,7 @@ def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwat
     assert [(each["table"], each["target"], each["relief"]) for each in told][2] == (other, "table read", 18)
 
 
-def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Run) -> None:
+def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Command) -> None:
     table = stage.table()
     done = highwater("pause", table)
     assert (done.returncode, done.stdout) == (0, f"{table}: 2 targets paused\n")
@@ -159,31 +159,24 @@ def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Run) -> N
         (("resume",), "highwater resume: Missing argument 'TABLE'.\n"),
     ],
 )
-def test_misuse_is_one_line(highwater: Run, arguments: tuple[str, ...], message: str) -> None:
+def test_misuse_is_one_line(highwater: Command, arguments: tuple[str, ...], message: str) -> None:
     done = highwater(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
-def test_region_that_is_not_set_is_one_line() -> None:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "highwater"), "pause", "orders"],
-        env=clean | {"AWS_CONFIG_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_region_that_is_not_set_is_one_line(command: Command) -> None:
+    done = command("pause", "orders")
     assert (done.returncode, done.stderr) == (
         2,
         "highwater: no region is set; give --region, or set AWS_REGION\n",
     )
 
 
-def test_status_without_any_plan_says_so(highwater: Run) -> None:
+def test_status_without_any_plan_says_so(highwater: Command) -> None:
     assert highwater("status").stdout == "no scaler manages a table in this region\n"
 
 
-def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: Stage, highwater: Run) -> None:
+def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: Stage, highwater: Command) -> None:
     table = stage.table(plan=None)
     stage.add_index(table, "by-day")
     stage.tag(table, managed="floor", read_min="7", read_max="900", write_min="21", write_max="500")
@@ -202,7 +195,7 @@ def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: 
     assert "  the scaler's next run sets 21 instead of 4" in lines
 
 
-def test_table_of_another_region_is_paused_as_explain_names_it(stage: Stage, highwater: Run) -> None:
+def test_table_of_another_region_is_paused_as_explain_names_it(stage: Stage, highwater: Command) -> None:
     dublin = stage.elsewhere("eu-west-1")
     table = dublin.table()
     label = f"eu-west-1/{table}"
@@ -216,7 +209,7 @@ def test_table_of_another_region_is_paused_as_explain_names_it(stage: Stage, hig
     dublin.forget()
 
 
-def test_direct_table_cannot_be_paused_and_is_told_what_to_do(stage: Stage, highwater: Run) -> None:
+def test_direct_table_cannot_be_paused_and_is_told_what_to_do(stage: Stage, highwater: Command) -> None:
     table = stage.table(mode="direct")
     done = highwater("pause", table)
     assert (done.returncode, done.stderr) == (
@@ -227,7 +220,7 @@ def test_direct_table_cannot_be_paused_and_is_told_what_to_do(stage: Stage, high
 
 
 @pytest.mark.parametrize("columns", [80, 78, 74])
-def test_status_has_a_line_for_each_target_on_a_narrow_terminal(stage: Stage, highwater: Run, columns: int) -> None:
+def test_status_has_a_line_for_each_target_on_a_narrow_terminal(stage: Stage, highwater: Command, columns: int) -> None:
     """26: 80 columns, and bounds of seven digits; names are cut before numbers and times."""
     window = Window.daily("nightly", start="03:10", end="04:00", timezone="UTC", write_min=3_333_333)
     big = Capacity.autoscaled(min_capacity=1_234_567, max_capacity=4_000_000)
@@ -244,7 +237,7 @@ def test_status_has_a_line_for_each_target_on_a_narrow_terminal(stage: Stage, hi
     assert [each for each in write if "," in each] == ["3,000,000", "1,765,433", "4,000,000"]
 
 
-def test_explain_tells_a_change_in_the_window_s_own_time_too(stage: Stage, highwater: Run) -> None:
+def test_explain_tells_a_change_in_the_window_s_own_time_too(stage: Stage, highwater: Command) -> None:
     """26: who declared the window thinks in its zone, which has no summer time."""
     # at noon in UTC the window is not open
     now = stage.cloud.status().now
@@ -264,7 +257,7 @@ def test_explain_tells_a_change_in_the_window_s_own_time_too(stage: Stage, highw
     ],
 )
 def test_explain_tells_a_change_in_the_zones_of_the_windows_that_open_or_close_then(
-    stage: Stage, highwater: Run, hour: int, expected: str
+    stage: Stage, highwater: Command, hour: int, expected: str
 ) -> None:
     now = stage.cloud.status().now
     stage.cloud.advance((now + 1440 * MINUTE).replace(hour=hour, minute=0, second=0) - now)
@@ -281,7 +274,7 @@ def test_explain_tells_a_change_in_the_zones_of_the_windows_that_open_or_close_t
     assert _lines(highwater("explain", table).stdout)[-1].endswith(expected)
 
 
-def test_floor_that_was_left_when_a_table_was_paused_is_no_relief(stage: Stage, highwater: Run) -> None:
+def test_floor_that_was_left_when_a_table_was_paused_is_no_relief(stage: Stage, highwater: Command) -> None:
     """26: nothing holds it for demand."""
     table = stage.table()
     stage.register(TargetName(table, None, Dimension.WRITE), 88, 400)
@@ -289,7 +282,7 @@ def test_floor_that_was_left_when_a_table_was_paused_is_no_relief(stage: Stage, 
     assert "  the live floor is 88; the live ceiling 400" in _lines(highwater("explain", table).stdout)
 
 
-def test_region_of_the_environment_counts_in_either_variable(stage: Stage, highwater: Run) -> None:
+def test_region_of_the_environment_counts_in_either_variable(stage: Stage, highwater: Command) -> None:
     """26: boto3 itself does not know AWS_REGION."""
     dublin = stage.elsewhere("eu-west-1")
     table = dublin.table(plan=None)
@@ -300,12 +293,14 @@ def test_region_of_the_environment_counts_in_either_variable(stage: Stage, highw
     dublin.forget()
 
 
-def test_profile_is_used_before_credentials_of_the_environment(stage: Stage, highwater: Run, tmp_path: Path) -> None:
+def test_profile_is_used_before_credentials_of_the_environment(
+    stage: Stage, highwater: Command, tmp_path: Path
+) -> None:
     """26."""
     config = tmp_path / "config"
     config.write_text("[profile shop]\nregion = eu-west-1\naws_access_key_id = a\naws_secret_access_key = b\n")
     table = stage.table()
-    variables = {"AWS_CONFIG_FILE": str(config), "AWS_REGION": None, "AWS_DEFAULT_REGION": None}
+    variables: dict[str, Any] = {"AWS_CONFIG_FILE": str(config), "AWS_REGION": None, "AWS_DEFAULT_REGION": None}
     done = highwater("explain", table, "--profile", "shop", **variables)
     assert done.returncode == 2, "the profile's region has no such table"
     done = highwater("explain", table, "--profile", "shop", "--region", "us-east-1", **variables)

@@ -13,6 +13,7 @@ import zstandard
 
 from highwater_lab.local import LocalCloud
 from tests.cli.paced_stage import Stage
+from tests.command import Command
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("scan")]
 _WIDE = "x" * 2_600
@@ -20,9 +21,9 @@ _WIDE = "x" * 2_600
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    log = tmp_path_factory.mktemp("load") / "server.log"
-    with LocalCloud(log=log, has_instant_updates=True) as cloud:
-        yield Stage(cloud)
+    folder = tmp_path_factory.mktemp("load")
+    with LocalCloud(log=folder / "server.log", has_instant_updates=True) as cloud:
+        yield Stage(cloud, Command(folder, cloud.environment()))
 
 
 def typed(count: int, fill: str = "") -> str:
@@ -229,7 +230,7 @@ def test_load_that_is_killed_goes_on_and_misses_nothing(stage: Stage, tmp_path: 
     path, place = tmp_path / "orders.jsonl.zst", tmp_path / "orders.jsonl.zst.load"
     path.write_bytes(zstandard.ZstdCompressor().compress(typed(2_500, _WIDE).encode()))
     # three units an item: blocks of 500 items
-    with stage.start("load", "killed", "--write", "100", "--from", str(path)) as running:
+    with stage.command.start("load", "killed", "--write", "100", "--from", str(path)) as running:
         while not place.exists() or json.loads(place.read_text())["done"] == 0:
             assert running.poll() is None
         running.send_signal(signal.SIGKILL)
@@ -250,7 +251,7 @@ def test_load_that_is_interrupted_ends_between_two_blocks(stage: Stage, tmp_path
     stage.make("stopped")
     path, place = tmp_path / "orders.jsonl", tmp_path / "orders.jsonl.load"
     path.write_text(typed(2_500, _WIDE))
-    with stage.start("load", "stopped", "--write", "300", "--from", str(path)) as running:
+    with stage.command.start("load", "stopped", "--write", "300", "--from", str(path)) as running:
         while not place.exists() or json.loads(place.read_text())["done"] == 0:
             assert running.poll() is None
         running.send_signal(signal.SIGTERM)

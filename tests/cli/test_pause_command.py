@@ -12,7 +12,7 @@ from highwater.cli.pause import pause
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater_lab.local import LocalCloud
-from tests.cli.conftest import Run
+from tests.command import Command
 from tests.handlers.bench import Call, at, refusal
 from tests.handlers.stage import Stage
 
@@ -31,7 +31,7 @@ def _suspended(stage: Stage, table: str) -> list[bool]:
     return [any(target.get("SuspendedState", {}).values()) for target in found]
 
 
-def test_pause_that_would_move_capacity_is_refused_and_says_what_would_move(stage: Stage, highwater: Run) -> None:
+def test_pause_that_would_move_capacity_is_refused_and_says_what_would_move(stage: Stage, highwater: Command) -> None:
     table = stage.table()
     _set_capacity(stage, table, 3, 1_000)
     done = highwater("pause", table)
@@ -45,7 +45,7 @@ def test_pause_that_would_move_capacity_is_refused_and_says_what_would_move(stag
     assert (stage.capacity(table), _suspended(stage, table)) == ((3, 1_000), [False, False])
 
 
-def test_yes_pauses_and_moves_capacity(stage: Stage, highwater: Run) -> None:
+def test_yes_pauses_and_moves_capacity(stage: Stage, highwater: Command) -> None:
     table = stage.table()
     _set_capacity(stage, table, 3, 1_000)
     done = highwater("pause", table, "--yes")
@@ -53,7 +53,7 @@ def test_yes_pauses_and_moves_capacity(stage: Stage, highwater: Run) -> None:
     assert (stage.capacity(table), _suspended(stage, table)) == ((7, 400), [True, True])
 
 
-def test_index_outside_its_bounds_is_named(stage: Stage, highwater: Run) -> None:
+def test_index_outside_its_bounds_is_named(stage: Stage, highwater: Command) -> None:
     table = stage.table()
     stage.add_index(table, "by-day")
     stage.register(TargetName(table, "by-day", Dimension.WRITE), 2, 5)
@@ -76,7 +76,7 @@ def test_index_outside_its_bounds_is_named(stage: Stage, highwater: Run) -> None
     )
 
 
-def test_capacity_that_is_set_after_the_pause_stays_until_scaling_is_resumed(stage: Stage, highwater: Run) -> None:
+def test_capacity_that_is_set_after_the_pause_stays_until_scaling_is_resumed(stage: Stage, highwater: Command) -> None:
     table = stage.table()
     assert highwater("pause", table).returncode == 0
     _set_capacity(stage, table, 7, 1_000)
@@ -85,7 +85,7 @@ def test_capacity_that_is_set_after_the_pause_stays_until_scaling_is_resumed(sta
     assert stage.capacity(table) == (7, 400)
 
 
-def test_table_that_cannot_be_described_is_not_paused(stage: Stage, highwater: Run) -> None:
+def test_table_that_cannot_be_described_is_not_paused(stage: Stage, highwater: Command) -> None:
     table = stage.table()
     stage.client("dynamodb").delete_table(TableName=table)
     stage.made.remove(table)

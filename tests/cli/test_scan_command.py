@@ -13,6 +13,7 @@ import pytest
 from highwater.core.pacing import scan_units
 from highwater_lab.local import LocalCloud
 from tests.cli.paced_stage import Stage, read_items
+from tests.command import Command
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("scan")]
 ITEMS = 3_000
@@ -22,9 +23,9 @@ _FILL = "x" * 700
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    log = tmp_path_factory.mktemp("scan") / "server.log"
-    with LocalCloud(log=log, has_instant_updates=True) as cloud:
-        stage = Stage(cloud)
+    folder = tmp_path_factory.mktemp("scan")
+    with LocalCloud(log=folder / "server.log", has_instant_updates=True) as cloud:
+        stage = Stage(cloud, Command(folder, cloud.environment()))
         stage.make("orders")
         dynamodb = cloud.client("dynamodb")
         for start in range(0, ITEMS, 25):
@@ -74,7 +75,7 @@ def test_scan_that_is_killed_goes_on_and_writes_each_item_once(stage: Stage, tmp
     path = tmp_path / "orders.jsonl.zst"
     place = tmp_path / "orders.jsonl.zst.checkpoint"
     # slow enough to be killed after its second checkpoint, five seconds after the first
-    with stage.start("scan", "orders", "--read", "30", "--to", str(path)) as running:
+    with stage.command.start("scan", "orders", "--read", "30", "--to", str(path)) as running:
         while not place.exists() or json.loads(place.read_text())["scanned"] == 0:
             assert running.poll() is None
         running.send_signal(signal.SIGKILL)
@@ -89,7 +90,7 @@ def test_scan_that_is_killed_goes_on_and_writes_each_item_once(stage: Stage, tmp
 @pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_scan_that_is_interrupted_says_how_to_go_on(stage: Stage, tmp_path: Path, number: int, ends: int) -> None:
     path = tmp_path / "orders.jsonl"
-    with stage.start("scan", "orders", "--read", "30", "--to", str(path)) as running:
+    with stage.command.start("scan", "orders", "--read", "30", "--to", str(path)) as running:
         while not path.exists() or path.stat().st_size == 0:
             assert running.poll() is None
         running.send_signal(number)
@@ -118,7 +119,7 @@ def test_table_that_is_deleted_in_the_middle_ends_the_scan_in_a_line(stage: Stag
         items = [{"pk": {"S": f"order-{number}"}, "x": {"S": "y" * 9_000}} for number in range(first, first + 25)]
         dynamodb.batch_write_item(RequestItems={"leaving": [{"PutRequest": {"Item": item}} for item in items]})
     path = tmp_path / "leaving.jsonl"
-    with stage.start("scan", "leaving", "--read", "10", "--to", str(path)) as running:
+    with stage.command.start("scan", "leaving", "--read", "10", "--to", str(path)) as running:
         while not path.exists() or path.stat().st_size == 0:
             assert running.poll() is None
         dynamodb.delete_table(TableName="leaving")
@@ -140,8 +141,13 @@ def test_disk_that_is_full_loses_nothing(stage: Stage, tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 
-    status, _, told = stage.run("scan", "orders", "--read", "2000", "--to", str(path), preexec_fn=small_disk)
-    assert (status, told) == (1, f"highwater scan: {path}: cannot be written: File too large; go on with --resume\n")
+    arguments = ("scan", "orders", "--read", "2000", "--to", str(path))
+    with stage.command.start(*arguments, preexec_fn=small_disk) as running:
+        _, told = running.communicate(timeout=300)
+    assert (running.returncode, told) == (
+        1,
+        f"highwater scan: {path}: cannot be written: File too large; go on with --resume\n",
+    )
     assert stage.run("scan", "orders", "--read", "2000", "--to", str(path), "--resume")[0] == 0
     assert keys(path) == ALL
 

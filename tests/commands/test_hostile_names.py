@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from tests.commands.conftest import Run
-
-BROKEN = (
-    "import highwater_lab.commands.rehearse as rehearse\n"
-    "def fail(*_, **__): raise KeyError('no such\\nthing')\n"
-    "rehearse.print_rehearsal = fail\n"
-)
+from tests.command import SCRIPT, Command
 
 
 def _write(path: Path, name: str) -> None:
@@ -32,7 +26,7 @@ def _write(path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["${TableName}", "orders-\ud800"], ids=["formula", "half-a-character"])
-def test_picture_is_drawn_whatever_a_table_is_called(command: Run, tmp_path: Path, name: str) -> None:
+def test_picture_is_drawn_whatever_a_table_is_called(command: Command, tmp_path: Path, name: str) -> None:
     """AWS's own snippet scales `table/${TableName}`; a price in the title is the second dollar sign of a formula."""
     _write(tmp_path / "t.json", name)
     done = command("rehearse", "t.json", "--scenario", "step", "--png", "r.png", "--html", "r.html")
@@ -45,7 +39,7 @@ ESCAPE = "or\x1b[2Jders\x9b31m\u202e"
 
 @pytest.mark.parametrize("options", [(), ("--html", "r.html", "--png", "r.png")], ids=["text", "files"])
 def test_escape_sequences_in_names_do_not_reach_the_terminal(
-    command: Run, tmp_path: Path, options: tuple[str, ...]
+    command: Command, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     _write(tmp_path / "t.json", ESCAPE)
     traffic = f"tr{ESCAPE}.csv"
@@ -67,7 +61,7 @@ def test_escape_sequences_in_names_do_not_reach_the_terminal(
         ("prices", "--prices", f"none{ESCAPE}"),
     ],
 )
-def test_escape_sequences_in_errors_do_not_either(command: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_escape_sequences_in_errors_do_not_either(command: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     _write(tmp_path / "t.json", ESCAPE)
     done = command(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -75,54 +69,58 @@ def test_escape_sequences_in_errors_do_not_either(command: Run, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "-5", "wide", ""])
-def test_terminal_without_a_width_shows_everything(tmp_path: Path, command: Run, columns: str) -> None:
+def test_terminal_without_a_width_shows_everything(tmp_path: Path, command: Command, columns: str) -> None:
     _write(tmp_path / "t.json", "orders")
-    shown = command("rehearse", "t.json", "--scenario", "step", columns=columns)
+    shown = command("rehearse", "t.json", "--scenario", "step", COLUMNS=columns)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "orders under step:" in shown.stdout
 
 
+STREAMS = {">&-": (1,), "2>&-": (2,), ">&- 2>&-": (1, 2), "<&- >&- 2>&-": (0, 1, 2)}
+
+
+def _check_page(path: Path) -> None:
+    page = path.read_text()
+    assert page.startswith("<!doctype html>")
+    assert page.rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize("closed", STREAMS)
 @pytest.mark.parametrize("arguments", ["rehearse t.json --scenario step --html r.html", "prices", "--help", "nonsense"])
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_no_error(tmp_path: Path, arguments: str, closed: str) -> None:
+def test_closed_streams_are_no_error(command: Command, tmp_path: Path, arguments: str, closed: str) -> None:
     _write(tmp_path / "t.json", "orders")
-    binary = Path(sys.executable).parent / "highwater"
-    script = f"{binary} {arguments} {closed}"
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = command(*arguments.split(), closed=STREAMS[closed])
     assert done.returncode == (2 if arguments == "nonsense" else 0)
     assert "Traceback" not in done.stdout + done.stderr
     if "--html" in arguments:
-        page = (tmp_path / "r.html").read_text()
-        assert page.startswith("<!doctype html>")
-        assert page.rstrip().endswith("</html>")
+        _check_page(tmp_path / "r.html")
 
 
-@pytest.mark.parametrize("option", ["--html", "--png", "--save"])
-def test_loop_of_links_is_told(command: Run, tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize("closed", STREAMS)
+def test_streams_that_a_shell_closes_are_no_error(tmp_path: Path, closed: str) -> None:
+    """What the interpreter makes of them before the command begins."""
     _write(tmp_path / "t.json", "orders")
-    (tmp_path / "a").symlink_to("b")
-    (tmp_path / "b").symlink_to("a")
-    done = command("rehearse", "t.json", "--scenario", "step", option, "a")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "highwater rehearse: a: cannot be written: Too many levels of symbolic links\n",
-    )
+    script = f"{SCRIPT} rehearse t.json --scenario step --html r.html {closed}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stdout + done.stderr
+    _check_page(tmp_path / "r.html")
 
 
-def _broken(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    _write(tmp_path / "t.json", "orders")
-    start = f"sys.argv[1:] = {list(arguments)!r}\nfrom highwater.cli.main import main\nmain()"
-    return subprocess.run(
-        [sys.executable, "-c", f"import sys\n{BROKEN}{start}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def broken(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, whose `rehearse` fails where nothing is expected to."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise KeyError("no such\nthing")
+
+    _write(command.folder / "t.json", "orders")
+    monkeypatch.setattr("highwater_lab.commands.rehearse.print_rehearsal", fail)
+    return command
 
 
-def test_unforeseen_error_is_one_line_and_never_a_finding(tmp_path: Path) -> None:
-    done = _broken(tmp_path, "rehearse", "t.json", "--scenario", "step")
+def test_unforeseen_error_is_one_line_and_never_a_finding(broken: Command) -> None:
+    done = broken("rehearse", "t.json", "--scenario", "step")
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
@@ -131,8 +129,8 @@ def test_unforeseen_error_is_one_line_and_never_a_finding(tmp_path: Path) -> Non
     )
 
 
-def test_debug_adds_the_traceback(tmp_path: Path) -> None:
-    done = _broken(tmp_path, "--debug", "rehearse", "t.json", "--scenario", "step")
+def test_debug_adds_the_traceback(broken: Command) -> None:
+    done = broken("--debug", "rehearse", "t.json", "--scenario", "step")
     assert done.returncode == 2
     assert done.stderr.startswith("Traceback (most recent call last):")
     assert done.stderr.count("unforeseen error") == 1

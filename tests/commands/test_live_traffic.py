@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,9 @@ import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
+from tests.command import Command
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
-Run = Callable[..., subprocess.CompletedProcess[str]]
 TEMPLATE = str(Path(__file__).parents[1] / "template" / "corpus" / "target-by-a-split-arn" / "template.yaml")
 COMMANDS = [("rehearse", TEMPLATE), ("recommend",)]
 
@@ -61,28 +58,14 @@ def cloud() -> Iterator[LocalCloud]:
 
 
 @pytest.fixture
-def command(cloud: LocalCloud, tmp_path: Path) -> Run:
+def command(cloud: LocalCloud, tmp_path: Path) -> Command:
     """`highwater` with no region but the one that a test gives."""
-    common = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    common |= cloud.environment() | {"HOME": str(tmp_path), "COLUMNS": "140"}
-    common.pop("AWS_DEFAULT_REGION")
-    common.pop("AWS_REGION", None)
-
-    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(Path(sys.executable).parent / "highwater"), *arguments],
-            env=common | variables,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
+    regions = ("AWS_REGION", "AWS_DEFAULT_REGION")
+    return Command(tmp_path, {name: value for name, value in cloud.environment().items() if name not in regions})
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
-def test_region_of_aws_region_is_asked_and_its_prices_count(command: Run, arguments: tuple[str, ...]) -> None:
+def test_region_of_aws_region_is_asked_and_its_prices_count(command: Command, arguments: tuple[str, ...]) -> None:
     live = (*arguments, "--table", "orders", "--days", "1")
     done = command(*live, AWS_REGION="eu-west-1")
     assert (done.returncode, done.stderr) == (0, "")
@@ -94,7 +77,7 @@ def test_region_of_aws_region_is_asked_and_its_prices_count(command: Run, argume
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
-def test_profile_is_used(command: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_profile_is_used(command: Command, arguments: tuple[str, ...], tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("[profile shop]\nregion = eu-west-1\naws_access_key_id = a\naws_secret_access_key = b\n")
     live = (*arguments, "--table", "orders", "--days", "1")
@@ -108,7 +91,7 @@ def test_profile_is_used(command: Run, arguments: tuple[str, ...], tmp_path: Pat
     )
 
 
-def test_profile_is_of_a_live_table(command: Run, tmp_path: Path) -> None:
+def test_profile_is_of_a_live_table(command: Command, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("[profile shop]\nregion = eu-west-1\n")
     done = command("recommend", "--scenario", "step", "--profile", "shop", AWS_CONFIG_FILE=str(config))
@@ -118,13 +101,13 @@ def test_profile_is_of_a_live_table(command: Run, tmp_path: Path) -> None:
     )
 
 
-def test_traffic_from_elsewhere_has_no_region_of_the_environment(command: Run) -> None:
+def test_traffic_from_elsewhere_has_no_region_of_the_environment(command: Command) -> None:
     done = command("recommend", "--scenario", "constant", "--mean", "5", AWS_REGION="eu-west-1")
     assert done.returncode == 0
     assert "us-east-1" in done.stdout
 
 
-def test_recommendation_for_a_table_with_vector_indexes_says_that_it_stays_on_demand(command: Run) -> None:
+def test_recommendation_for_a_table_with_vector_indexes_says_that_it_stays_on_demand(command: Command) -> None:
     done = command("recommend", "--table", "articles", "--days", "1", AWS_REGION="eu-west-1")
     note = (
         "table 'articles' has vector indexes, which DynamoDB allows on on-demand tables only; none of the provisioned "

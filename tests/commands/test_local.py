@@ -6,53 +6,57 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
+from tests.command import Command, refused
 from tests.ports import free_port
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+NONE_RUNS = ": no local cloud is running; start one with: highwater local up"
 
 
 @pytest.fixture
-def highwater(tmp_path: Path) -> Iterator[Run]:
-    """The command, with a home of its own; ends what it started."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(Path(sys.executable).parent / "highwater"), *arguments],
-            env=os.environ | {"HOME": str(tmp_path), "XDG_STATE_HOME": ""},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    yield run
-    run("local", "down")
+def highwater(command: Command) -> Iterator[Command]:
+    """The command; ends what it started."""
+    yield command
+    command("local", "down")
 
 
-def _refused(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1, "one line"
-    return done.stderr.strip()
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        *(
+            (
+                f"up --port 0 --allow-origin {origin}",
+                f" up: Invalid value for '--allow-origin': '{origin}' is no origin; give scheme, host and port, such "
+                "as http://localhost:3000",
+            )
+            for origin in ("localhost:3000", "*", "http://localhost:3000/page", "null")
+        ),
+        ("up --port x", " up: Invalid value for '--port': 'x' is not a valid integer range."),
+        ("status", NONE_RUNS),
+        ("advance 1h", NONE_RUNS),
+        ("down", NONE_RUNS),
+        *(
+            (f"advance {text}", f" advance: Invalid value for 'DURATION': '{text}' {why}")
+            for text, why in [
+                ("2x", "is not a duration; write it like 90s, 45m, 2h30m or 3d"),
+                ("h", "is not a duration; write it like 90s, 45m, 2h30m or 3d"),
+                ("0s", "is out of range; allowed: 1s to 3660d"),
+                ("99999999999999d", "is out of range; allowed: 1s to 3660d"),
+            ]
+        ),
+        ("advance -5m", " advance: No such option '-5'."),
+        ("sideways", ": No such command 'sideways'."),
+    ],
+)
+def test_misuse_and_no_cloud_are_told_in_one_line(highwater: Command, line: str, message: str) -> None:
+    assert refused(highwater("local", *line.split())) == f"highwater local{message}"
 
 
-@pytest.mark.parametrize("origin", ["localhost:3000", "*", "http://localhost:3000/page", "null"])
-def test_origin_that_is_none_is_refused(highwater: Run, origin: str) -> None:
-    done = highwater("local", "up", "--port", str(free_port()), "--allow-origin", origin)
-    assert _refused(done) == (
-        f"highwater local up: Invalid value for '--allow-origin': {origin!r} is no origin; "
-        "give scheme, host and port, such as http://localhost:3000"
-    )
-
-
-def test_up_prints_variables_that_point_the_tools_at_it(highwater: Run) -> None:
+def test_up_prints_variables_that_point_the_tools_at_it(highwater: Command) -> None:
     port = free_port()
     done = highwater("local", "up", "--port", str(port))
     assert done.returncode == 0, done.stderr
@@ -78,7 +82,7 @@ def test_up_prints_variables_that_point_the_tools_at_it(highwater: Run) -> None:
     )
 
 
-def test_advance_moves_the_clock_and_json_tells_it(highwater: Run) -> None:
+def test_advance_moves_the_clock_and_json_tells_it(highwater: Command) -> None:
     up = json.loads(highwater("local", "up", "--port", str(free_port()), "--json").stdout)
     assert up["environment"]["AWS_ENDPOINT_URL"] == up["endpoint"]
     ahead = json.loads(highwater("local", "advance", "2d3h4m", "--json").stdout)
@@ -86,38 +90,36 @@ def test_advance_moves_the_clock_and_json_tells_it(highwater: Run) -> None:
     assert timedelta(0) <= moved - timedelta(days=2, hours=3, minutes=4) < timedelta(seconds=30)
 
 
-def test_down_ends_it(highwater: Run) -> None:
+def test_down_ends_it(highwater: Command) -> None:
     port = free_port()
     highwater("local", "up", "--port", str(port))
     done = highwater("local", "down")
     assert (done.returncode, done.stdout) == (0, f"stopped the local cloud at http://localhost:{port}\n")
-    assert _refused(highwater("local", "down")) == (
-        "highwater local: no local cloud is running; start one with: highwater local up"
-    )
+    assert refused(highwater("local", "down")) == f"highwater local{NONE_RUNS}"
 
 
-def test_second_up_is_refused(highwater: Run) -> None:
+def test_second_up_is_refused(highwater: Command) -> None:
     port = free_port()
     first = json.loads(highwater("local", "up", "--port", str(port), "--json").stdout)
-    assert _refused(highwater("local", "up")) == (
+    assert refused(highwater("local", "up")) == (
         f"highwater local: a local cloud is already running at http://localhost:{port} (process {first['pid']}); stop "
         "it with: highwater local down"
     )
 
 
-def test_port_in_use_is_refused(highwater: Run) -> None:
+def test_port_in_use_is_refused(highwater: Command) -> None:
     import socket
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert _refused(highwater("local", "up", "--port", str(port))) == (
+        assert refused(highwater("local", "up", "--port", str(port))) == (
             f"highwater local: port {port} is in use; choose another"
         )
 
 
-def test_up_after_a_killed_process_cleans_up_and_starts(highwater: Run) -> None:
+def test_up_after_a_killed_process_cleans_up_and_starts(highwater: Command) -> None:
     first = json.loads(highwater("local", "up", "--port", str(free_port()), "--json").stdout)
     os.killpg(first["pid"], signal.SIGKILL)
     again = highwater("local", "up", "--port", str(free_port()), "--json")
@@ -125,39 +127,7 @@ def test_up_after_a_killed_process_cleans_up_and_starts(highwater: Run) -> None:
     assert json.loads(again.stdout)["pid"] != first["pid"]
 
 
-@pytest.mark.parametrize("command", [("status",), ("advance", "1h"), ("down",)], ids=lambda words: words[0])
-def test_without_a_cloud_each_command_says_how_to_start_one(highwater: Run, command: tuple[str, ...]) -> None:
-    assert _refused(highwater("local", *command)) == (
-        "highwater local: no local cloud is running; start one with: highwater local up"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("2x", "'2x' is not a duration; write it like 90s, 45m, 2h30m or 3d"),
-        ("h", "'h' is not a duration; write it like 90s, 45m, 2h30m or 3d"),
-        ("-5m", "No such option '-5'."),
-        ("0s", "'0s' is out of range; allowed: 1s to 3660d"),
-        ("99999999999999d", "'99999999999999d' is out of range; allowed: 1s to 3660d"),
-    ],
-)
-def test_duration_that_is_none_is_refused_in_one_line(highwater: Run, text: str, message: str) -> None:
-    said = _refused(highwater("local", "advance", text))
-    assert said in (
-        f"highwater local advance: Invalid value for 'DURATION': {message}",
-        f"highwater local advance: {message}",
-    )
-
-
-def test_unknown_command_and_option_are_refused_in_one_line(highwater: Run) -> None:
-    assert _refused(highwater("local", "sideways")) == "highwater local: No such command 'sideways'."
-    assert _refused(highwater("local", "up", "--port", "x")) == (
-        "highwater local up: Invalid value for '--port': 'x' is not a valid integer range."
-    )
-
-
-def test_help_of_every_command_says_what_it_does(highwater: Run) -> None:
+def test_help_of_every_command_says_what_it_does(highwater: Command) -> None:
     for words, sentence in {
         (): "Manage provisioned capacity of DynamoDB tables.",
         ("local",): "An AWS endpoint on this machine for the real CDK CLI and any AWS SDK.",
@@ -171,5 +141,5 @@ def test_help_of_every_command_says_what_it_does(highwater: Run) -> None:
         assert sentence in done.stdout
 
 
-def test_version_is_told(highwater: Run) -> None:
+def test_version_is_told(highwater: Command) -> None:
     assert highwater("--version").stdout == "highwater, version 0.1.0\n"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +15,14 @@ import boto3
 import pytest
 
 from highwater_lab.local.control import CloudControl
+from tests.command import Command
 from tests.ports import free_port
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def highwater(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def highwater(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     """The command with a home of its own, and a local cloud at sixty times real time with a table of 30 write units."""
-    home = tmp_path_factory.mktemp("home")
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(Path(sys.executable).parent / "highwater"), *arguments],
-            env=os.environ | {"HOME": str(home), "XDG_STATE_HOME": "", "COLUMNS": "100"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
+    run = Command(tmp_path_factory.mktemp("home"), {"COLUMNS": "100"})
     port = free_port()
     up = run("local", "up", "--port", str(port), "--speed", "60")
     assert up.returncode == 0, up.stderr
@@ -59,7 +46,7 @@ def highwater(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     run("local", "down")
 
 
-def test_load_is_sent_and_told(highwater: Run) -> None:
+def test_load_is_sent_and_told(highwater: Command) -> None:
     done = highwater("local", "traffic", "orders", "--writes", "100/s", "--reads", "13", "--for", "5m", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
@@ -79,7 +66,7 @@ def test_load_is_sent_and_told(highwater: Run) -> None:
     assert 0 < told["latency_ms"]["p50"] <= told["latency_ms"]["p99"]
 
 
-def test_summary_is_for_people(highwater: Run, tmp_path: Path) -> None:
+def test_summary_is_for_people(highwater: Command, tmp_path: Path) -> None:
     highwater("local", "advance", "10m")
     file = tmp_path / "load.csv"
     file.write_text("minute_index,writes\n0,900\n1,1800\n2,600\n")
@@ -118,23 +105,17 @@ def test_summary_is_for_people(highwater: Run, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_misuse_is_one_line(highwater: Run, arguments: tuple[str, ...], message: str) -> None:
+def test_misuse_is_one_line(highwater: Command, arguments: tuple[str, ...], message: str) -> None:
     done = highwater("local", "traffic", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"highwater local traffic: {message}\n"
 
 
 @pytest.fixture
-def long_load(tmp_path: Path) -> Iterator[tuple[Run, subprocess.Popen[str]]]:
+def long_load(command: Command) -> Iterator[tuple[Command, subprocess.Popen[str]]]:
     """A load of an hour on a cloud of its own, in real time, once some of it has been sent; and the command."""
-    environment = os.environ | {"HOME": str(tmp_path), "XDG_STATE_HOME": "", "COLUMNS": "100"}
-    program = str(Path(sys.executable).parent / "highwater")
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
-
     port = free_port()
-    assert run("local", "up", "--port", str(port)).returncode == 0
+    assert command("local", "up", "--port", str(port)).returncode == 0
     dynamodb = CloudControl(port).client("dynamodb")
     dynamodb.create_table(
         TableName="orders",
@@ -142,32 +123,29 @@ def long_load(tmp_path: Path) -> Iterator[tuple[Run, subprocess.Popen[str]]]:
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
         ProvisionedThroughput={"ReadCapacityUnits": 20, "WriteCapacityUnits": 30},
     )
-    command = [program, "local", "traffic", "orders", "--writes", "40/s", "--for", "1h"]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with command.start("local", "traffic", "orders", "--writes", "40/s", "--for", "1h") as process:
         deadline = time.monotonic() + 60
         while not dynamodb.scan(TableName="orders", Limit=1)["Count"]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         dynamodb.close()
-        yield run, process
+        yield command, process
         process.kill()
-    run("local", "down")
+    command("local", "down")
 
 
 def test_load_on_a_cloud_that_goes_away_says_so_after_what_was_sent(
-    long_load: tuple[Run, subprocess.Popen[str]],
+    long_load: tuple[Command, subprocess.Popen[str]],
 ) -> None:
-    run, process = long_load
-    assert run("local", "down").returncode == 0
+    command, process = long_load
+    assert command("local", "down").returncode == 0
     told, problems = process.communicate(timeout=120)
     assert process.returncode == 1
     assert re.search(r"^writes +[1-9]\d* ", told, re.MULTILINE)
     assert re.fullmatch(r"highwater local traffic: ended before its time: .+\n", problems), problems
 
 
-def test_load_that_is_interrupted_tells_what_was_sent(long_load: tuple[Run, subprocess.Popen[str]]) -> None:
+def test_load_that_is_interrupted_tells_what_was_sent(long_load: tuple[Command, subprocess.Popen[str]]) -> None:
     _, process = long_load
     process.send_signal(signal.SIGINT)
     told, problems = process.communicate(timeout=120)
@@ -175,7 +153,7 @@ def test_load_that_is_interrupted_tells_what_was_sent(long_load: tuple[Run, subp
     assert re.search(r"^writes +[1-9]\d* ", told, re.MULTILINE)
 
 
-def test_variables_are_printed_for_another_terminal(highwater: Run) -> None:
+def test_variables_are_printed_for_another_terminal(highwater: Command) -> None:
     printed = highwater("local", "env")
     told = json.loads(highwater("local", "env", "--json").stdout)
     assert printed.returncode == 0

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,29 +14,25 @@ from pathlib import Path
 import pytest
 
 from highwater_lab.local.held_port import HeldPort
+from tests.command import Command
+from tests.ports import servers
 
-COMMAND = [str(Path(sys.executable).parent / "highwater"), "local"]
 Begin = Callable[..., "subprocess.Popen[str]"]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def begin(tmp_path: Path) -> Iterator[Begin]:
     """Start `highwater local`, with a home of its own unless another is given; ends what is left of it."""
     homes = {tmp_path}
 
     def start(*arguments: str, home: Path = tmp_path) -> subprocess.Popen[str]:
         homes.add(home)
-        return subprocess.Popen(
-            [*COMMAND, *arguments],
-            env=os.environ | {"HOME": str(home), "XDG_STATE_HOME": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        home.mkdir(exist_ok=True)
+        return Command(home).start("local", *arguments)
 
     yield start
     for home in homes:
-        for pid in _servers(home):
+        for pid in servers(home):
             os.killpg(pid, signal.SIGKILL)
 
 
@@ -46,18 +41,9 @@ def _end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, said, wrong
 
 
-def _servers(home: Path) -> set[int]:
-    """The living servers that were started with this home."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes()
-            environment = (process / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"highwater_local.server" in command and f"HOME={home}".encode() in environment:
-            found.add(int(process.name))
-    return found
+def _run(command: Command, *arguments: str) -> tuple[int, str, str]:
+    done = command("local", *arguments)
+    return done.returncode, done.stdout, done.stderr
 
 
 def _await(condition: Callable[[], object], what: str) -> None:
@@ -73,7 +59,7 @@ def _state(home: Path) -> Path:
 
 MOMENTS: dict[str, Callable[[Path], object]] = {
     "claimed": lambda home: (_state(home) / "local-cloud.lock").exists(),
-    "started": _servers,
+    "started": servers,
     "journal": lambda home: (_state(home) / "local-cloud-contents.json").exists(),
     "noted": lambda home: (_state(home) / "local-cloud.json").exists(),
 }
@@ -82,7 +68,7 @@ MOMENTS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_up_that_is_interrupted_leaves_no_server_that_down_does_not_end(
-    begin: Begin, tmp_path: Path, number: signal.Signals, moment: str
+    begin: Begin, command: Command, tmp_path: Path, number: signal.Signals, moment: str
 ) -> None:
     process = begin("up", "--port", "0")
     _await(lambda: MOMENTS[moment](tmp_path), f"up never came to: {moment}")
@@ -90,16 +76,18 @@ def test_up_that_is_interrupted_leaves_no_server_that_down_does_not_end(
     status, _, wrong = _end(process)
     assert "Traceback" not in wrong
     assert status in (0, 130, -number), "0 where it had ended before"
-    status, said, wrong = _end(begin("down"))
+    status, said, wrong = _run(command, "down")
     if status == 0:
         assert said.startswith("stopped the local cloud at http://localhost:")
     else:
         assert status == 2
         assert wrong.startswith("highwater local: no local cloud is running")
-    _await(lambda: not _servers(tmp_path), "a server was left that down does not know")
+    _await(lambda: not servers(tmp_path), "a server was left that down does not know")
 
 
-def test_of_two_ups_at_once_one_starts_and_the_other_is_told_of_it(begin: Begin, tmp_path: Path) -> None:
+def test_of_two_ups_at_once_one_starts_and_the_other_is_told_of_it(
+    begin: Begin, command: Command, tmp_path: Path
+) -> None:
     ended = sorted(_end(process) for process in [begin("up", "--port", "0", "--json") for _ in range(2)])
     assert [status for status, _, _ in ended] == [0, 2]
     started = json.loads(ended[0][1])
@@ -107,8 +95,8 @@ def test_of_two_ups_at_once_one_starts_and_the_other_is_told_of_it(begin: Begin,
         f"highwater local: a local cloud is already running at {started['endpoint']} (process {started['pid']}); stop "
         "it with: highwater local down\n"
     )
-    assert _servers(tmp_path) == {started["pid"]}
-    assert json.loads(_end(begin("status", "--json"))[1])["pid"] == started["pid"]
+    assert servers(tmp_path) == {started["pid"]}
+    assert json.loads(_run(command, "status", "--json")[1])["pid"] == started["pid"]
 
 
 def test_of_two_users_at_one_port_one_is_refused(begin: Begin, tmp_path: Path) -> None:
@@ -120,22 +108,22 @@ def test_of_two_users_at_one_port_one_is_refused(begin: Begin, tmp_path: Path) -
     )
     assert [status for status, _, _ in ended] == [0, 2]
     assert ended[1][2] == f"highwater local: port {port} is in use; choose another\n"
-    assert {pid for home in homes for pid in _servers(home)} == {json.loads(ended[0][1])["pid"]}
+    assert {pid for home in homes for pid in servers(home)} == {json.loads(ended[0][1])["pid"]}
 
 
-def test_down_and_status_wait_for_a_cloud_that_is_being_started(begin: Begin, tmp_path: Path) -> None:
+def test_down_and_status_wait_for_a_cloud_that_is_being_started(begin: Begin, command: Command, tmp_path: Path) -> None:
     up = begin("up", "--port", "0", "--json")
-    _await(lambda: _servers(tmp_path), "up never started a server")
-    status = _end(begin("status", "--json"))
-    down = _end(begin("down"))
+    _await(lambda: servers(tmp_path), "up never started a server")
+    status = _run(command, "status", "--json")
+    down = _run(command, "down")
     endpoint = json.loads(_end(up)[1])["endpoint"]
     assert json.loads(status[1])["endpoint"] == endpoint
     assert down[:2] == (0, f"stopped the local cloud at {endpoint}\n")
-    assert not _servers(tmp_path)
+    assert not servers(tmp_path)
 
 
-def test_after_a_kill_each_command_says_what_is_gone(begin: Begin, tmp_path: Path) -> None:
-    first = json.loads(_end(begin("up", "--port", "0", "--json"))[1])
+def test_after_a_kill_each_command_says_what_is_gone(command: Command, tmp_path: Path) -> None:
+    first = json.loads(_run(command, "up", "--port", "0", "--json")[1])
     import boto3
 
     dynamodb = boto3.client(
@@ -156,29 +144,29 @@ def test_after_a_kill_each_command_says_what_is_gone(begin: Begin, tmp_path: Pat
     journal = _state(tmp_path) / "local-cloud-contents.json"
     _await(lambda: "scores" in journal.read_text(), "the journal was not kept")
     os.killpg(first["pid"], signal.SIGKILL)
-    _await(lambda: not _servers(tmp_path), "the server was not killed")
+    _await(lambda: not servers(tmp_path), "the server was not killed")
     gone = (
         f"the one at {first['endpoint']} (process {first['pid']}) ended without highwater local down; gone with it: "
         "2 tables (orders, scores)"
     )
-    assert _end(begin("status")) == (
+    assert _run(command, "status") == (
         2,
         "",
         f"highwater local: no local cloud is running: {gone}; start one with: highwater local up\n",
     )
-    status, said, wrong = _end(begin("up", "--port", "0", "--json"))
+    status, said, wrong = _run(command, "up", "--port", "0", "--json")
     assert (status, wrong) == (0, f"highwater local: {gone}\n")
     assert json.loads(said)["tables"] == 0
-    _end(begin("down"))
-    assert _end(begin("status"))[2] == (
+    _run(command, "down")
+    assert _run(command, "status")[2] == (
         "highwater local: no local cloud is running; start one with: highwater local up\n"
     )
 
 
-def test_where_the_journal_cannot_be_read_what_is_gone_is_not_known(begin: Begin, tmp_path: Path) -> None:
-    first = json.loads(_end(begin("up", "--port", "0", "--json"))[1])
+def test_where_the_journal_cannot_be_read_what_is_gone_is_not_known(command: Command, tmp_path: Path) -> None:
+    first = json.loads(_run(command, "up", "--port", "0", "--json")[1])
     os.killpg(first["pid"], signal.SIGKILL)
-    _await(lambda: not _servers(tmp_path), "the server was not killed")
+    _await(lambda: not servers(tmp_path), "the server was not killed")
     (_state(tmp_path) / "local-cloud-contents.json").write_text("{")
-    wrong = _end(begin("status"))[2]
+    wrong = _run(command, "status")[2]
     assert re.search(r"ended without highwater local down; what it held is not known; start one", wrong)

@@ -9,13 +9,12 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from tests.command import SCRIPT, Command
 
 
-def test_plan_is_printed_as_code_that_can_be_copied(command: Run, tmp_path: Path) -> None:
+def test_plan_is_printed_as_code_that_can_be_copied(command: Command, tmp_path: Path) -> None:
     done = command("recommend", "--scenario", "constant", "--png", "curve.png", "--save", "t.csv")
     assert (done.returncode, done.stderr) == (0, "")
     table, code = done.stdout.split("\n\n", 1)
@@ -28,7 +27,7 @@ def test_plan_is_printed_as_code_that_can_be_copied(command: Run, tmp_path: Path
     assert again.stdout == done.stdout.replace("written: curve.png\n", "")
 
 
-def test_json_is_for_machines(command: Run) -> None:
+def test_json_is_for_machines(command: Command) -> None:
     document = json.loads(command("recommend", "--scenario", "step", "--max-throttled", "5", "--json").stdout)
     assert document["is_within_limit"]
     assert document["best"]["throttled_percent"] <= 5
@@ -37,7 +36,7 @@ def test_json_is_for_machines(command: Run) -> None:
     assert document["curve"]
 
 
-def test_limit_that_nothing_keeps_ends_with_status_1(command: Run) -> None:
+def test_limit_that_nothing_keeps_ends_with_status_1(command: Command) -> None:
     done = command("recommend", "--scenario", "constant", "--mean", "70000", "--max-throttled", "0")
     assert done.returncode == 1
     assert "plans simulated; none throttles at most" in done.stdout
@@ -50,7 +49,7 @@ def test_limit_that_nothing_keeps_ends_with_status_1(command: Run) -> None:
     assert "    table_quota_units=90_000,\n" in raised.stdout
 
 
-def test_windows_of_a_few_days_say_which_days_they_know(command: Run, tmp_path: Path) -> None:
+def test_windows_of_a_few_days_say_which_days_they_know(command: Command, tmp_path: Path) -> None:
     minutes = [(day, minute) for day in range(3) for minute in range(1440)]
     rates = [6_000 if 300 <= minute < 345 else 900 for _, minute in minutes]
     lines = "\n".join(f"{number},{rate * 60}" for number, rate in enumerate(rates))
@@ -64,20 +63,13 @@ def test_windows_of_a_few_days_say_which_days_they_know(command: Run, tmp_path: 
     )
 
 
-def test_misuse_is_one_line(command: Run) -> None:
-    done = command("recommend", "--scenario", "constant", "--timezone", "Mars")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == ("highwater recommend: unknown timezone 'Mars'; use an IANA name such as 'Europe/Berlin'\n")
-
-
 def test_search_that_is_interrupted_shows_its_best_so_far(tmp_path: Path) -> None:
-    binary = str(Path(sys.executable).parent / "highwater")
     # started in the background, a program inherits interrupts as ignored
     script = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
     # a bar is drawn on terminals only, and tells here how far the search is
     terminal, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-c", script, binary, "recommend", "--scenario", "daily"],
+        [sys.executable, "-c", script, SCRIPT, "recommend", "--scenario", "daily"],
         stdout=subprocess.PIPE,
         stderr=theirs,
         cwd=tmp_path,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from tests.command import SCRIPT, Command, refused
+
 TRAFFIC = "timestamp,writes\n" + "".join(f"2026-11-02T10:{minute:02}:00Z,{60 + minute}.5\n" for minute in range(20))
 TEMPLATE = """\
 Resources:
@@ -19,68 +19,171 @@ Resources:
     Properties:
       ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
 """
+NO_JOB = " is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'"
+ONE_TRAFFIC = "give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME"
 
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> Path:
     (tmp_path / "in.csv").write_text(TRAFFIC)
     (tmp_path / "t.yaml").write_text(TEMPLATE)
+    (tmp_path / "page.html").write_text("<html>")
     (tmp_path / "link.csv").symlink_to("in.csv")
+    (tmp_path / "loop").symlink_to("loop")
     os.link(tmp_path / "in.csv", tmp_path / "hard.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
     return tmp_path
 
 
-def _misuse(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.count("\n") == 1, done.stderr
-    return done.stderr.removesuffix("\n")
+def _is_refused(command: Command, line: str, message: str) -> None:
+    arguments = shlex.split(line)
+    assert refused(command(*arguments)) == f"highwater {arguments[0]}: {message}"
+    assert (command.folder / "in.csv").read_text() == TRAFFIC
+    assert (command.folder / "t.yaml").read_text() == TEMPLATE
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--html", "in.csv"), "--html and --traffic are the same file, in.csv; give another file"),
-        (("--html", "t.yaml"), "--html and TEMPLATE are the same file, t.yaml; give another file"),
-        (("--save", "in.csv"), "--save and --traffic are the same file, in.csv; give another file"),
-        (("--png", "link.csv"), "--png and --traffic are the same file, link.csv; give another file"),
-        (("--save", "hard.csv"), "--save and --traffic are the same file, hard.csv; give another file"),
-        (("--html", "x", "--png", "x"), "--png and --html are the same file, x; give another file"),
-        (("--png", "."), "--png '.' is a folder; give the name of a file"),
-        (("--html", "none/x.html"), "none/x.html: cannot be written: No such file or directory"),
-        (("--save", "/dev/full"), "/dev/full: cannot be written: it is not a regular file"),
-        (("--max-throttled", "nan"), "Invalid value for '--max-throttled': 'nan' is not a finite number"),
-        (("--max-cost", "inf"), "Invalid value for '--max-cost': 'inf' is not a finite number"),
+        ("--html in.csv", "--html and --traffic are the same file, in.csv; give another file"),
+        ("--html t.yaml", "--html and TEMPLATE are the same file, t.yaml; give another file"),
+        ("--save in.csv", "--save and --traffic are the same file, in.csv; give another file"),
+        ("--png link.csv", "--png and --traffic are the same file, link.csv; give another file"),
+        ("--save hard.csv", "--save and --traffic are the same file, hard.csv; give another file"),
+        ("--html x --png x", "--png and --html are the same file, x; give another file"),
+        ("--png .", "--png '.' is a folder; give the name of a file"),
+        ("--html none/x.html", "none/x.html: cannot be written: No such file or directory"),
+        ("--html in.csv/x.html", "in.csv/x.html: cannot be written: Not a directory"),
+        ("--html loop", "loop: cannot be written: Too many levels of symbolic links"),
+        ("--png loop", "loop: cannot be written: Too many levels of symbolic links"),
+        ("--save loop", "loop: cannot be written: Too many levels of symbolic links"),
+        ("--save /dev/full", "/dev/full: cannot be written: it is not a regular file"),
+        ("--max-throttled nan", "Invalid value for '--max-throttled': 'nan' is not a finite number"),
+        ("--max-cost inf", "Invalid value for '--max-cost': 'inf' is not a finite number"),
+        ("--mean nan", "Invalid value for '--mean': 'nan' is not a finite number"),
+        ("--scale 0", "the scale must be above 0, got 0"),
+        ("--scale 1e-9", "traffic in has no requests after scaling, so there is nothing to simulate"),
+        ("--mean 1e7", "in: bin 10 has 6.04286e+08 writes after scaling, allowed: 0 to 10,000,000 units per second"),
         (
-            ("--start", "9999-12-31"),
+            "--start 9999-12-31",
             "in: the traffic begins at 9999-12-31T00:00:00+00:00; it must lie between 1970 and 2200",
         ),
-        (("--scale", "1e-9"), "traffic in has no requests after scaling, so there is nothing to simulate"),
-        (
-            ("--mean", "1e7"),
-            "in: bin 10 has 6.04286e+08 writes after scaling, allowed: 0 to 10,000,000 units per second",
-        ),
-        (
-            ("--compare", f"native:{'7' * 5_000}"),
-            "policy 'native:" + "7" * 5_000 + "': expected a target utilization in percent from 20 to 90, got "
+        pytest.param(
+            f"--compare native:{'7' * 5_000}",
+            f"policy 'native:{'7' * 5_000}': expected a target utilization in percent from 20 to 90, got "
             "'77777777777777777777'",
+            id="number of 5,000 digits",
         ),
-        (("--parameter", "a\nb=1"), "--parameter a b: the templates have no such parameter; they have none"),
+        ("--parameter 'a\nb=1'", "--parameter a b: the templates have no such parameter; they have none"),
+        ("--parameter Stage", "Invalid value for '--parameter': 'Stage' does not have the form NAME=VALUE"),
+        ("--target Writes", "Invalid value for '--target': 'Writes' does not have the form LOGICAL_ID=TABLE"),
+        ("--table Carts", "there is no table 'Carts'; the tables are Orders"),
+        (
+            "--keys hot:200",
+            "Invalid value for '--keys': 'hot:200': the hot key's share must be between 1 and 100 percent, got 200",
+        ),
+        (
+            "--keys warm",
+            "Invalid value for '--keys': 'warm' is not a key distribution; give uniform, zipf[:EXPONENT], hot:PERCENT "
+            "or rolling",
+        ),
+        (
+            "--index-share by_status=much",
+            "--index-share: 'much' is not a percentage; give a whole number from 0 to 10,000",
+        ),
+        *(
+            (f"--job '{job}'", f"Invalid value for '--job': '{job}'{why}")
+            for job, why in [
+                ("write=50 at noon for 5 units", NO_JOB),
+                ("write=0 at 02:00 for 5 units", NO_JOB),
+                ("write=50 at 25:00 for 5 units", NO_JOB),
+                (
+                    "by_status.write=5 at 02:00 for 5 units",
+                    ": an index is written to by way of its table; leave the index out",
+                ),
+                ("read=101% at 02:00 for 5 units", ": a share is from 1% to 100%, and cannot be boosted"),
+                ("read=50% at 02:00 for 5 units boosted", ": a share is from 1% to 100%, and cannot be boosted"),
+            ]
+        ),
+        *(
+            (
+                f"--boost '{boost}'",
+                f"Invalid value for '--boost': '{boost}' is no boost; write it like 'write=8000 at 02:00 for 30m'",
+            )
+            for boost in ("write=7000", "write=0x1 at 02:00 for 5m", "write=5 at 24:00 for 5m", "at 02:00", "")
+        ),
     ],
 )
-def test_misuse_loses_nothing(command: Run, inputs: Path, options: tuple[str, ...], message: str) -> None:
-    done = command("rehearse", "t.yaml", "--traffic", "in.csv", *options)
-    assert _misuse(done) == f"highwater rehearse: {message}"
-    assert (inputs / "in.csv").read_text() == TRAFFIC
-    assert (inputs / "t.yaml").read_text() == TEMPLATE
+@pytest.mark.usefixtures("inputs")
+def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
+    command: Command, options: str, message: str
+) -> None:
+    _is_refused(command, f"rehearse t.yaml --traffic in.csv {options}", message)
 
 
-def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "rehearse nowhere --scenario step",
+            "nowhere: does not exist; give a cdk.out folder (made by cdk synth) or a template file",
+        ),
+        ("rehearse t.yaml", ONE_TRAFFIC),
+        ("rehearse t.yaml --scenario step --traffic x.csv", ONE_TRAFFIC),
+        ("recommend --traffic in.csv --table orders", ONE_TRAFFIC),
+        (
+            "rehearse t.yaml --traffic x.csv",
+            "x.csv: cannot be read: No such file or directory; give a CSV file of units per bin",
+        ),
+        (
+            "rehearse t.yaml --traffic pipe.csv",
+            "pipe.csv: cannot be read: it is not a regular file; give a CSV file of units per bin",
+        ),
+        (
+            "rehearse t.yaml --traffic /dev/zero",
+            "/dev/zero: cannot be read: it is not a regular file; give a CSV file of units per bin",
+        ),
+        (
+            "rehearse t.yaml --table orders",
+            "table 'orders': no region is set; give --region, or set AWS_REGION",
+        ),
+        (
+            "rehearse t.yaml --scenario step --days 3",
+            "--days is of --table, which reads a live table; remove it beside --scenario",
+        ),
+        (
+            "recommend --traffic in.csv --region eu-west-1",
+            "--region is of --table, which reads a live table; remove it beside --traffic",
+        ),
+        ("recommend --traffic in.csv --seed 7", "--seed is of --scenario, whose jitter it decides; remove it"),
+        (
+            "recommend --traffic in.csv --save in.csv",
+            "--save and --traffic are the same file, in.csv; give another file",
+        ),
+        (
+            "recommend --scenario constant --timezone Mars",
+            "unknown timezone 'Mars'; use an IANA name such as 'Europe/Berlin'",
+        ),
+        ("prices --fetch --from rates.csv --out x", "give --fetch or --from, not both"),
+        ("prices --from rates.csv", "--fetch and --from need --out FILE"),
+        ("prices --out mine.json", "--out is for --fetch or --from; give one"),
+        ("prices --from none.csv --out x", "none.csv: cannot be read: No such file or directory"),
+        (
+            "prices --from page.html --out x",
+            "page.html: is neither AWS's price list of DynamoDB nor a CSV file with the columns Region, Service Code, "
+            "Usage Type, On-Demand Rate",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("inputs")
+def test_command_line_that_cannot_be_is_told_and_loses_nothing(command: Command, line: str, message: str) -> None:
+    _is_refused(command, line, message)
+
+
+def test_search_that_fails_has_written_nothing(command: Command, inputs: Path) -> None:
     done = command("recommend", "--traffic", "in.csv", "--save", "new.csv", "--price-region", "mars")
-    assert "prices.json: has no prices of region 'mars', only of af-south-1, " in _misuse(done)
+    assert "prices.json: has no prices of region 'mars', only of af-south-1, " in refused(done)
     assert not (inputs / "new.csv").exists()
-    assert _misuse(command("recommend", "--traffic", "in.csv", "--save", "in.csv")) == (
-        "highwater recommend: --save and --traffic are the same file, in.csv; give another file"
-    )
 
 
 @pytest.mark.parametrize(
@@ -119,56 +222,13 @@ def test_search_that_fails_has_written_nothing(command: Run, inputs: Path) -> No
         ),
     ],
 )
-def test_odd_traffic_is_told(command: Run, inputs: Path, text: str, message: str) -> None:
+def test_odd_traffic_is_told(command: Command, inputs: Path, text: str, message: str) -> None:
     (inputs / "odd.csv").write_text(text)
     where = message if message.startswith("odd: ") else f"odd.csv{message}"
-    assert _misuse(command("rehearse", "t.yaml", "--traffic", "odd.csv")) == f"highwater rehearse: {where}"
+    assert refused(command("rehearse", "t.yaml", "--traffic", "odd.csv")) == f"highwater rehearse: {where}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("rehearse", "t.yaml", "--scenario", "step", "--days", "3"),
-            "--days is of --table, which reads a live table; remove it beside --scenario",
-        ),
-        (
-            ("recommend", "--traffic", "in.csv", "--region", "eu-west-1"),
-            "--region is of --table, which reads a live table; remove it beside --traffic",
-        ),
-        (
-            ("recommend", "--traffic", "in.csv", "--seed", "7"),
-            "--seed is of --scenario, whose jitter it decides; remove it",
-        ),
-        (
-            ("recommend", "--traffic", "in.csv", "--table", "orders"),
-            "give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME",
-        ),
-        (
-            ("rehearse", "t.yaml", "--traffic", "in.csv", "--table", "Carts"),
-            "there is no table 'Carts'; the tables are Orders",
-        ),
-        (
-            ("rehearse", "t.yaml", "--traffic", "in.csv", "--target", "Writes"),
-            "Invalid value for '--target': 'Writes' does not have the form LOGICAL_ID=TABLE",
-        ),
-    ],
-)
-@pytest.mark.usefixtures("inputs")
-def test_options_that_do_not_fit_are_told(command: Run, arguments: tuple[str, ...], message: str) -> None:
-    assert _misuse(command(*arguments)) == f"highwater {arguments[0]}: {message}"
-
-
-def test_pipes_and_devices_are_no_traffic(command: Run, inputs: Path) -> None:
-    os.mkfifo(inputs / "pipe.csv")
-    for place in ("pipe.csv", "/dev/zero"):
-        message = _misuse(command("rehearse", "t.yaml", "--traffic", place))
-        assert message == (
-            f"highwater rehearse: {place}: cannot be read: it is not a regular file; give a CSV file of units per bin"
-        )
-
-
-def test_saved_traffic_is_as_coarse_as_it_was(command: Run, inputs: Path) -> None:
+def test_saved_traffic_is_as_coarse_as_it_was(command: Command, inputs: Path) -> None:
     (inputs / "coarse.csv").write_text("bin_900s,writes\n0,1234.5\n1,77\n")
     first = command("rehearse", "t.yaml", "--traffic", "coarse.csv", "--save", "again.csv", "--json")
     again = command("rehearse", "t.yaml", "--traffic", "again.csv", "--json")
@@ -179,20 +239,20 @@ def test_saved_traffic_is_as_coarse_as_it_was(command: Run, inputs: Path) -> Non
 @pytest.mark.parametrize(
     ("prices", "message"),
     [
-        ("[" * 100_000, "p.json: cannot be read: it is not valid JSON"),
+        pytest.param("[" * 100_000, "p.json: cannot be read: it is not valid JSON", id="nested too deeply"),
         (
             '{"alarm_month": 1e308}',
             "p.json: alarm_month is 1e+308; expected a price in USD, from 0 to 1,000,000",
         ),
     ],
 )
-def test_odd_prices_are_told(command: Run, inputs: Path, prices: str, message: str) -> None:
+def test_odd_prices_are_told(command: Command, inputs: Path, prices: str, message: str) -> None:
     (inputs / "p.json").write_text(prices)
     done = command("rehearse", "t.yaml", "--traffic", "in.csv", "--prices", "p.json")
-    assert _misuse(done) == f"highwater rehearse: {message}"
+    assert refused(done) == f"highwater rehearse: {message}"
 
 
-def test_names_are_no_markup(command: Run, inputs: Path) -> None:
+def test_names_are_no_markup(command: Command, inputs: Path) -> None:
     (inputs / "t.json").write_text(
         '{"Resources": {"[bold]x[/nope]\\ud800": {"Type": "AWS::DynamoDB::Table", "Properties": '
         '{"ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 6}}}}}'
@@ -205,32 +265,25 @@ def test_names_are_no_markup(command: Run, inputs: Path) -> None:
 
 
 @pytest.mark.usefixtures("inputs")
-def test_terminal_without_the_signs_shows_something_else(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    done = command("rehearse", "t.yaml", "--traffic", "in.csv")
-    assert done.returncode == 0
-    assert "nothing is throttled" in done.stdout
+def test_terminal_without_the_signs_shows_something_else(command: Command) -> None:
+    ascii_only = command.environment(PYTHONIOENCODING="ascii")
+    with command.start("rehearse", "t.yaml", "--traffic", "in.csv", env=ascii_only) as process:
+        shown, _ = process.communicate()
+    assert process.returncode == 0
+    assert "nothing is throttled" in shown
 
 
-def test_output_that_cannot_be_written_is_told(inputs: Path) -> None:
-    binary = str(Path(sys.executable).parent / "highwater")
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [binary, "rehearse", "t.yaml", "--traffic", "in.csv", "--json"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=inputs,
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (
-        2,
-        "highwater: the output cannot be written: No space left on device\n",
-    )
+@pytest.mark.usefixtures("inputs")
+def test_output_that_cannot_be_written_is_told(command: Command) -> None:
+    with (
+        Path("/dev/full").open("w") as full,
+        command.start("rehearse", "t.yaml", "--traffic", "in.csv", "--json", stdout=full) as process,
+    ):
+        _, told = process.communicate()
+    assert (process.returncode, told) == (2, "highwater: the output cannot be written: No space left on device\n")
 
 
 def test_reader_that_has_enough_ends_it_quietly(inputs: Path) -> None:
-    binary = str(Path(sys.executable).parent / "highwater")
-    script = f"{binary} rehearse t.yaml --traffic in.csv --json | true; echo ${{PIPESTATUS[0]}}"
+    script = f"{SCRIPT} rehearse t.yaml --traffic in.csv --json | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=inputs, check=False)
     assert (done.stdout, done.stderr) == ("141\n", "")

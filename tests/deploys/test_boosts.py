@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from highwater.client import Boost, BoostRefusedError, CoordinatorClient
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
 
-pytestmark = [pytest.mark.cloud, pytest.mark.alone, pytest.mark.xdist_group("cloud-boosted")]
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-boosted")]
 APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -88,8 +87,6 @@ for name, each in (("Alone", coordinator), ("SharedName", shared)):
 app.synth()
 """
 MINUTE = timedelta(minutes=1)
-_SPEED = 20
-# the cloud's clock runs while a test looks
 _AT = re.compile(r"at \d{4}-\d\d-\d\d \d\d:\d\d UTC")
 WRITE = "dynamodb:table:WriteCapacityUnits"
 
@@ -160,13 +157,13 @@ class Stage:
         return int(found[0]["MinCapacity"])
 
     def until_floor(self, units: int, minutes: int, table: str = "boosted-orders") -> bool:
-        """Wait until the floor is so high, at most so many minutes of the cloud."""
-        end = self.cloud.status().now + minutes * MINUTE
-        while self.cloud.status().now < end:
+        """Step the clock until the floor is *units*, by at most *minutes*."""
+        self.cloud.step(0)
+        for _ in range(minutes * 12):
             if self.floor(table) == units:
                 return True
-            time.sleep(0.1)
-        return False
+            self.cloud.step(5)
+        return self.floor(table) == units
 
     def schedules_beyond(self, ahead: timedelta) -> list[str]:
         """The boosts' schedules that run for longer than *ahead*."""
@@ -186,7 +183,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     app = folder / "app.py"
     app.write_text(APP)
     before = os.environ.get("AWS_ENDPOINT_URL")
-    with LocalCloud(log=folder / "server.log", speed=_SPEED, is_strict=True) as cloud:
+    with LocalCloud(log=folder / "server.log", clock="driven", has_instant_updates=True, is_strict=True) as cloud:
         cli = CdkCli(cloud, folder)
         cli.run("bootstrap", "aws://000000000000/us-east-1")
         made = Stage(cli, app, {}, [])
@@ -205,14 +202,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             os.environ.pop("AWS_ENDPOINT_URL")
             if before is not None:
                 os.environ["AWS_ENDPOINT_URL"] = before
-
-
-@pytest.fixture(autouse=True)
-def each_test_begins_in_the_morning(stage: Stage) -> None:
-    """On a slow machine the tests before may have taken the clock, which runs faster, to the window at noon."""
-    now = stage.cloud.status().now
-    if now.hour >= 9:
-        stage.cloud.advance((now + 24 * 60 * MINUTE).replace(hour=6, minute=2) - now)
 
 
 @pytest.fixture(autouse=True)
@@ -280,8 +269,8 @@ def test_command_runs_inside_the_lease_and_its_exit_status_and_signals_pass(stag
 
     sleeping = ["boost", "boosted-orders", "--write", "71", "--for", "30m", *name, "--", sys.executable, "-c"]
     sleeping.append(
-        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print(1, flush=True)\n"
-        "while True: time.sleep(1)"
+        "import signal, sys; signal.signal(15, lambda *_: sys.exit(9)); print(1, flush=True)\n"
+        "while True: signal.pause()"
     )
     command = [str(Path(sys.executable).parent / "highwater"), *sleeping]
     with subprocess.Popen(command, env=stage.environment("loader"), stdout=subprocess.PIPE, text=True) as running:
@@ -331,12 +320,14 @@ def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
 
 def test_job_that_is_killed_holds_its_capacity_until_its_lease_ends(stage: Stage) -> None:
     script = (
-        "import highwater, sys, time\n"
+        "import highwater, sys\n"
         f"with highwater.boost('boosted-orders', write=33, minutes=4, coordinator={stage.coordinators['Alone']!r}):\n"
-        "    print(1, flush=True)\n    time.sleep(600)\n"
+        "    print(1, flush=True)\n    sys.stdin.read()\n"
     )
     environment = stage.environment("loader")
-    with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True) as job:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as job:
         assert job.stdout is not None
         try:
             assert job.stdout.readline() == "1\n"
@@ -368,9 +359,8 @@ def test_state_machine_boosts_around_its_work_also_when_it_fails(stage: Stage, n
     arn = f"arn:aws:states:us-east-1:000000000000:stateMachine:boosted-{name}"
     run = states.start_execution(stateMachineArn=arn, input='{"given": 5}')["executionArn"]
     assert stage.until_floor(49, 10)
-    end = time.monotonic() + 60
-    while (done := states.describe_execution(executionArn=run))["status"] == "RUNNING" and time.monotonic() < end:
-        time.sleep(0.2)
+    stage.cloud.step(60)
+    done = states.describe_execution(executionArn=run)
     states.close()
     assert (done["status"], done.get("error"), done.get("cause")) == (
         status,
@@ -382,7 +372,6 @@ def test_state_machine_boosts_around_its_work_also_when_it_fails(stage: Stage, n
 
 
 def test_two_jobs_a_window_and_a_deploy_add_up(stage: Stage) -> None:
-    # a deploy takes hours of the cloud on a slow machine
     one, two = stage.boost(write=100, minutes=900), stage.boost("other", write=44, minutes=900)
     one.begin()
     two.begin()

@@ -1,4 +1,4 @@
-"""Pulses deployed with the real CDK CLI to a strict local cloud, told by real processes, at the clock's own speed."""
+"""Pulses deployed with the real CDK CLI to a strict local cloud, reported by real processes in lock-step with it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from highwater.client.counts import Counts
 from highwater.client.fleet import FleetTable
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
+from highwater_lab.local.lockstep import take_part
 from tests.cdk_cli import CdkCli
 
-pytestmark = [pytest.mark.cloud, pytest.mark.alone, pytest.mark.xdist_group("pulses")]
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("pulses")]
 APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -58,31 +58,36 @@ for table in (direct, orders):
 cdk.CfnOutput(stack, "Pulses", value=coordinator.lease_table_name)
 app.synth()
 """
-# writes at a rate, then at ten times the rate; ends with what was written and refused
+# writes at a rate, then at ten times the rate; ends with what was written and throttled
 LOADER = """
 import json, sys, time
 import boto3
 import highwater
-table, role, before, after = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
-found = boto3.client("sts").assume_role(
-    RoleArn=f"arn:aws:iam::000000000000:role/{role}", RoleSessionName="service"
-)["Credentials"]
-session = boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
-pulse = highwater.pulse(session)
-dynamodb = session.client("dynamodb")
-began, sent, refused, shown = time.time(), 0, 0, False
-due = began
-while (now := time.time()) < began + before + after:
-    due = max(due + (0.15 if now > began + before else 1.5), now - 1)
-    time.sleep(max(due - now, 0))
-    items = [{"PutRequest": {"Item": {"pk": {"S": f"{time.time_ns()}-{n}"}}}} for n in range(10)]
-    try:
-        answer = dynamodb.batch_write_item(RequestItems={table: items})
-    except dynamodb.exceptions.ProvisionedThroughputExceededException:
-        answer = {"UnprocessedItems": {table: items}}
-    left = len(answer["UnprocessedItems"].get(table, []))
-    sent, refused, shown = sent + 10 - left, refused + left, shown or "ConsumedCapacity" in answer
-pulse.stop()
+from highwater_lab.local.control import CloudControl
+from highwater_lab.local.lockstep import take_part
+table, role, before, after, port, seat = *sys.argv[1:3], *(int(each) for each in sys.argv[3:])
+with take_part(CloudControl(port), seat):
+    found = boto3.client("sts").assume_role(
+        RoleArn=f"arn:aws:iam::000000000000:role/{role}", RoleSessionName="service"
+    )["Credentials"]
+    session = boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
+    pulse = highwater.pulse(session)
+    pulse.has_thread = False
+    dynamodb = session.client("dynamodb")
+    began, sent, refused, shown = time.time(), 0, 0, False
+    due = began
+    while (now := time.time()) < began + before + after:
+        due += 0.15 if now > began + before else 1.5
+        time.sleep(max(due - now, 0))
+        items = [{"PutRequest": {"Item": {"pk": {"S": f"{seat}-{time.time_ns()}-{n}"}}}} for n in range(10)]
+        try:
+            answer = dynamodb.batch_write_item(RequestItems={table: items})
+        except dynamodb.exceptions.ProvisionedThroughputExceededException:
+            answer = {"UnprocessedItems": {table: items}}
+        left = len(answer["UnprocessedItems"].get(table, []))
+        sent, refused, shown = sent + 10 - left, refused + left, shown or "ConsumedCapacity" in answer
+        pulse.beat()
+    pulse.stop()
 print(json.dumps({"sent": sent, "refused": refused, "shown": shown}))
 """
 # two hundred processes that begin together; every tenth is killed before it has told
@@ -116,7 +121,7 @@ for number in range(200):
 ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 print(ends.count(-signal.SIGKILL), ends.count(3), ends.count(0))
 """
-_BEFORE, _AFTER = 45.0, 60.0
+_BEFORE, _AFTER = 45, 60
 
 
 @dataclass(frozen=True)
@@ -130,13 +135,18 @@ class Stage:
     def environment(self) -> dict[str, str]:
         return os.environ | self.cloud.environment()
 
-    def load(self, table: str, role: str, **more: str) -> list[subprocess.Popen[str]]:
-        """Three processes that write ten times as much after a while."""
+    def load(self, table: str, role: str, seats: Sequence[int]) -> list[subprocess.Popen[str]]:
+        """Processes that write ten times as much after a while, each with a seat."""
         command = [sys.executable, str(self.folder / "loader.py"), table, role, str(_BEFORE), str(_AFTER)]
-        there = self.environment() | more
         return [
-            subprocess.Popen(command, env=there, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for _ in range(3)
+            subprocess.Popen(
+                [*command, str(self.cloud.port), str(seat)],
+                env=self.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for seat in seats
         ]
 
     def told(self, table: str) -> float:
@@ -168,7 +178,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     (folder / "app.py").write_text(APP)
     (folder / "loader.py").write_text(LOADER)
     (folder / "crowd.py").write_text(CROWD)
-    with LocalCloud(log=folder / "server.log", speed=1, is_strict=True) as cloud:
+    with LocalCloud(log=folder / "server.log", clock="driven", is_strict=True) as cloud:
         cli = CdkCli(cloud, folder)
         cli.run("bootstrap", "aws://000000000000/us-east-1")
         cli.deploy(folder / "app.py")
@@ -180,23 +190,24 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stage: Stage) -> None:
     """Two fleets jump at the same time: one of a table in DIRECT mode, one in FLOOR mode."""
+    own, *seats = stage.cloud.control.take_seats(7)
     fleets = {
-        "pulsed-direct": stage.load("pulsed-direct", "pulsed-service"),
-        "pulsed-orders": stage.load("pulsed-orders", "pulsed-orderer"),
+        "pulsed-direct": stage.load("pulsed-direct", "pulsed-service", seats[:3]),
+        "pulsed-orders": stage.load("pulsed-orders", "pulsed-orderer", seats[3:]),
     }
     dynamodb = stage.cloud.client("dynamodb")
-    began = time.monotonic()
-    raised: dict[str, float] = {}
-    while any(loader.poll() is None for loaders in fleets.values() for loader in loaders):
-        for table in fleets.keys() - raised.keys():
-            found = dynamodb.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
-            # the first raise is by what the fleet asked for in a slot that the jump may have begun in the middle of
-            if found["WriteCapacityUnits"] >= 60:
-                raised[table] = time.monotonic() - began - _BEFORE
-        time.sleep(0.5)
+    raised: dict[str, int] = {}
+    with take_part(stage.cloud.control, own) as clock:
+        for second in range(_BEFORE + _AFTER):
+            for table in fleets.keys() - raised.keys():
+                found = dynamodb.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
+                # the first raise is by what the fleet asked for in a slot that the jump may have begun in the middle of
+                if found["WriteCapacityUnits"] >= 60:
+                    raised[table] = second - _BEFORE
+            clock.sleep(1)
     dynamodb.close()
     results = {table: [_result(loader) for loader in loaders] for table, loaders in fleets.items()}
-    # the bucket of 20 units a second lasts 33 seconds of 200; processes that start late jump late
+    # the bucket of 20 units a second lasts 33 seconds of 200
     assert raised.keys() == fleets.keys(), raised
     assert raised["pulsed-direct"] < 40, raised
     assert raised["pulsed-orders"] < 75, raised

@@ -15,7 +15,8 @@ from random import Random
 
 import pytest
 
-from tests.fuzz.forked import Done, run
+from highwater.cli.terminal import inert
+from tests.command import Command, Done
 from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_text
 
 RUNS = int(os.environ.get("HIGHWATER_FUZZ_RUNS", "60"))
@@ -83,8 +84,22 @@ def _seeds() -> range:
 
 
 def _check(done: Done, seed: int, arguments: object, folder: Path, given: bytes = b"") -> None:
-    wrong = done.wrong() or _left_behind(folder)
+    wrong = _wrong(done) or _left_behind(folder)
     assert wrong is None, f"seed {seed}: highwater {arguments}: {wrong}\n{given[:2000]!r}"
+
+
+def _wrong(done: Done) -> str | None:
+    """What is wrong with a run; `None` for one that ended as a command should."""
+    if done.returncode not in (0, 1, 2):
+        return f"exit status {done.returncode}"
+    for text in (done.stdout, done.stderr):
+        if "Traceback" in text or "unforeseen" in text:
+            return text[-1500:]
+        if text != inert(text):
+            return f"raw control characters: {text[-300:]!r}"
+    if done.returncode == 2 and done.stderr.count("\n") != 1:
+        return f"not one line: {done.stderr!r}"
+    return None
 
 
 def _left_behind(folder: Path) -> str | None:
@@ -130,7 +145,7 @@ def test_changed_templates(folder: Callable[[], Path]) -> None:
         arguments = ["rehearse", source.name, "--traffic", "in.csv"]
         arguments += ["--html", "out.html"] if seed % 10 == 0 else []
         arguments += ["--table", random.choice(["Orders", "Visits", "Shop/Orders"])] if random.random() < 0.5 else []
-        _check(run(arguments, place), seed, arguments, place, given)
+        _check(Command(place)(*arguments), seed, arguments, place, given)
 
 
 def test_changed_traffic(folder: Callable[[], Path]) -> None:
@@ -141,7 +156,7 @@ def test_changed_traffic(folder: Callable[[], Path]) -> None:
         (place / "in.csv").write_bytes(given)
         (place / "t.yaml").write_text(TEMPLATE)
         arguments = ["rehearse", "t.yaml", "--traffic", "in.csv", "--save", "out.csv"]
-        _check(run(arguments, place), seed, arguments, place, given)
+        _check(Command(place)(*arguments), seed, arguments, place, given)
 
 
 def test_changed_price_lists(folder: Callable[[], Path]) -> None:
@@ -155,7 +170,7 @@ def test_changed_price_lists(folder: Callable[[], Path]) -> None:
         (place / "mine.json").write_bytes(as_bytes(as_json(prices)))
         (place / "rates.csv").write_bytes(as_bytes(changed_text(rows, random)))
         for arguments in (["prices", "--prices", "mine.json"], ["prices", "--from", "rates.csv", "--out", "out.json"]):
-            _check(run(arguments, place), seed, arguments, place)
+            _check(Command(place)(*arguments), seed, arguments, place)
 
 
 def test_any_command_line(folder: Callable[[], Path]) -> None:
@@ -174,4 +189,4 @@ def test_any_command_line(folder: Callable[[], Path]) -> None:
             arguments += ["--traffic", random.choice(["in.csv", "none"]), "--timezone", random.choice(ARGUMENTS)]
         for _ in range(random.randint(0, 5)):
             arguments.append(random.choice(OPTIONS[command]) if random.random() < 0.6 else random.choice(ARGUMENTS))
-        _check(run(arguments, place), seed, arguments, place)
+        _check(Command(place)(*arguments), seed, arguments, place)

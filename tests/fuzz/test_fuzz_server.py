@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -16,8 +15,10 @@ from typing import Any
 import pytest
 
 from highwater_lab.local import LocalCloud
+from tests.command import Command
 from tests.fuzz.mutations import as_bytes, as_json, changed_document, changed_text
 from tests.local.world import client
+from tests.ports import servers
 
 RUNS = int(os.environ.get("HIGHWATER_FUZZ_RUNS", "60"))
 FIRST_SEED = int(os.environ.get("HIGHWATER_FUZZ_SEED", "1"))
@@ -96,39 +97,18 @@ def test_changed_requests_are_answered_and_never_by_a_fault() -> None:
         assert isinstance(client(cloud, "dynamodb").list_tables()["TableNames"], list), "it still serves"
 
 
-def _servers(home: Path) -> list[int]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (process / "environ").read_bytes().split(b"\0")
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if f"HOME={home}".encode() in environment and b"highwater_local.server" in command:
-            found.append(int(process.name))
-    return found
-
-
 @pytest.mark.cloud
-def test_local_up_that_is_interrupted_anywhere_leaves_nothing(tmp_path: Path) -> None:
+def test_local_up_that_is_interrupted_anywhere_leaves_nothing(command: Command, tmp_path: Path) -> None:
     """A signal after a random time: `down` finds what is left, and afterwards no server is."""
-    command = [str(Path(sys.executable).parent / "highwater"), "local"]
-    environment = os.environ | {"HOME": str(tmp_path), "XDG_STATE_HOME": ""}
     for seed in range(FIRST_SEED, FIRST_SEED + max(1, RUNS // 30)):
         random = Random(seed)
-        process = subprocess.Popen(
-            [*command, "up", "--port", "0"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        process = command.start("local", "up", "--port", "0", stderr=subprocess.STDOUT)
         try:
             process.communicate(timeout=random.uniform(0.0, 4.0))
         except subprocess.TimeoutExpired:
             process.send_signal(random.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL]))
         said, _ = process.communicate(timeout=60)
         assert "Traceback" not in (said or ""), f"seed {seed}: {said}"
-        done = subprocess.run([*command, "down"], env=environment, capture_output=True, text=True, check=False)
+        done = command("local", "down")
         assert done.returncode in (0, 2), f"seed {seed}: {done.stderr}"
-        assert _servers(tmp_path) == [], f"seed {seed}"
+        assert servers(tmp_path) == set(), f"seed {seed}"

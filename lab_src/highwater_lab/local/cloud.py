@@ -128,8 +128,9 @@ class LocalCloud:
         """Run *jobs* side by side in lock-step with a driven clock; what they return, in their order.
 
         Each is called in a thread of its own with its `SeatClock`. One of them works at a time; the clock moves when
-        all of them wait, to the next moment that one of them waits for. `time.sleep` in a job's thread is the clock's
-        sleep, so the pauses of an SDK's retries are in the cloud's time too.
+        all of them wait, to the next moment that one of them waits for. In a job, `time.sleep`, `time.time` and
+        `time.monotonic` are the clock's, so the pauses of an SDK's retries are in the cloud's time too; in other
+        threads, and in an event loop, they are the machine's.
 
         Raises:
             CloudError: The clock runs, or it cannot move because a job neither waits nor ends.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -18,7 +17,6 @@ REGION = "us-east-1"
 ACCOUNT = "000000000000"
 # moving the clock by a year has much to do
 _PATIENCE = timedelta(minutes=10)
-_CONNECTIONS = threading.local()
 _ORIGIN = re.compile(r"https?://[a-z0-9.\[\]:-]+")
 
 
@@ -83,20 +81,17 @@ class CloudControl:
         """Move its driven clock ahead, and wait until all that this started has ended or waits for a later time."""
         return self._status(self._ask("step", {"seconds": ahead.total_seconds()}))
 
-    def wait(self, seconds: float, seat: int) -> datetime:
+    def connect(self) -> http.client.HTTPConnection:
+        """A connection for many calls of `wait`, one after the other; the caller closes it."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE.total_seconds())
+
+    def wait(self, connection: http.client.HTTPConnection, seconds: float, seat: int) -> datetime:
         """Wait for its driven clock together with all that have taken a seat; the time then."""
-        # one connection for each thread, as a load in lock-step waits a thousand times
-        connection = getattr(_CONNECTIONS, str(self.port), None)
-        if connection is None:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE.total_seconds())
-            setattr(_CONNECTIONS, str(self.port), connection)
-        body = json.dumps({"seconds": seconds, "seat": seat})
         try:
-            connection.request("POST", "/_highwater/wait", body)
+            connection.request("POST", "/_highwater/wait", json.dumps({"seconds": seconds, "seat": seat}))
             with connection.getresponse() as answer:
                 document = json.load(answer)
         except (http.client.HTTPException, OSError, ValueError) as unanswered:
-            connection.close()
             raise CloudError(f"the local cloud at {self.endpoint} has ended") from unanswered
         if answer.status != HTTPStatus.OK:
             raise CloudError(document["message"])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import http.client
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Final
 
 from highwater_lab.local.control import CloudControl, CloudError
 
-NANOSECONDS: Final = 10**9
-# how to sleep in this thread, if it is a job's
-_ROUTE: Final = threading.local()
-# one `play` at a time in a process: it replaces `time.sleep`
+# the clock of the job that this context belongs to; `asyncio.to_thread` takes it along
+_CLOCK: Final[ContextVar[SeatClock | None]] = ContextVar("_CLOCK", default=None)
+# one at a time in a process, as `time` is the process's
 _PLAYING: Final = threading.Lock()
 
 
@@ -27,6 +29,7 @@ class SeatClock:
         self._cloud = cloud
         self.seat = seat
         self._now = cloud.status().now
+        self._idle: list[http.client.HTTPConnection] = []
 
     def time(self) -> float:
         """Seconds since 1970, as `time.time` gives them."""
@@ -42,7 +45,19 @@ class SeatClock:
 
     def sleep(self, seconds: float) -> None:
         """Wait until the cloud's clock has moved by *seconds*; less than a microsecond is one."""
-        self._now = self._cloud.wait(max(seconds, 1e-6) if seconds else 0, self.seat)
+        # several threads of a job may wait at the same time
+        connection = self._idle.pop() if self._idle else self._cloud.connect()
+        try:
+            self._now = self._cloud.wait(connection, max(seconds, 1e-6) if seconds else 0, self.seat)
+        finally:
+            self._idle.append(connection)
+
+    def leave(self) -> None:
+        """Leave the seat: the clock moves without this job."""
+        while self._idle:
+            self._idle.pop().close()
+        with suppress(CloudError):
+            self._cloud.leave(self.seat)
 
 
 def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> list[Any]:
@@ -57,7 +72,7 @@ def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> lis
 
     def run(number: int) -> None:
         clock = clocks[number]
-        _ROUTE.sleep = clock.sleep
+        _CLOCK.set(clock)
         try:
             # all are there before the first begins, and they begin in their order
             clock.sleep(0)
@@ -65,10 +80,9 @@ def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> lis
         except BaseException as failure:
             failures.append(failure)
         finally:
-            with suppress(CloudError):
-                cloud.leave(clock.seat)
+            clock.leave()
 
-    with _PLAYING, _sleep_of_jobs():
+    with _cloud_time():
         threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(jobs))]
         try:
             for thread in threads:
@@ -77,24 +91,48 @@ def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> lis
                 thread.join()
         finally:
             # after an interrupt, the clock waits for none of them
-            with suppress(CloudError):
-                for clock in clocks:
-                    cloud.leave(clock.seat)
+            for clock in clocks:
+                clock.leave()
     if failures:
         raise failures[0]
     return results
 
 
 @contextmanager
-def _sleep_of_jobs() -> Iterator[None]:
-    """Have `time.sleep` wait for the cloud's clock in threads of jobs, and for real time in all others."""
-    real = time.sleep
+def take_part(cloud: CloudControl, seat: int) -> Iterator[SeatClock]:
+    """Make the rest of this thread a job with a seat that another process took for it, for the length of the block."""
+    clock = SeatClock(cloud, seat)
+    with _cloud_time():
+        token = _CLOCK.set(clock)
+        try:
+            clock.sleep(0)
+            yield clock
+        finally:
+            _CLOCK.reset(token)
+            clock.leave()
 
-    def sleep(seconds: Any) -> None:
-        (getattr(_ROUTE, "sleep", None) or real)(seconds)
 
-    time.sleep = sleep
-    try:
-        yield
-    finally:
-        time.sleep = real
+@contextmanager
+def _cloud_time() -> Iterator[None]:
+    """Have the functions of the module `time` be the cloud's in jobs, and the machine's everywhere else."""
+    names = ("sleep", "time", "monotonic", "monotonic_ns")
+    with _PLAYING:
+        before = {name: getattr(time, name) for name in names}
+        for name, real in before.items():
+            setattr(time, name, _routed(name, real))
+        try:
+            yield
+        finally:
+            for name, real in before.items():
+                setattr(time, name, real)
+
+
+def _routed(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def routed(*arguments: Any) -> Any:
+        clock = _CLOCK.get()
+        # an event loop needs a clock that goes on while it waits
+        if clock is None or asyncio._get_running_loop() is not None:
+            return real(*arguments)
+        return getattr(clock, name)(*arguments)
+
+    return routed

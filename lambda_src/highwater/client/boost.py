@@ -54,7 +54,7 @@ class Boost:
     timeout: timedelta
     on_progress: Callable[[BoostState], None] | None = None
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = lambda: time.monotonic()
     answer: BoostAnswer | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
     _renewer: threading.Thread | None = None

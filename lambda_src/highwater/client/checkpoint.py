@@ -78,7 +78,7 @@ class Checkpoint:
         path: Path | None,
         header: ScanHeader,
         save: Callable[[], int] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = lambda: time.monotonic(),
     ) -> None:
         self._path = path
         self._header = header

@@ -73,7 +73,7 @@ class CoordinatorClient:
 
     coordinator: str | None = None
     session: Any = None
-    pause: Callable[[float], None] = time.sleep
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     attempts: int = _ATTEMPTS
 
     def send(self, action: str, **members: Any) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class FollowedRate:
     boost_units: int | None = None
     coordinator: str | None = None
     allows_throttles: bool = False
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = lambda: time.time()
     looks_every: float = _LOOKS_EVERY
     _watched: dict[str | None, _Watched] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)

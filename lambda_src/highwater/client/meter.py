@@ -56,7 +56,7 @@ class Meter:
     counts: Counts
     is_told: Callable[[str], bool] = lambda _: True
     notice: Callable[[], None] = lambda: None
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = lambda: time.time()
     _means: dict[tuple[str, TargetKey], float] = field(default_factory=dict)
 
     def install(self, session_or_client: Any) -> None:

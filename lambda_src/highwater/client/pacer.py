@@ -70,8 +70,8 @@ class Pacer:
             first minute is within the rate too.
     """
 
-    clock: Callable[[], int] = time.monotonic_ns
-    pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], int] = lambda: time.monotonic_ns()
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     starts_full: bool = True
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
     _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)

@@ -108,8 +108,8 @@ class Pulse:
     dynamodb: Any
     coordinator: CoordinatorClient
     tables: frozenset[str] | None = None
-    clock: Callable[[], float] = time.time
-    pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = lambda: time.time()
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     has_thread: bool = True
     counts: Counts = field(default_factory=Counts)
     meter: Meter = field(init=False)
@@ -133,6 +133,8 @@ class Pulse:
         self._is_stopped = True
         thread = self._thread
         self._news.set()
+        if not self.has_thread:
+            self._beat_safely(is_last=True)
         if thread is not None and self._pid == os.getpid() and thread is not threading.current_thread():
             thread.join(timeout=5)
 

@@ -37,7 +37,7 @@ class PageReader:
     index: str | None
     size: PageSize
     arguments: Mapping[str, Any]
-    pause: Callable[[float], None] = time.sleep
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, segment: int, key: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class BatchSender:
     client: Any
     pacer: Pacer
     table: str
-    pause: Callable[[float], None] = time.sleep
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
 
     def send(self, batch: Sequence[Job]) -> Sent:
         """Send a batch until DynamoDB has taken all of it, or says what is wrong with the rest.
