@@ -41,6 +41,7 @@ GRANTEE = (
     "grantee must be a role or a user, or have a role, got 'loader'; give its construct; that of an existing role is "
     "iam.Role.from_role_name(...)"
 )
+STRATEGY = "the strategy must be PreWarmStrategy.WARM_THROUGHPUT or PreWarmStrategy.PROVISION_AND_LOWER"
 OUT = "give its construct, or leave the argument out"
 MINUTES = "give cdk.Duration.minutes(...)"
 UNITS = "allowed: whole numbers, 0 or more, and one above 0"
@@ -167,6 +168,19 @@ TYPES: dict[str, tuple[Call, str]] = {
     "warm-index-name": (
         lambda stack: _warm(stack, indexes={5: None}),
         "each key of indexes must be the name of an index, got 5; give {index_name: dynamodb.WarmThroughput(...)}",
+    ),
+    "strategy-of-pre-warm": (lambda stack: _warm(stack, strategy="x"), f"{STRATEGY}, got 'x'"),
+    "strategy-of-a-table": (
+        lambda stack: scalable_table(stack, pre_warm_strategy="provision-and-lower"),
+        f"{STRATEGY}, got 'provision-and-lower'",
+    ),
+    "mark-of-none": (
+        lambda stack: scalable_table(stack, high_water_mark=0),
+        "high_water_mark must be a HighWaterMark, got 0; give HighWaterMark.units(read=, write=)",
+    ),
+    "one-region": (
+        lambda _: TaggedTables(regions="eu-west-1"),
+        "regions must be a list of str, got one str; put it in brackets",
     ),
     "grantee": (lambda _: _made().grant_boost("loader", max_write=5), GRANTEE),  # type: ignore[arg-type]
     "grantee-of-pulses": (lambda _: _made().grant_pulse("loader", tables=["orders"]), GRANTEE),  # type: ignore[arg-type]

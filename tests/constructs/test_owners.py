@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import aws_cdk as cdk
@@ -44,6 +45,10 @@ def _own(stack: cdk.Stack, id: str = "Jobs", **more: Any) -> dynamodb.Table:
     return dynamodb.Table(stack, id, partition_key=key(), **more)
 
 
+def _own_with_a_name(stack: cdk.Stack) -> dynamodb.Table:
+    return _own(stack, table_name="jobs")
+
+
 def _direct(table: Any, scaler: ThrottleAwareScaler | None = None) -> None:
     """Add a table in DIRECT mode, by default to a scaler of its own in the table's stack."""
     scaler = scaler or ThrottleAwareScaler(table.stack, "Scaler")
@@ -54,14 +59,8 @@ def _plan(table: Any, scope: cdk.Stack | None = None) -> None:
     manage_capacity(table, scope=scope, read=READ, write=WRITE)
 
 
-def _planned_after_direct(stack: cdk.Stack) -> None:
-    table = _own(stack)
-    _direct(table)
-    _plan(table)
-
-
-def _imported_and_planned_after_direct(stack: cdk.Stack) -> None:
-    table = _by_name(stack)
+def _planned_after_direct(make: Callable[[cdk.Stack], Any], stack: cdk.Stack) -> None:
+    table = make(stack)
     _direct(table)
     _plan(table)
 
@@ -84,7 +83,7 @@ def _planned_by_name_before_direct_by_arn(stack: cdk.Stack) -> None:
 
 
 def _planned_by_arn_after_direct_by_construct(stack: cdk.Stack) -> None:
-    _direct(_own(stack, table_name="jobs"))
+    _direct(_own_with_a_name(stack))
     _plan(_by_arn(stack, "Again"), stack)
 
 
@@ -103,8 +102,8 @@ def _planned_in_a_nested_stack_after_direct(stack: cdk.Stack) -> None:
 @pytest.mark.parametrize(
     ("build", "owner"),
     [
-        pytest.param(_planned_after_direct, "Shop/Jobs/Capacity", id="planned-after"),
-        pytest.param(_imported_and_planned_after_direct, "Shop/Jobs/Capacity", id="imported-planned-after"),
+        pytest.param(partial(_planned_after_direct, _own), "Shop/Jobs/Capacity", id="planned-after"),
+        pytest.param(partial(_planned_after_direct, _by_name), "Shop/Jobs/Capacity", id="imported-planned-after"),
         pytest.param(_planned_in_a_scope_before_direct, "Shop/Capacity", id="scope-before"),
         pytest.param(_planned_in_another_stack_after_direct, "Other/Capacity", id="other-stack-after"),
         pytest.param(_planned_by_name_before_direct_by_arn, "Shop/Capacity", id="name-before-arn"),
@@ -176,13 +175,15 @@ def test_direct_table_has_one_scaler(first: Callable[..., Any], second: Callable
 @pytest.mark.parametrize(
     ("first", "second"),
     [
+        pytest.param(_by_name, _by_name, id="names"),
+        pytest.param(_own_with_a_name, _by_name, id="construct-and-name"),
         pytest.param(_by_name, _by_arn, id="name-and-arn"),
         pytest.param(_by_arn, _by_name, id="arn-and-name"),
         pytest.param(_by_name, _by_known_arn, id="name-and-known-arn"),
         pytest.param(_by_known_arn, _by_name, id="known-arn-and-name"),
     ],
 )
-def test_table_of_a_name_and_of_an_arn_has_one_plan(first: Callable[..., Any], second: Callable[..., Any]) -> None:
+def test_table_has_one_plan(first: Callable[..., Any], second: Callable[..., Any]) -> None:
     """The targets are in the stack's account and region, which only a deploy knows, whatever the ARN says."""
     stack = new_stack()
     _plan(first(stack))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import GlobalSecondaryIndex, PreWarm, TaggedTables, ThrottleAwareScaler, manage_capacity
+from cdk_highwater import GlobalSecondaryIndex, PreWarm, ThrottleAwareScaler, manage_capacity
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from tests.constructs.template_view import (
@@ -162,36 +162,6 @@ def test_table_of_a_region_in_a_stack_without_one_is_warned_about() -> None:
         "deploy time; in another region, a table of the same name would be scaled; give the stack an env "
         "[highwater:regionUnknown]"
     ) in told
-
-
-@pytest.mark.parametrize(
-    ("call", "told"),
-    [
-        (
-            lambda stack: scalable_table(stack, high_water_mark=0),
-            "high_water_mark must be a HighWaterMark, got 0; give HighWaterMark.units(read=, write=)",
-        ),
-        (
-            lambda stack: scalable_table(stack, pre_warm_strategy="provision-and-lower"),
-            "the strategy must be PreWarmStrategy.WARM_THROUGHPUT or PreWarmStrategy.PROVISION_AND_LOWER, got "
-            "'provision-and-lower'",
-        ),
-        (
-            lambda stack: PreWarm(stack, "Warm", table=scalable_table(stack), strategy=cast(Any, "x")),
-            "the strategy must be PreWarmStrategy.WARM_THROUGHPUT or PreWarmStrategy.PROVISION_AND_LOWER, got 'x'",
-        ),
-        (
-            lambda _: TaggedTables(regions="eu-west-1"),
-            "regions must be a list of str, got one str; put it in brackets",
-        ),
-    ],
-    ids=["mark-0", "strategy-text", "strategy-of-pre-warm", "one-region"],
-)
-def test_argument_of_another_type_is_refused(call: Callable[[cdk.Stack], Any], told: str) -> None:
-    """25."""
-    with pytest.raises(TypeError) as refused:
-        call(new_stack())
-    assert str(refused.value) == told
 
 
 def test_replica_that_is_added_after_the_plan_is_refused() -> None:

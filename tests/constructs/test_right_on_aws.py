@@ -94,11 +94,6 @@ def _auto_scaled_beside_managed(stack: cdk.Stack) -> None:
     table.auto_scale_global_secondary_index_read_capacity("by-day", min_capacity=6, max_capacity=60)
 
 
-def _imported_twice(stack: cdk.Stack) -> None:
-    for id in ("Jobs", "Again"):
-        manage_capacity(dynamodb.Table.from_table_name(stack, id, "jobs"), read=READ, write=WRITE)
-
-
 def _managed_from_two_scopes(stack: cdk.Stack) -> None:
     table = dynamodb.Table(stack, "Jobs", partition_key=key())
     manage_capacity(table, read=READ, write=WRITE)
@@ -114,12 +109,6 @@ def _two_scalers(stack: cdk.Stack) -> None:
 def _two_scalers_of_tags(stack: cdk.Stack) -> None:
     for id in ("First", "Second"):
         ThrottleAwareScaler(stack, id, tagged=TaggedTables())
-
-
-def _by_name_and_by_construct(stack: cdk.Stack) -> None:
-    jobs = dynamodb.Table(stack, "Jobs", partition_key=key(), table_name="jobs")
-    manage_capacity(jobs, read=READ, write=WRITE)
-    manage_capacity(dynamodb.Table.from_table_name(stack, "Again", "jobs"), read=READ, write=WRITE)
 
 
 def _by_construct_and_by_resource(stack: cdk.Stack) -> None:
@@ -153,11 +142,9 @@ SECOND_PLAN = (
             ],
             id="auto-scale-call",
         ),
-        pytest.param(_by_name_and_by_construct, [f"Shop/Again: {SECOND_PLAN}"], id="by-name-and-by-construct"),
         pytest.param(
             _by_construct_and_by_resource, [f"Shop/Jobs/Resource: {SECOND_PLAN}"], id="by-construct-and-by-resource"
         ),
-        pytest.param(_imported_twice, [f"Shop/Again: {SECOND_PLAN}"], id="imported-twice"),
         pytest.param(_managed_from_two_scopes, [f"Shop/Jobs: {SECOND_PLAN}"], id="two-scopes"),
         pytest.param(
             _two_scalers,
