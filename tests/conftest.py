@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,16 @@ from tests.command import Command
 def command(tmp_path: Path) -> Command:
     """`highwater` in an empty folder, which is also its home, without credentials."""
     return Command(tmp_path)
+
+# The CDK checks every template against rules of its own, which takes most of a synth, and only prints what it finds.
+# The process of the CDK's classes reads this when the first test module imports them. tests/security asks for these
+# rules; subprocesses, such as the CDK CLI, keep them.
+os.environ["CDK_VALIDATION"] = "false"
+
+
+def pytest_collection_finish() -> None:
+    """By now that process runs if there is a test that needs it."""
+    os.environ.pop("CDK_VALIDATION", None)
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk import cx_api
+
+from cdk_highwater import Capacity, HighWaterTable
 
 AS_OF = "2027-02-03T04:05:00+00:00"
+READ = Capacity.autoscaled(min_capacity=3, max_capacity=30)
+WRITE = Capacity.autoscaled(min_capacity=41, max_capacity=4_000)
 
 
 def key(name: str = "pk") -> dynamodb.Attribute:
@@ -25,9 +28,42 @@ def arn(service: str, resource: str) -> dict[str, list[object]]:
     return {"Fn::Join": ["", ["arn:", partition, f":{service}:", region, ":", account, f":{resource}"]]}
 
 
+def new_app(as_of: str = AS_OF, **more: Any) -> cdk.App:
+    """An app with synth's time pinned, which writes only what tests read."""
+    return cdk.App(context={"highwater:asOf": as_of}, tree_metadata=False, **more)
+
+
 def new_stack(name: str = "Shop") -> cdk.Stack:
-    """A stack in an app of its own, with synth's time pinned."""
-    return cdk.Stack(cdk.App(context={"highwater:asOf": AS_OF}), name)
+    """A stack in an app of its own, for an account and a region that only a deploy knows."""
+    return cdk.Stack(new_app(), name)
+
+
+def placed_stack(
+    app: cdk.App | None = None, name: str = "Shop", region: str = "eu-west-1", account: str = "111122223333"
+) -> cdk.Stack:
+    """A stack for a given account and region, by default in an app of its own."""
+    return cdk.Stack(app or new_app(), name, env=cdk.Environment(account=account, region=region))
+
+
+def scalable_table(stack: cdk.Stack, id: str = "Jobs", **more: Any) -> HighWaterTable:
+    """A table that target tracking scales."""
+    return HighWaterTable(stack, id, **{"partition_key": key(), "read": READ, "write": WRITE, **more})
+
+
+def global_table(stack: cdk.Stack, *, read: dynamodb.Capacity | None = None, **more: Any) -> dynamodb.TableV2:
+    """A `TableV2` with provisioned capacity."""
+    billing = dynamodb.Billing.provisioned(
+        read_capacity=read or dynamodb.Capacity.fixed(5),
+        write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
+    )
+    return dynamodb.TableV2(stack, "World", partition_key=key(), billing=billing, **more)
+
+
+def _synthesized(stack: cdk.Stack) -> cx_api.CloudFormationStackArtifact:
+    """The stack after a synth of its app. The app keeps it, so all stacks of an app are made before one is read."""
+    app = cdk.Stage.of(stack)
+    assert app is not None
+    return app.synth().get_stack_artifact(stack.artifact_id)
 
 
 @dataclass(frozen=True)
@@ -57,8 +93,9 @@ class TemplateView:
     """A stack's template."""
 
     def __init__(self, stack: cdk.Stack) -> None:
-        self.template = Template.from_stack(stack)
-        self._resources: dict[str, Any] = self.template.to_json().get("Resources", {})
+        self._stack = stack
+        self.template: dict[str, Any] = _synthesized(stack).template
+        self._resources: dict[str, Any] = self.template.get("Resources", {})
 
     def of_type(self, kind: str) -> list[dict[str, Any]]:
         """Resources of a CloudFormation type, whole."""
@@ -115,6 +152,10 @@ class TemplateView:
             for statement in resource["Properties"]["PolicyDocument"]["Statement"]
         ]
 
+    def messages(self, kind: str) -> list[str]:
+        """The stack's annotations, as `messages` gives them."""
+        return messages(self._stack, kind)
+
 
 def watched_metric(alarm: dict[str, Any]) -> str:
     """The metric of an alarm's properties, also where the alarm counts missing datapoints as 0."""
@@ -126,10 +167,5 @@ def watched_metric(alarm: dict[str, Any]) -> str:
 
 def messages(stack: cdk.Stack, kind: str) -> list[str]:
     """The whole texts of a stack's annotations of `error`, `warning` or `info`, in order of place."""
-    annotations = Annotations.from_stack(stack)
-    find: dict[str, Callable[..., Any]] = {
-        "error": annotations.find_error,
-        "warning": annotations.find_warning,
-        "info": annotations.find_info,
-    }
-    return [str(message.entry.data) for message in find[kind]("*", Match.any_value())]
+    level = cx_api.SynthesisMessageLevel[kind.upper()]
+    return [str(message.entry.data) for message in _synthesized(stack).messages if message.level is level]

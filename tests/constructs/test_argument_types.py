@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import aws_cdk as cdk
@@ -15,7 +16,6 @@ from aws_cdk import aws_sns as sns
 from cdk_highwater import (
     BoostCoordinator,
     BoostTask,
-    Capacity,
     CapacityAlarms,
     CapacityDashboard,
     CapacityManaged,
@@ -28,9 +28,8 @@ from cdk_highwater import (
     Window,
     manage_capacity,
 )
-from tests.constructs.template_view import TemplateView, key, messages, new_stack
+from tests.constructs.template_view import READ, WRITE, TemplateView, key, messages, new_stack, scalable_table
 
-CAPACITY = Capacity.autoscaled(min_capacity=3, max_capacity=30)
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=9)
 HALF_AN_HOUR = cdk.Duration.minutes(30)
 
@@ -42,6 +41,7 @@ GRANTEE = (
     "grantee must be a role or a user, or have a role, got 'loader'; give its construct; that of an existing role is "
     "iam.Role.from_role_name(...)"
 )
+STRATEGY = "the strategy must be PreWarmStrategy.WARM_THROUGHPUT or PreWarmStrategy.PROVISION_AND_LOWER"
 OUT = "give its construct, or leave the argument out"
 MINUTES = "give cdk.Duration.minutes(...)"
 UNITS = "allowed: whole numbers, 0 or more, and one above 0"
@@ -51,13 +51,8 @@ def _plain(stack: cdk.Stack) -> dynamodb.Table:
     return dynamodb.Table(stack, "Plain", partition_key=key())
 
 
-def _table(stack: cdk.Stack, **more: Any) -> HighWaterTable:
-    arguments: dict[str, Any] = {"partition_key": key(), "read": CAPACITY, "write": CAPACITY, **more}
-    return HighWaterTable(stack, "Orders", **arguments)
-
-
 def _managed(stack: cdk.Stack, **more: Any) -> TableCapacity:
-    return manage_capacity(_plain(stack), read=CAPACITY, write=CAPACITY, **more)
+    return manage_capacity(_plain(stack), read=READ, write=WRITE, **more)
 
 
 def _scaler(stack: cdk.Stack, **more: Any) -> ThrottleAwareScaler:
@@ -68,8 +63,16 @@ def _coordinator(stack: cdk.Stack, **more: Any) -> BoostCoordinator:
     return BoostCoordinator(stack, "Boosts", **more)
 
 
-def _with_scaler(stack: cdk.Stack) -> BoostCoordinator:
+@cache
+def _made() -> BoostCoordinator:
+    """A coordinator with a scaler, which no refused call changes."""
+    stack = new_stack()
     return _coordinator(stack, scaler=_scaler(stack))
+
+
+@cache
+def _jobs() -> HighWaterTable:
+    return scalable_table(new_stack())
 
 
 def _role(stack: cdk.Stack) -> iam.Role:
@@ -81,39 +84,32 @@ def _warm(stack: cdk.Stack, **more: Any) -> PreWarm:
 
 
 def _task(stack: cdk.Stack, **more: Any) -> BoostTask:
-    arguments: dict[str, Any] = {"table": "orders", "lease": HALF_AN_HOUR, "write": 5, **more}
-    arguments.setdefault("coordinator", _coordinator(stack))
+    arguments: dict[str, Any] = {"coordinator": _made(), "table": "orders", "lease": HALF_AN_HOUR, "write": 5, **more}
     return BoostTask(stack, "Load", **arguments)
 
 
 def _dashboard(stack: cdk.Stack, **more: Any) -> CapacityDashboard:
-    if "tables" not in more:
-        more["tables"] = [_table(stack)]
-    return CapacityDashboard(stack, "Dashboard", **more)
-
-
-def _mixed_in(**more: Any) -> CapacityManaged:
-    return CapacityManaged(read=CAPACITY, write=CAPACITY, **more)
+    return CapacityDashboard(stack, "Dashboard", **{"tables": [_jobs()], **more})
 
 
 Call = Callable[[cdk.Stack], Any]
 
 TYPES: dict[str, tuple[Call, str]] = {
     "holder-text": (
-        lambda stack: _table(stack, windows_held_by="scaler"),
+        lambda stack: scalable_table(stack, windows_held_by="scaler"),
         f"windows_held_by must be a ThrottleAwareScaler, got 'scaler'; {HOLDER}",
     ),
     "holder-of-boosts": (
-        lambda stack: _table(stack, windows=[NIGHT], windows_held_by=_coordinator(stack)),
+        lambda stack: scalable_table(stack, windows=[NIGHT], windows_held_by=_made()),
         "windows_held_by must be a ThrottleAwareScaler, got cdk_highwater.boost_coordinator.BoostCoordinator; "
         f"{HOLDER}",
     ),
     "holder-of-a-mixin": (
-        lambda _: _mixed_in(windows_held_by=True),
+        lambda _: CapacityManaged(read=READ, write=WRITE, windows_held_by=True),  # type: ignore[arg-type]
         f"windows_held_by must be a ThrottleAwareScaler, got True; {HOLDER}",
     ),
     "holder-of-table-capacity": (
-        lambda stack: TableCapacity(stack, "C", table=_plain(stack), plan=_table(stack).plan, windows_held_by="x"),  # type: ignore[arg-type]
+        lambda stack: TableCapacity(stack, "C", table=_plain(stack), plan=_jobs().plan, windows_held_by="x"),  # type: ignore[arg-type]
         f"windows_held_by must be a ThrottleAwareScaler, got 'x'; {HOLDER}",
     ),
     "plan": (
@@ -121,7 +117,7 @@ TYPES: dict[str, tuple[Call, str]] = {
         "plan must be a Plan, got 5; give highwater.core.Plan(read=, write=)",
     ),
     "windows-once": (
-        lambda stack: _table(stack, windows=(window for window in [NIGHT])),
+        lambda stack: scalable_table(stack, windows=(window for window in [NIGHT])),
         "windows must be a list of Window, got builtins.generator; make a list of it with list(...)",
     ),
     "scope": (
@@ -149,7 +145,7 @@ TYPES: dict[str, tuple[Call, str]] = {
         f"topic must be an SNS topic, got 'arn:aws:sns:eu-west-1:111122223333:night'; {TOPIC}",
     ),
     "topic-of-alarms": (
-        lambda stack: CapacityAlarms(stack, "Alarms", table=_table(stack), topic="night"),  # type: ignore[arg-type]
+        lambda stack: CapacityAlarms(stack, "Alarms", table=_jobs(), topic="night"),  # type: ignore[arg-type]
         f"topic must be an SNS topic, got 'night'; {TOPIC}",
     ),
     "topic-of-a-coordinator": (
@@ -173,22 +169,35 @@ TYPES: dict[str, tuple[Call, str]] = {
         lambda stack: _warm(stack, indexes={5: None}),
         "each key of indexes must be the name of an index, got 5; give {index_name: dynamodb.WarmThroughput(...)}",
     ),
-    "grantee": (lambda stack: _coordinator(stack).grant_boost("loader", max_write=5), GRANTEE),  # type: ignore[arg-type]
-    "grantee-of-pulses": (lambda stack: _with_scaler(stack).grant_pulse("loader", tables=["orders"]), GRANTEE),  # type: ignore[arg-type]
+    "strategy-of-pre-warm": (lambda stack: _warm(stack, strategy="x"), f"{STRATEGY}, got 'x'"),
+    "strategy-of-a-table": (
+        lambda stack: scalable_table(stack, pre_warm_strategy="provision-and-lower"),
+        f"{STRATEGY}, got 'provision-and-lower'",
+    ),
+    "mark-of-none": (
+        lambda stack: scalable_table(stack, high_water_mark=0),
+        "high_water_mark must be a HighWaterMark, got 0; give HighWaterMark.units(read=, write=)",
+    ),
+    "one-region": (
+        lambda _: TaggedTables(regions="eu-west-1"),
+        "regions must be a list of str, got one str; put it in brackets",
+    ),
+    "grantee": (lambda _: _made().grant_boost("loader", max_write=5), GRANTEE),  # type: ignore[arg-type]
+    "grantee-of-pulses": (lambda _: _made().grant_pulse("loader", tables=["orders"]), GRANTEE),  # type: ignore[arg-type]
     "grantee-of-events": (
-        lambda stack: _coordinator(stack).grant_boost_events("acme.loader", max_write=5, grantee="loader"),  # type: ignore[arg-type]
+        lambda _: _made().grant_boost_events("acme.loader", max_write=5, grantee="loader"),  # type: ignore[arg-type]
         GRANTEE,
     ),
     "granted-table": (
-        lambda stack: _coordinator(stack).grant_boost(_role(stack), max_write=5, tables="orders"),
+        lambda stack: _made().grant_boost(_role(stack), max_write=5, tables="orders"),
         "tables must be a list of tables, got 'orders'; give the tables in brackets",
     ),
     "pulsed-table": (
-        lambda stack: _with_scaler(stack).grant_pulse(_role(stack), tables=_plain(stack)),  # type: ignore[arg-type]
+        lambda stack: _made().grant_pulse(_role(stack), tables=_plain(stack)),  # type: ignore[arg-type]
         "tables must be a list of tables, got aws_cdk.aws_dynamodb.Table; give the tables in brackets",
     ),
     "source": (
-        lambda stack: _coordinator(stack).grant_boost_events(5, max_write=5),  # type: ignore[arg-type]
+        lambda _: _made().grant_boost_events(5, max_write=5),  # type: ignore[arg-type]
         "source must be a text, got 5; give the events' source, such as 'acme.loader'",
     ),
     "scaler-of-a-coordinator": (
@@ -213,7 +222,7 @@ TYPES: dict[str, tuple[Call, str]] = {
         "is_required must be a bool, got 'no'; give True or False",
     ),
     "tables-of-a-dashboard": (
-        lambda stack: _dashboard(stack, tables=_table(stack)),
+        lambda stack: _dashboard(stack, tables=_jobs()),
         "tables must be a list of tables, got cdk_highwater.high_water_table.HighWaterTable; give the tables in "
         "brackets",
     ),
@@ -245,15 +254,15 @@ def test_argument_of_another_type_is_refused_in_one_line(call: Call, told: str) 
 
 VALUES: dict[str, tuple[Call, str]] = {
     "granted-text": (
-        lambda stack: _coordinator(stack).grant_boost(_role(stack), max_write="5"),  # type: ignore[arg-type]
+        lambda stack: _made().grant_boost(_role(stack), max_write="5"),  # type: ignore[arg-type]
         f"max_write is '5' and max_read is 0; {UNITS}",
     ),
     "granted-fraction": (
-        lambda stack: _coordinator(stack).grant_boost(_role(stack), max_write=1.5, max_read=2_000),  # type: ignore[arg-type]
+        lambda stack: _made().grant_boost(_role(stack), max_write=1.5, max_read=2_000),  # type: ignore[arg-type]
         f"max_write is 1.5 and max_read is 2,000; {UNITS}",
     ),
     "granted-parameter": (
-        lambda stack: _coordinator(stack).grant_boost(
+        lambda stack: _made().grant_boost(
             _role(stack),
             max_write=cdk.CfnParameter(stack, "Units", type="Number").value_as_number,  # type: ignore[arg-type]
         ),
@@ -282,9 +291,9 @@ def test_value_that_is_not_allowed_is_refused_in_one_line(call: Call, told: str)
 
 def test_capacity_of_the_cdk_is_told_from_that_of_the_library() -> None:
     stack = new_stack()
-    _table(stack, read=dynamodb.Capacity.fixed(5))
+    scalable_table(stack, read=dynamodb.Capacity.fixed(5))
     assert messages(stack, "error") == [
-        "Shop/Orders: table read: got aws_cdk.aws_dynamodb.Capacity, allowed: a Capacity; give "
+        "Shop/Jobs: table read: got aws_cdk.aws_dynamodb.Capacity, allowed: a Capacity; give "
         "Capacity.autoscaled(min_capacity=, max_capacity=) or Capacity.fixed(units=) [highwater:capacityMissing]"
     ]
 
@@ -295,7 +304,7 @@ def test_imported_topics_and_roles_are_as_good_as_those_of_the_app() -> None:
     role = iam.Role.from_role_arn(stack, "Loader", "arn:aws:iam::111122223333:role/loader")
     coordinator = _coordinator(stack, topic=topic)
     coordinator.grant_boost(role, max_write=5, tables=(table for table in ["orders"]))
-    CapacityAlarms(stack, "Alarms", table=_table(stack), topic=topic)
+    CapacityAlarms(stack, "Alarms", table=scalable_table(stack), topic=topic)
     granted = [
         parameter["Properties"]["Value"]
         for parameter in TemplateView(stack).of_type("AWS::SSM::Parameter")

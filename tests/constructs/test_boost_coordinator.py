@@ -3,56 +3,38 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import assertions
-from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 
-from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
+from cdk_highwater import BoostCoordinator, HighWaterTable, ThrottleAwareScaler
 from highwater.aws.leases import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from highwater.client.coordinator import URL_VARIABLE
 from highwater.handlers.boosts.call import DETAIL_TYPE
+from tests.constructs.template_view import TemplateView, messages, new_app, placed_stack, scalable_table
 
 MAXIMA = "allowed: whole numbers, 0 or more, and one above 0"
-ENVIRONMENT = cdk.Environment(account="123456789012", region="eu-central-1")
 
 
-def _stack(app: cdk.App | None = None, name: str = "Shop") -> cdk.Stack:
-    return cdk.Stack(app or cdk.App(), name, env=ENVIRONMENT)
+@pytest.fixture
+def stack() -> cdk.Stack:
+    return placed_stack()
 
 
-def _table(stack: cdk.Stack, name: str = "Orders", **more: Any) -> HighWaterTable:
-    return HighWaterTable(
-        stack,
-        name,
-        table_name=name.lower(),
-        partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-        read=Capacity.autoscaled(min_capacity=5, max_capacity=50),
-        write=Capacity.autoscaled(min_capacity=12, max_capacity=300),
-        **more,
-    )
+def _table(stack: cdk.Stack) -> HighWaterTable:
+    return scalable_table(stack, "Orders", table_name="orders")
 
 
 def _resources(stack: cdk.Stack, kind: str) -> list[dict[str, Any]]:
-    found = assertions.Template.from_stack(stack).find_resources(kind)
-    return [each["Properties"] for each in found.values()]
+    return [each["Properties"] for each in TemplateView(stack).of_type(kind)]
 
 
-def _statements(stack: cdk.Stack) -> list[dict[str, Any]]:
-    return [
-        statement
-        for policy in _resources(stack, "AWS::IAM::Policy")
-        for statement in policy["PolicyDocument"]["Statement"]
-    ]
-
-
-def test_lease_table_costs_nothing_while_it_is_idle_and_has_what_the_adapter_expects() -> None:
-    stack = _stack()
+def test_lease_table_costs_nothing_while_it_is_idle_and_has_what_the_adapter_expects(stack: cdk.Stack) -> None:
     BoostCoordinator(stack, "Boosts")
     (table,) = _resources(stack, "AWS::DynamoDB::Table")
     assert table["BillingMode"] == "PAY_PER_REQUEST"
@@ -70,8 +52,7 @@ def test_lease_table_costs_nothing_while_it_is_idle_and_has_what_the_adapter_exp
     }
 
 
-def test_url_authenticates_and_its_address_is_where_clients_look() -> None:
-    stack = _stack()
+def test_url_authenticates_and_its_address_is_where_clients_look(stack: cdk.Stack) -> None:
     coordinator = BoostCoordinator(stack, "Boosts")
     (url,) = _resources(stack, "AWS::Lambda::Url")
     assert url["AuthType"] == "AWS_IAM"
@@ -83,8 +64,7 @@ def test_url_authenticates_and_its_address_is_where_clients_look() -> None:
     assert function["Environment"]["Variables"]["HIGHWATER_COORDINATOR"] == coordinator.coordinator_name
 
 
-def test_coordinator_shares_the_function_of_a_scaler() -> None:
-    stack = _stack()
+def test_coordinator_shares_the_function_of_a_scaler(stack: cdk.Stack) -> None:
     scaler = ThrottleAwareScaler(stack, "Scaler")
     scaler.add_table(_table(stack))
     coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
@@ -97,32 +77,31 @@ def test_coordinator_shares_the_function_of_a_scaler() -> None:
         BoostCoordinator(stack, "Second", scaler=scaler)
 
 
-def test_permissions_are_for_its_own_table_schedules_and_grants() -> None:
-    stack = _stack()
+def test_permissions_are_for_its_own_table_schedules_and_grants(stack: cdk.Stack) -> None:
     name = BoostCoordinator(stack, "Boosts").coordinator_name
     by_action = {
         action: statement
-        for statement in _statements(stack)
+        for statement in TemplateView(stack).statements()
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     }
     schedules = by_action["scheduler:CreateSchedule"]
     assert schedules["Action"] == ["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"]
     (group,) = _resources(stack, "AWS::Scheduler::ScheduleGroup")
     assert json.dumps(schedules["Resource"]).endswith(
-        f':scheduler:eu-central-1:123456789012:schedule/{group["Name"]}/*"]]}}'
+        f':scheduler:eu-west-1:111122223333:schedule/{group["Name"]}/*"]]}}'
     )
     passing = by_action["iam:PassRole"]
     assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
     leases = by_action["dynamodb:UpdateItem"]
     assert leases["Action"] == ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
-    grants = [statement for statement in _statements(stack) if "/boosts/" in json.dumps(statement)]
+    grants = [statement for statement in TemplateView(stack).statements() if "/boosts/" in json.dumps(statement)]
     assert [statement["Action"] for statement in grants] == ["ssm:GetParametersByPath"]
     assert f":parameter/highwater/boosts/{name}/*" in json.dumps(grants)
 
 
 def test_grant_is_a_parameter_in_the_callers_stack_and_the_right_to_call() -> None:
-    app = cdk.App()
-    stack, jobs = _stack(app), _stack(app, "Jobs")
+    app = new_app()
+    stack, jobs = placed_stack(app), placed_stack(app, "Jobs")
     table = _table(stack)
     coordinator = BoostCoordinator(stack, "Boosts")
     coordinator.add_table(table)
@@ -134,15 +113,14 @@ def test_grant_is_a_parameter_in_the_callers_stack_and_the_right_to_call() -> No
     assert second["Name"] == f"{first['Name']}-2"
     (_, [_, _, rest]) = first["Value"]["Fn::Join"]
     assert rest == '","max_write":700,"max_read":0,"tables":["orders","imported"]}'
-    granted = [statement for statement in _statements(jobs) if "lambda:" in json.dumps(statement["Action"])]
+    granted = [each for each in TemplateView(jobs).statements() if "lambda:" in json.dumps(each["Action"])]
     assert [(each["Action"], each["Condition"]) for each in granted] == [
         ("lambda:InvokeFunctionUrl", {"StringEquals": {"lambda:FunctionUrlAuthType": "AWS_IAM"}}),
         ("lambda:InvokeFunction", {"Bool": {"lambda:InvokedViaFunctionUrl": True}}),
     ]
 
 
-def test_function_among_the_callers_finds_the_coordinator_in_its_environment() -> None:
-    stack = _stack()
+def test_function_among_the_callers_finds_the_coordinator_in_its_environment(stack: cdk.Stack) -> None:
     coordinator = BoostCoordinator(stack, "Boosts")
     job = lambda_.Function(
         stack,
@@ -160,8 +138,7 @@ def test_function_among_the_callers_finds_the_coordinator_in_its_environment() -
     assert list(variables) == [URL_VARIABLE]
 
 
-def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew() -> None:
-    stack = _stack()
+def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew(stack: cdk.Stack) -> None:
     coordinator = BoostCoordinator(stack, "Boosts")
     role = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
     coordinator.grant_boost_events("acme.loader", max_write=40, grantee=role)
@@ -169,10 +146,18 @@ def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew() -> No
     assert rule["EventPattern"] == {"source": ["acme.loader"], "detail-type": [DETAIL_TYPE]}
     (parameter,) = [each for each in _resources(stack, "AWS::SSM::Parameter") if "/boosts/" in each["Name"]]
     assert parameter["Value"] == '{"caller":"events/acme.loader","max_write":40,"max_read":0}'
-    (putting,) = [statement for statement in _statements(stack) if statement["Action"] == "events:PutEvents"]
+    (putting,) = [each for each in TemplateView(stack).statements() if each["Action"] == "events:PutEvents"]
     assert putting["Condition"] == {
         "StringEquals": {"events:source": "acme.loader", "events:detail-type": "Highwater Boost"}
     }
+
+
+@cache
+def _coordinated() -> tuple[BoostCoordinator, iam.Role, HighWaterTable]:
+    """A coordinator, a role and a table; what is refused leaves no trace in them."""
+    stack = placed_stack()
+    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
+    return BoostCoordinator(stack, "Boosts"), role, _table(stack)
 
 
 @pytest.mark.parametrize(
@@ -208,16 +193,12 @@ def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew() -> No
     ],
 )
 def test_what_cannot_work_is_refused(make: Any, error: type[Exception], message: str) -> None:
-    stack = _stack()
-    coordinator = BoostCoordinator(stack, "Boosts")
-    role = iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
     with pytest.raises(error) as refused:
-        make(coordinator, role, _table(stack))
+        make(*_coordinated())
     assert str(refused.value) == message
 
 
-def test_tables_of_a_scaler_are_added_to_the_scaler() -> None:
-    stack = _stack()
+def test_tables_of_a_scaler_are_added_to_the_scaler(stack: cdk.Stack) -> None:
     scaler = ThrottleAwareScaler(stack, "Scaler")
     table = _table(stack)
     coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
@@ -227,13 +208,11 @@ def test_tables_of_a_scaler_are_added_to_the_scaler() -> None:
         BoostCoordinator(stack, "Second", scaler=scaler, topic=sns.Topic(stack, "Topic"))
 
 
-def test_table_with_a_scaler_and_a_coordinator_of_its_own_is_an_error() -> None:
-    stack = _stack()
+def test_table_with_a_scaler_and_a_coordinator_of_its_own_is_an_error(stack: cdk.Stack) -> None:
     table = _table(stack)
     ThrottleAwareScaler(stack, "Scaler").add_table(table)
     BoostCoordinator(stack, "Boosts").add_table(table)
-    found = assertions.Annotations.from_stack(stack).find_error("*", assertions.Match.any_value())
-    assert [each.entry.data for each in found] == [
+    assert messages(stack, "error") == [
         "Shop/Orders/Capacity: the table: Shop/Scaler sets the table's floors already; two would set each other's; "
         "give that scaler to the coordinator: BoostCoordinator(..., scaler=) [highwater:secondScaler]"
     ]

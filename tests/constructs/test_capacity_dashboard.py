@@ -19,7 +19,7 @@ from cdk_highwater import (
     ThrottleAwareScaler,
     Window,
 )
-from tests.constructs.template_view import TemplateView, key, new_stack, watched_metric
+from tests.constructs.template_view import TemplateView, key, new_stack, scalable_table, watched_metric
 
 NIGHT = Window.weekly(
     "night", days="MON-FRI", start="23:00", end="02:00", timezone="Europe/Berlin", read_min=700, write_min=900
@@ -27,14 +27,7 @@ NIGHT = Window.weekly(
 
 
 def _table(stack: cdk.Stack, **more: Any) -> HighWaterTable:
-    return HighWaterTable(
-        stack,
-        "Jobs",
-        partition_key=key(),
-        read=Capacity.autoscaled(min_capacity=3, max_capacity=3_001),
-        write=Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
-        **more,
-    )
+    return scalable_table(stack, read=Capacity.autoscaled(min_capacity=3, max_capacity=3_001), **more)
 
 
 def _widgets(stack: cdk.Stack) -> list[dict[str, Any]]:
@@ -112,10 +105,8 @@ def test_dashboard_refuses_no_tables_and_what_has_no_capacity() -> None:
 
 def test_alarms_of_a_target_go_to_the_topic() -> None:
     stack = new_stack()
-    table = _table(
-        stack,
-        windows=[Window.daily("sale", start="08:00", end="09:00", timezone="UTC", write_min=4_100, write_max=5_000)],
-    )
+    sale = Window.daily("sale", start="08:00", end="09:00", timezone="UTC", write_min=4_100, write_max=5_000)
+    table = _table(stack, windows=[sale])
     made = CapacityAlarms(stack, "Alarms", table=table, topic=sns.Topic(stack, "Topic"))
     assert len(made.alarms) == 6
     alarms = {
@@ -144,17 +135,6 @@ def test_alarms_of_a_target_go_to_the_topic() -> None:
 
 def test_fixed_capacity_has_no_ceiling_to_come_near_to() -> None:
     stack = new_stack()
-    table = HighWaterTable(
-        stack,
-        "Jobs",
-        partition_key=key(),
-        read=Capacity.fixed(5),
-        write=Capacity.autoscaled(min_capacity=6, max_capacity=60),
-    )
-    CapacityAlarms(stack, "Alarms", table=table)
-    consumed = [
-        watched_metric(alarm["Properties"])
-        for alarm in TemplateView(stack).of_type("AWS::CloudWatch::Alarm")
-        if watched_metric(alarm["Properties"]).startswith("Consumed")
-    ]
-    assert consumed == ["ConsumedWriteCapacityUnits"]
+    CapacityAlarms(stack, "Alarms", table=scalable_table(stack, read=Capacity.fixed(5)))
+    watched = [watched_metric(each["Properties"]) for each in TemplateView(stack).of_type("AWS::CloudWatch::Alarm")]
+    assert [metric for metric in watched if metric.startswith("Consumed")] == ["ConsumedWriteCapacityUnits"]

@@ -7,33 +7,34 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from functools import partial
+from copy import deepcopy
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, HighWaterMark, Window, manage_capacity
+from cdk_highwater import HighWaterMark, Window, manage_capacity
 from cdk_highwater.function_asset import runtime_files, write_asset
-from tests.constructs.template_view import TemplateView, arn, key, new_stack
+from tests.constructs.template_view import READ, WRITE, TemplateView, arn, key, new_stack
+
+NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
 
 
-def _view() -> TemplateView:
+@cache
+def _view(*names: str, mark: HighWaterMark | None = None) -> TemplateView:
+    """A stack of tables with a window."""
     stack = new_stack()
-    table = dynamodb.Table(stack, "Jobs", partition_key=key())
-    manage_capacity(
-        table,
-        read=Capacity.autoscaled(min_capacity=3, max_capacity=30),
-        write=Capacity.autoscaled(min_capacity=4, max_capacity=4_000),
-        windows=[Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)],
-    )
+    for name in names:
+        table = dynamodb.Table(stack, name, partition_key=key())
+        manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT], high_water_mark=mark)
     return TemplateView(stack)
 
 
 def test_role_may_do_exactly_this() -> None:
     policies = {
         name.removeprefix("HighwaterDeployment")[:-8]: policy["Properties"]["PolicyDocument"]["Statement"]
-        for name, policy in _view().named("AWS::IAM::Policy").items()
+        for name, policy in deepcopy(_view("Jobs").named("AWS::IAM::Policy")).items()
     }
     assert set(policies) == {"RoleDefaultPolicy", "Bounds", "Marks", "TableJobs"}
     (logs,) = policies["RoleDefaultPolicy"]
@@ -81,30 +82,19 @@ def test_role_may_do_exactly_this() -> None:
     }
 
 
-def _two_tables(*names: str, marks: bool = True) -> TemplateView:
-    stack = new_stack()
-    for name in names:
-        manage_capacity(
-            dynamodb.Table(stack, name, partition_key=key()),
-            read=Capacity.autoscaled(min_capacity=3, max_capacity=30),
-            write=Capacity.autoscaled(min_capacity=4, max_capacity=4_000),
-            windows=[Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)],
-            high_water_mark=None if marks else HighWaterMark.none(),
-        )
-    return TemplateView(stack)
-
-
 @pytest.mark.parametrize(
-    ("tables", "marks", "resource"),
+    ("tables", "mark", "resource"),
     [
-        pytest.param(["Jobs"], True, "OrdersCapacityAftermath", id="a-table-goes"),
-        pytest.param(["Jobs", "Orders"], False, "OrdersCapacityMarks", id="its-marks-go"),
-        pytest.param([], True, "OrdersCapacityAftermath", id="all-goes"),
+        pytest.param(["Jobs"], None, "OrdersCapacityAftermath", id="a-table-goes"),
+        pytest.param(["Jobs", "Orders"], HighWaterMark.none(), "OrdersCapacityMarks", id="its-marks-go"),
+        pytest.param([], None, "OrdersCapacityAftermath", id="all-goes"),
     ],
 )
-def test_permissions_of_a_custom_resource_outlive_it(tables: list[str], marks: bool, resource: str) -> None:
+def test_permissions_of_a_custom_resource_outlive_it(
+    tables: list[str], mark: HighWaterMark | None, resource: str
+) -> None:
     """4: CloudFormation updates policies first and deletes custom resources last, and after them their policies."""
-    before = _two_tables("Jobs", "Orders")
+    before = _view("Jobs", "Orders")
     policies = before.named("AWS::IAM::Policy")
     (custom,) = [
         each
@@ -114,13 +104,13 @@ def test_permissions_of_a_custom_resource_outlive_it(tables: list[str], marks: b
     ]
     needed = [name for name in custom["DependsOn"] if name in policies]
     assert len(needed) == 3, "what all tables need, what this one needs, and the log"
-    later = _two_tables(*tables, marks=marks).named("AWS::IAM::Policy")
+    later = _view(*tables, mark=mark).named("AWS::IAM::Policy")
     for name in needed:
         assert name not in later or later[name] == policies[name], "updated before the resource is deleted"
 
 
 def test_function_is_bounded_and_keeps_its_logs_for_a_while() -> None:
-    view = _view()
+    view = _view("Jobs")
     function = view.properties_of("AWS::Lambda::Function")
     assert function["Architectures"] == ["arm64"]
     assert function["Runtime"] == "python3.14"
@@ -131,7 +121,7 @@ def test_function_is_bounded_and_keeps_its_logs_for_a_while() -> None:
 
 def test_floors_wait_for_every_target_and_targets_for_what_comes_before_them() -> None:
     """A rollback reaches `Aftermath` whenever it resets a target, and a deletion comes to it after the targets."""
-    view = _view()
+    view = _view("Jobs")
     (floors,) = view.of_type("Custom::HighwaterFloors")
     ((aftermath_id, aftermath),) = view.named("Custom::HighwaterAftermath").items()
     targets = view.named("AWS::ApplicationAutoScaling::ScalableTarget")

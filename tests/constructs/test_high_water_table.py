@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 import aws_cdk as cdk
@@ -13,35 +14,49 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 
 from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterMark, HighWaterTable, Window, manage_capacity
-from tests.constructs.template_view import TemplateView, key, messages, new_stack
+from tests.constructs.template_view import TemplateView, key, new_stack, scalable_table
 
+READ = Capacity.autoscaled(min_capacity=11, max_capacity=1_100)
+WRITE = Capacity.autoscaled(min_capacity=22, max_capacity=22_000)
 BULK = Window.weekly(
     "bulk-load", days="MON-FRI", start="05:00", end="06:30", timezone="America/New_York", write_min=18_000
 )
 
 
 def _table(stack: cdk.Stack, **changes: Any) -> HighWaterTable:
-    arguments: dict[str, Any] = {
-        "partition_key": key(),
-        "read": Capacity.autoscaled(min_capacity=11, max_capacity=1_100),
-        "write": Capacity.autoscaled(min_capacity=22, max_capacity=22_000),
-    }
-    return HighWaterTable(stack, "Orders", **(arguments | changes))
+    return scalable_table(stack, "Orders", **{"read": READ, "write": WRITE, **changes})
+
+
+def _view(**changes: Any) -> TemplateView:
+    stack = new_stack()
+    _table(stack, **changes)
+    return TemplateView(stack)
+
+
+@lru_cache
+def _plain() -> TemplateView:
+    return _view()
+
+
+@lru_cache
+def _with_bulk_load() -> TemplateView:
+    return _view(windows=[BULK])
+
+
+@lru_cache
+def _with_index() -> TemplateView:
+    return _view(windows=[BULK], indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))])
 
 
 def test_table_by_default_is_protected_recoverable_and_kept() -> None:
-    stack = new_stack()
-    _table(stack)
-    table = TemplateView(stack).of_type("AWS::DynamoDB::Table")[0]
+    (table,) = _plain().of_type("AWS::DynamoDB::Table")
     assert table["Properties"]["DeletionProtectionEnabled"] is True
     assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert table["DeletionPolicy"] == "Retain"
 
 
 def test_targets_have_the_declared_bounds_and_policies_the_declared_utilization() -> None:
-    stack = new_stack()
-    _table(
-        stack,
+    view = _view(
         read=Capacity.autoscaled(min_capacity=11, max_capacity=1_100, target_utilization_percent=55),
         write=Capacity.autoscaled(
             min_capacity=22,
@@ -52,7 +67,6 @@ def test_targets_have_the_declared_bounds_and_policies_the_declared_utilization(
             disable_scale_in=True,
         ),
     )
-    view = TemplateView(stack)
     assert {name: target.bounds for name, target in view.targets.items()} == {
         "table read": (11, 1_100),
         "table write": (22, 22_000),
@@ -74,18 +88,14 @@ def test_targets_have_the_declared_bounds_and_policies_the_declared_utilization(
 
 def test_template_capacity_stays_one_unit_whatever_the_floors_are() -> None:
     """A change of it would make CloudFormation reset the live capacity."""
-    stack = new_stack()
-    _table(stack, indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))])
-    properties = TemplateView(stack).properties_of("AWS::DynamoDB::Table")
+    properties = _with_index().properties_of("AWS::DynamoDB::Table")
     one = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     assert properties["ProvisionedThroughput"] == one
     assert properties["GlobalSecondaryIndexes"][0]["ProvisionedThroughput"] == one
 
 
 def test_window_becomes_scheduled_actions_of_its_dimension_only() -> None:
-    stack = new_stack()
-    _table(stack, windows=[BULK])
-    targets = TemplateView(stack).targets
+    targets = _with_bulk_load().targets
     assert targets["table write"].actions == {
         "cron(55 4 ? * MON-FRI *) America/New_York": (18_000, 22_000),
         "cron(30 6 ? * MON-FRI *) America/New_York": (22, 22_000),
@@ -95,10 +105,8 @@ def test_window_becomes_scheduled_actions_of_its_dimension_only() -> None:
 
 def test_deploy_inside_a_window_that_raises_the_ceiling_does_not_register_a_lower_one() -> None:
     """Application Auto Scaling would lower the capacity at once, by one of the day's few decreases."""
-    stack = new_stack()
     sale = Window.once("sale", start="2027-05-03T00:00", end="2027-05-04T00:00", timezone="UTC", write_max=31_000)
-    _table(stack, windows=[BULK, sale])
-    view = TemplateView(stack)
+    view = _view(windows=[BULK, sale])
     assert view.targets["table write"].bounds == (22, 31_000)
     assert set(view.targets["table write"].actions.values()) == {
         (18_000, 22_000),
@@ -110,23 +118,12 @@ def test_deploy_inside_a_window_that_raises_the_ceiling_does_not_register_a_lowe
 
 
 def test_fixed_capacity_with_windows_is_registered_with_room_for_them() -> None:
-    stack = new_stack()
-    HighWaterTable(
-        stack,
-        "Orders",
-        partition_key=key(),
-        read=Capacity.fixed(units=13),
-        write=Capacity.fixed(units=14),
-        windows=[BULK],
-    )
-    targets = TemplateView(stack).targets
+    targets = _view(read=Capacity.fixed(units=13), write=Capacity.fixed(units=14), windows=[BULK]).targets
     assert (targets["table read"].bounds, targets["table write"].bounds) == ((13, 13), (14, 18_000))
 
 
 def test_index_by_default_follows_capacity_and_windows() -> None:
-    stack = new_stack()
-    _table(stack, windows=[BULK], indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))])
-    targets = TemplateView(stack).targets
+    targets = _with_index().targets
     assert targets["by-day write"].bounds == targets["table write"].bounds
     assert targets["by-day write"].actions == targets["table write"].actions
     assert targets["by-day read"].bounds == targets["table read"].bounds
@@ -134,24 +131,17 @@ def test_index_by_default_follows_capacity_and_windows() -> None:
 
 
 def test_index_differs_where_it_says_so() -> None:
-    stack = new_stack()
     own = Window.daily("reports", start="07:00", end="08:00", timezone="UTC", read_min=333)
-    _table(
-        stack,
-        windows=[BULK],
-        indexes=[
-            GlobalSecondaryIndex(
-                index_name="by-day",
-                partition_key=key("day"),
-                sort_key=key("hour"),
-                projection_type=dynamodb.ProjectionType.INCLUDE,
-                non_key_attributes=["total"],
-                read=Capacity.autoscaled(min_capacity=33, max_capacity=3_300),
-                windows=[BULK, own],
-            )
-        ],
+    differs = GlobalSecondaryIndex(
+        index_name="by-day",
+        partition_key=key("day"),
+        sort_key=key("hour"),
+        projection_type=dynamodb.ProjectionType.INCLUDE,
+        non_key_attributes=["total"],
+        read=Capacity.autoscaled(min_capacity=33, max_capacity=3_300),
+        windows=[BULK, own],
     )
-    view = TemplateView(stack)
+    view = _view(windows=[BULK], indexes=[differs])
     assert view.targets["by-day read"].bounds == (33, 3_300)
     assert view.targets["by-day read"].actions == {
         "cron(55 6 * * ? *) UTC": (333, 3_300),
@@ -166,52 +156,37 @@ def test_index_differs_where_it_says_so() -> None:
 
 
 def test_fixed_capacity_has_a_target_without_a_policy() -> None:
-    stack = new_stack()
-    _table(stack, read=Capacity.fixed(units=44))
-    view = TemplateView(stack)
+    view = _view(read=Capacity.fixed(units=44))
     assert view.targets["table read"].bounds == (44, 44)
     assert len(view.policies) == 1
 
 
-def test_mark_by_default_is_the_highest_floor() -> None:
-    stack = new_stack()
-    _table(stack, windows=[BULK])
-    assert TemplateView(stack).marks == {None: (11, 18_000)}
-
-
 @pytest.mark.parametrize(
-    ("mark", "expected"),
+    ("arguments", "expected"),
     [
-        pytest.param(HighWaterMark.to_ceiling(), {None: (1_100, 22_000)}, id="to-ceiling"),
-        pytest.param(HighWaterMark.units(read=99, write=999), {None: (99, 999)}, id="in-units"),
+        pytest.param({}, (11, 18_000), id="by-default-the-highest-floor"),
+        pytest.param({"high_water_mark": HighWaterMark.to_ceiling()}, (1_100, 22_000), id="to-the-ceiling"),
+        pytest.param({"high_water_mark": HighWaterMark.units(read=99, write=999)}, (99, 999), id="in-units"),
     ],
 )
-def test_mark_is_as_declared(mark: HighWaterMark, expected: dict[str | None, tuple[int, int]]) -> None:
-    stack = new_stack()
-    _table(stack, windows=[BULK], high_water_mark=mark)
-    assert TemplateView(stack).marks == expected
+def test_mark_is_as_declared(arguments: dict[str, Any], expected: tuple[int, int]) -> None:
+    assert _view(windows=[BULK], **arguments).marks == {None: expected}
 
 
 def test_table_without_windows_is_looked_after_during_deploys_and_has_no_mark_to_raise() -> None:
     """Of targets that are registered at once, auto scaling may leave one below its floor."""
-    stack = new_stack()
-    _table(stack)
-    view = TemplateView(stack)
-    assert view.plan["windows"] == []
-    assert view.of_type("Custom::HighwaterMarks") == []
+    assert _plain().plan["windows"] == []
+    assert _plain().of_type("Custom::HighwaterMarks") == []
 
 
 def test_mark_none_raises_nothing() -> None:
-    stack = new_stack()
-    _table(stack, windows=[BULK], high_water_mark=HighWaterMark.none())
-    assert TemplateView(stack).of_type("Custom::HighwaterMarks") == []
-    assert messages(stack, "info") == []
+    view = _view(windows=[BULK], high_water_mark=HighWaterMark.none())
+    assert view.of_type("Custom::HighwaterMarks") == []
+    assert view.messages("info") == []
 
 
 def test_warm_up_charge_is_told_with_its_arithmetic() -> None:
-    stack = new_stack()
-    _table(stack, windows=[BULK])
-    assert messages(stack, "info") == [
+    assert _with_bulk_load().messages("info") == [
         "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
         "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; a mark that the table already has is not "
         "charged again; HighWaterMark.none() does not raise marks [highwater:warmUpCharge] "
@@ -222,14 +197,7 @@ def test_warm_up_charge_is_told_with_its_arithmetic() -> None:
 def test_tables_of_a_stack_share_one_function() -> None:
     stack = new_stack()
     for name in ("First", "Second", "Third"):
-        HighWaterTable(
-            stack,
-            name,
-            partition_key=key(),
-            read=Capacity.autoscaled(min_capacity=1, max_capacity=10),
-            write=Capacity.autoscaled(min_capacity=2, max_capacity=20_000),
-            windows=[BULK],
-        )
+        scalable_table(stack, name, windows=[BULK], write=WRITE)
     view = TemplateView(stack)
     assert len(view.of_type("AWS::Lambda::Function")) == 1
     assert len(view.of_type("Custom::HighwaterFloors")) == 3
@@ -237,8 +205,9 @@ def test_tables_of_a_stack_share_one_function() -> None:
 
 def test_every_property_of_table_is_passed_on() -> None:
     stack = new_stack()
-    encryption_key = kms.Key(stack, "Key")
-    stream = kinesis.Stream(stack, "Stream")
+    readers = iam.PolicyStatement(
+        actions=["dynamodb:GetItem"], principals=[iam.AccountRootPrincipal()], resources=["*"]
+    )
     _table(
         stack,
         sort_key=key("sk"),
@@ -249,22 +218,16 @@ def test_every_property_of_table_is_passed_on() -> None:
         ),
         removal_policy=cdk.RemovalPolicy.DESTROY,
         encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED,
-        encryption_key=encryption_key,
+        encryption_key=kms.Key(stack, "Key"),
         stream=dynamodb.StreamViewType.KEYS_ONLY,
-        kinesis_stream=stream,
+        kinesis_stream=kinesis.Stream(stack, "Stream"),
         kinesis_precision_timestamp=dynamodb.ApproximateCreationDateTimePrecision.MILLISECOND,
         time_to_live_attribute="expires",
         table_class=dynamodb.TableClass.STANDARD_INFREQUENT_ACCESS,
         contributor_insights_specification=dynamodb.ContributorInsightsSpecification(
             enabled=True, mode=dynamodb.ContributorInsightsMode.THROTTLED_KEYS
         ),
-        resource_policy=iam.PolicyDocument(
-            statements=[
-                iam.PolicyStatement(
-                    actions=["dynamodb:GetItem"], principals=[iam.AccountRootPrincipal()], resources=["*"]
-                )
-            ]
-        ),
+        resource_policy=iam.PolicyDocument(statements=[readers]),
         initial_read_units=5,
         initial_write_units=6,
     )
@@ -308,10 +271,8 @@ def test_parameter_numbers_are_accepted_where_no_window_compares_them() -> None:
 
 
 def test_once_window_travels_with_start_and_end_of_the_recurring_ones() -> None:
-    stack = new_stack()
     sale = Window.once("sale", start="2027-03-05T00:00", end="2027-03-06T00:00", timezone="UTC", write_min=20_000)
-    _table(stack, windows=[BULK, sale])
-    actions = TemplateView(stack).targets["table write"].properties["ScheduledActions"]
+    actions = _view(windows=[BULK, sale]).targets["table write"].properties["ScheduledActions"]
     opening = [action for action in actions if action["Schedule"] == "at(2027-03-04T23:55:00)"]
     assert opening[0]["ScalableTargetAction"] == {"MinCapacity": 20_000, "MaxCapacity": 22_000}
     before = [action for action in actions if "EndTime" in action]
@@ -322,9 +283,7 @@ def test_once_window_travels_with_start_and_end_of_the_recurring_ones() -> None:
 
 def test_same_plan_written_otherwise_gives_the_same_template() -> None:
     def synthesized(windows: list[Window]) -> dict[str, Any]:
-        stack = new_stack()
-        _table(stack, windows=windows)
-        return {name: target.properties for name, target in TemplateView(stack).targets.items()}
+        return {name: target.properties for name, target in _view(windows=windows).targets.items()}
 
     rush = Window.daily("rush", start="09:00", end="10:00", timezone="America/New_York", write_min=500)
     renamed = Window.weekly(
@@ -334,30 +293,25 @@ def test_same_plan_written_otherwise_gives_the_same_template() -> None:
 
 
 def test_index_listed_twice_is_a_finding_and_no_traceback() -> None:
-    stack = new_stack()
     index = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"))
-    _table(stack, indexes=[index, index])
-    assert messages(stack, "error") == [
+    assert _view(indexes=[index, index]).messages("error") == [
         "Shop/Orders: index 'by-day': the index is listed twice; merge the two entries [highwater:duplicateIndex]"
     ]
 
 
 def test_window_that_is_over_is_warned_of_and_buys_no_mark() -> None:
-    stack = new_stack()
     over = Window.once("sale", start="2026-11-27T00:00", end="2026-11-28T00:00", timezone="UTC", write_min=9_000)
-    _table(stack, windows=[over])
-    assert messages(stack, "warning") == [
+    view = _view(windows=[over])
+    assert view.messages("warning") == [
         "Shop/Orders: window 'sale' end: got '2026-11-28T00:00', allowed: later than 2027-02-03 04:05 UTC; remove the "
         "window: it has ended and has no effect any more [highwater:pastWindow] [ack: highwater:pastWindow]"
     ]
-    view = TemplateView(stack)
     assert view.targets["table write"].actions == {}
     assert view.of_type("Custom::HighwaterMarks") == []
 
 
 def test_managing_a_table_twice_is_refused_with_what_to_do() -> None:
-    stack = new_stack()
-    table = _table(stack)
+    table = _table(new_stack())
     message = (
         "Shop/Orders: the capacity is already managed; pass all options in one call, or for a HighWaterTable in its "
         "constructor"

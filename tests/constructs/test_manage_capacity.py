@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import aws_cdk as cdk
@@ -10,7 +11,7 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, CapacityManaged, HighWaterMark, IndexCapacity, Window, manage_capacity
-from tests.constructs.template_view import TemplateView, key, messages, new_stack
+from tests.constructs.template_view import TemplateView, global_table, key, messages, new_stack
 
 READ = Capacity.autoscaled(min_capacity=13, max_capacity=1_300)
 WRITE = Capacity.autoscaled(min_capacity=17, max_capacity=1_700, target_utilization_percent=61)
@@ -26,12 +27,18 @@ def _cfn_table(stack: cdk.Stack, **changes: Any) -> dynamodb.CfnTable:
     return dynamodb.CfnTable(stack, "Raw", **(arguments | changes))
 
 
+def _jobs(*indexes: str) -> dynamodb.Table:
+    """A table with indexes, in a stack of its own."""
+    table = dynamodb.Table(new_stack(), "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
+    for name in indexes:
+        table.add_global_secondary_index(index_name=name, partition_key=key("owner"))
+    return table
+
+
 def test_table_of_this_app_keeps_its_template_capacity_and_gains_targets() -> None:
-    stack = new_stack()
-    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=8, write_capacity=9)
-    table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
+    table = _jobs("by-owner")
     manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT])
-    view = TemplateView(stack)
+    view = TemplateView(table.stack)
     assert view.properties_of("AWS::DynamoDB::Table")["ProvisionedThroughput"] == {
         "ReadCapacityUnits": 8,
         "WriteCapacityUnits": 9,
@@ -53,14 +60,12 @@ def test_cfn_table_is_managed_with_its_indexes() -> None:
             {"attributeName": "owner", "attributeType": "S"},
         ],
         global_secondary_indexes=[
-            dynamodb.CfnTable.GlobalSecondaryIndexProperty(
-                index_name="by-owner",
-                key_schema=[dynamodb.CfnTable.KeySchemaProperty(attribute_name="owner", key_type="HASH")],
-                projection=dynamodb.CfnTable.ProjectionProperty(projection_type="ALL"),
-                provisioned_throughput=dynamodb.CfnTable.ProvisionedThroughputProperty(
-                    read_capacity_units=3, write_capacity_units=4
-                ),
-            )
+            {
+                "indexName": "by-owner",
+                "keySchema": [{"attributeName": "owner", "keyType": "HASH"}],
+                "projection": {"projectionType": "ALL"},
+                "provisionedThroughput": {"readCapacityUnits": 3, "writeCapacityUnits": 4},
+            }
         ],
     )
     manage_capacity(table, read=READ, write=WRITE)
@@ -95,16 +100,8 @@ def test_imported_name_may_be_a_parameter() -> None:
 
 def test_global_table_gets_what_cloudformation_can_say() -> None:
     stack = new_stack()
-    table = dynamodb.TableV2(
-        stack,
-        "World",
-        partition_key=key(),
-        billing=dynamodb.Billing.provisioned(
-            read_capacity=dynamodb.Capacity.fixed(5),
-            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
-        ),
-        global_secondary_indexes=[dynamodb.GlobalSecondaryIndexPropsV2(index_name="by-day", partition_key=key("day"))],
-    )
+    by_day = dynamodb.GlobalSecondaryIndexPropsV2(index_name="by-day", partition_key=key("day"))
+    table = global_table(stack, global_secondary_indexes=[by_day])
     manage_capacity(table, read=READ, write=WRITE, high_water_mark=HighWaterMark.units(read=2_000, write=3_000))
     view = TemplateView(stack)
     properties = view.properties_of("AWS::DynamoDB::GlobalTable")
@@ -117,30 +114,17 @@ def test_global_table_gets_what_cloudformation_can_say() -> None:
     }
     assert properties["WriteProvisionedThroughputSettings"] == write
     assert properties["GlobalSecondaryIndexes"][0]["WriteProvisionedThroughputSettings"] == write
-    replica = properties["Replicas"][0]
-    assert replica["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"]["MinCapacity"] == 13
-    assert (
-        replica["GlobalSecondaryIndexes"][0]["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"][
-            "MaxCapacity"
-        ]
-        == 1_300
-    )
+    (replica,) = properties["Replicas"]
+    (index,) = replica["GlobalSecondaryIndexes"]
+    reads = [each["ReadProvisionedThroughputSettings"]["ReadCapacityAutoScalingSettings"] for each in (replica, index)]
+    assert [(each["MinCapacity"], each["MaxCapacity"]) for each in reads] == [(13, 1_300), (13, 1_300)]
     assert view.targets == {}, "CloudFormation makes a global table's targets itself"
     assert view.marks[None] == (2_000, 3_000)
 
 
 def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None:
     stack = new_stack()
-    table = dynamodb.TableV2(
-        stack,
-        "World",
-        partition_key=key(),
-        billing=dynamodb.Billing.provisioned(
-            read_capacity=dynamodb.Capacity.fixed(5),
-            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
-        ),
-    )
-    manage_capacity(table, read=READ, write=WRITE, windows=[NIGHT])
+    manage_capacity(global_table(stack), read=READ, write=WRITE, windows=[NIGHT])
     assert messages(stack, "error") == [
         "Shop/World: windows 'night': CloudFormation itself creates the scalable targets of a TableV2, and they "
         "cannot have scheduled actions; let a ThrottleAwareScaler open and close the windows with windows_held_by=, "
@@ -148,17 +132,24 @@ def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None
     ]
 
 
-@pytest.mark.parametrize("kind", ["Table", "TableV2", "CfnTable"])
-def test_provisioned_options_on_an_on_demand_table_are_refused(kind: str) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(
+            lambda stack: dynamodb.Table(
+                stack, "Raw", partition_key=key(), billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST
+            ),
+            id="Table",
+        ),
+        pytest.param(lambda stack: dynamodb.TableV2(stack, "Raw", partition_key=key()), id="TableV2"),
+        pytest.param(
+            lambda stack: _cfn_table(stack, billing_mode="PAY_PER_REQUEST", provisioned_throughput=None), id="CfnTable"
+        ),
+    ],
+)
+def test_provisioned_options_on_an_on_demand_table_are_refused(make: Callable[[cdk.Stack], Any]) -> None:
     stack = new_stack()
-    if kind == "Table":
-        table: Any = dynamodb.Table(
-            stack, "Raw", partition_key=key(), billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST
-        )
-    elif kind == "TableV2":
-        table = dynamodb.TableV2(stack, "Raw", partition_key=key())
-    else:
-        table = _cfn_table(stack, billing_mode="PAY_PER_REQUEST", provisioned_throughput=None)
+    table = make(stack)
     manage_capacity(table, read=READ, write=WRITE)
     assert messages(stack, "error") == [
         "Shop/Raw: billing mode: the table is on demand (PAY_PER_REQUEST), and read, write and windows are for "
@@ -169,11 +160,10 @@ def test_provisioned_options_on_an_on_demand_table_are_refused(kind: str) -> Non
 
 
 def test_index_added_after_the_plan_is_refused_at_synth() -> None:
-    stack = new_stack()
-    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    table = _jobs()
     manage_capacity(table, read=READ, write=WRITE)
     table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
-    assert messages(stack, "error") == [
+    assert messages(table.stack, "error") == [
         "Shop/Jobs: index 'by-owner': the index was added after the table's capacity was declared, so nothing scales "
         "it; pass the index to HighWaterTable in indexes=; with manage_capacity, add the index before the call "
         "[highwater:indexNotScaled]"
@@ -181,36 +171,31 @@ def test_index_added_after_the_plan_is_refused_at_synth() -> None:
 
 
 def test_index_that_the_table_has_not_is_refused() -> None:
-    stack = new_stack()
-    table = dynamodb.Table(stack, "Jobs", partition_key=key())
-    table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
+    table = _jobs("by-owner")
     manage_capacity(table, read=READ, write=WRITE, indexes=[IndexCapacity(index_name="by-ower")])
-    assert messages(stack, "error") == [
+    assert messages(table.stack, "error") == [
         "Shop/Jobs: index 'by-ower': the table has no index of this name; its indexes are 'by-owner'; correct the "
         "name, or add the index to the table first [highwater:unknownIndex]"
     ]
 
 
 def test_all_conflicts_of_a_table_are_told_together_and_nothing_is_made() -> None:
-    stack = new_stack()
-    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    table = _jobs()
     manage_capacity(
         table,
         read=Capacity.autoscaled(min_capacity=200, max_capacity=20),
         write=Capacity.autoscaled(min_capacity=0, max_capacity=9, target_utilization_percent=7),
         windows=[Window.daily("night", start="25:00", end="02:00", timezone="Europe/Belrin", write_min=5)],
     )
-    found = [re.findall(r"\[highwater:(\w+)\]", message)[0] for message in messages(stack, "error")]
-    assert sorted(found) == sorted(
-        ["maxBelowMin", "unitsNotPositive", "targetOutOfRange", "unparsableTime", "unknownTimezone"]
-    )
-    assert TemplateView(stack).targets == {}
+    found = [re.findall(r"\[highwater:(\w+)\]", message)[0] for message in messages(table.stack, "error")]
+    assert sorted(found) == ["maxBelowMin", "targetOutOfRange", "unitsNotPositive", "unknownTimezone", "unparsableTime"]
+    assert TemplateView(table.stack).targets == {}
 
 
 def test_mixin_manages_a_table() -> None:
-    stack = new_stack()
-    dynamodb.Table(stack, "Jobs", partition_key=key()).with_(CapacityManaged(read=READ, write=WRITE, windows=[NIGHT]))
-    assert TemplateView(stack).targets["table write"].actions == {
+    table = _jobs()
+    table.with_(CapacityManaged(read=READ, write=WRITE, windows=[NIGHT]))
+    assert TemplateView(table.stack).targets["table write"].actions == {
         "cron(55 22 * * ? *) Europe/Berlin": (900, 1_700),
         "cron(0 2 * * ? *) Europe/Berlin": (17, 1_700),
         # the night that the clocks skip 02:00
@@ -229,11 +214,9 @@ def test_mixin_on_a_stack_manages_each_table_once() -> None:
 
 
 def test_mixin_supports_tables_and_nothing_else() -> None:
-    stack = new_stack()
-    mixin = CapacityManaged(read=READ, write=WRITE)
-    table = dynamodb.Table(stack, "Jobs", partition_key=key())
+    mixin, table = CapacityManaged(read=READ, write=WRITE), _jobs()
     assert mixin.supports(table)
-    assert not mixin.supports(stack)
+    assert not mixin.supports(table.stack)
     assert not mixin.supports(table.node.default_child)  # type: ignore[arg-type] # a construct
 
 

@@ -17,7 +17,6 @@ from cdk_highwater import (
     Capacity,
     GlobalSecondaryIndex,
     HighWaterMark,
-    HighWaterTable,
     IndexCapacity,
     TaggedTables,
     ThrottleAwareScaler,
@@ -25,29 +24,20 @@ from cdk_highwater import (
     manage_capacity,
 )
 from cdk_highwater.function_asset import runtime_files
-from tests.constructs.template_view import AS_OF, TemplateView, key, messages, new_stack
-
-READ, WRITE = (
-    Capacity.autoscaled(min_capacity=3, max_capacity=30),
-    Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
+from tests.constructs.template_view import (
+    READ,
+    WRITE,
+    TemplateView,
+    global_table,
+    key,
+    messages,
+    new_app,
+    new_stack,
+    placed_stack,
+    scalable_table,
 )
+
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
-
-
-def _stack(app: cdk.App, name: str, region: str = "eu-west-1", account: str = "111122223333") -> cdk.Stack:
-    return cdk.Stack(app, name, env=cdk.Environment(account=account, region=region))
-
-
-def _world(stack: cdk.Stack, read: dynamodb.Capacity) -> dynamodb.TableV2:
-    return dynamodb.TableV2(
-        stack,
-        "World",
-        partition_key=key(),
-        billing=dynamodb.Billing.provisioned(
-            read_capacity=read, write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10)
-        ),
-        global_secondary_indexes=[dynamodb.GlobalSecondaryIndexPropsV2(index_name="by-day", partition_key=key("day"))],
-    )
 
 
 @pytest.mark.parametrize(
@@ -62,54 +52,20 @@ def test_global_table_has_one_property_for_its_reads(
     declared: dynamodb.Capacity, managed: Capacity, present: str
 ) -> None:
     """10: CloudFormation refuses both together."""
-    stack = _stack(cdk.App(), "Shop")
-    manage_capacity(_world(stack, declared), read=managed, write=WRITE)
+    stack = placed_stack()
+    by_day = dynamodb.GlobalSecondaryIndexPropsV2(index_name="by-day", partition_key=key("day"))
+    table = global_table(stack, read=declared, global_secondary_indexes=[by_day])
+    manage_capacity(table, read=managed, write=WRITE)
     (replica,) = TemplateView(stack).properties_of("AWS::DynamoDB::GlobalTable")["Replicas"]
     settings = [replica, *replica["GlobalSecondaryIndexes"]]
     assert [list(each["ReadProvisionedThroughputSettings"]) for each in settings] == [[present], [present]]
-
-
-@pytest.mark.parametrize(
-    ("arn", "told"),
-    [
-        (
-            "arn:aws:dynamodb:us-east-1:111122223333:table/orders",
-            "Shop/Orders: the table: the table is in region us-east-1 and the stack in eu-west-1, where a table of the "
-            "same name would be scaled; manage the table in a stack of its own region [highwater:otherRegion]",
-        ),
-        (
-            "arn:aws:dynamodb:eu-west-1:444455556666:table/orders",
-            "Shop/Orders: the table: the table is in account 444455556666 and the stack in 111122223333, where a table "
-            "of the same name would be scaled; manage the table in a stack of its own account [highwater:otherAccount]",
-        ),
-    ],
-)
-def test_table_of_another_place_is_refused(arn: str, told: str) -> None:
-    """14: a namesake in the stack's own region would be scaled."""
-    stack = _stack(cdk.App(), "Shop")
-    manage_capacity(dynamodb.Table.from_table_arn(stack, "Orders", arn), read=READ, write=WRITE)
-    assert messages(stack, "error") == [told]
-    assert TemplateView(stack).targets == {}
-
-
-def test_table_of_a_region_in_a_stack_without_one_is_warned_about() -> None:
-    """14: synth cannot know."""
-    stack = new_stack()
-    arn = "arn:aws:dynamodb:us-east-1:111122223333:table/orders"
-    manage_capacity(dynamodb.Table.from_table_arn(stack, "Orders", arn), read=READ, write=WRITE)
-    told = [text.split(" [ack:")[0] for text in messages(stack, "warning")]
-    assert (
-        "Shop/Orders: the table: the table's ARN names region us-east-1, and the stack's region is known only at "
-        "deploy time; in another region, a table of the same name would be scaled; give the stack an env "
-        "[highwater:regionUnknown]"
-    ) in told
 
 
 def test_roles_that_somebody_else_makes_do_not_break_synth() -> None:
     """15."""
     stack = new_stack()
     iam.Role.customize_roles(stack)
-    ThrottleAwareScaler(stack, "Scaler").add_table(_table(stack))
+    ThrottleAwareScaler(stack, "Scaler").add_table(scalable_table(stack))
     assert len(TemplateView(stack).of_type("AWS::Lambda::Function")) == 2
 
 
@@ -118,7 +74,7 @@ def test_asset_is_readable_under_any_umask() -> None:
     stack = new_stack()
     before = os.umask(0o077)
     try:
-        ThrottleAwareScaler(stack, "Scaler").add_table(_table(stack))
+        ThrottleAwareScaler(stack, "Scaler").add_table(scalable_table(stack))
         assembly = cdk.App.of(stack).synth()  # type: ignore[union-attr] # the stack is in an app
     finally:
         os.umask(before)
@@ -130,21 +86,12 @@ def test_asset_is_readable_under_any_umask() -> None:
         assert set(modes.values()) == {0o644}
 
 
-def _table(stack: cdk.Stack, id: str = "Jobs", **more: Any) -> HighWaterTable:
-    return HighWaterTable(stack, id, partition_key=key(), read=READ, write=WRITE, **more)
-
-
 def _auto_scaled_beside_managed(stack: cdk.Stack) -> None:
     table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=5, write_capacity=6)
     table.add_global_secondary_index(index_name="by-day", partition_key=key("day"))
     table.auto_scale_write_capacity(min_capacity=6, max_capacity=60)
     manage_capacity(table, read=READ, write=WRITE)
     table.auto_scale_global_secondary_index_read_capacity("by-day", min_capacity=6, max_capacity=60)
-
-
-def _imported_twice(stack: cdk.Stack) -> None:
-    for id in ("Jobs", "Again"):
-        manage_capacity(dynamodb.Table.from_table_name(stack, id, "jobs"), read=READ, write=WRITE)
 
 
 def _managed_from_two_scopes(stack: cdk.Stack) -> None:
@@ -154,7 +101,7 @@ def _managed_from_two_scopes(stack: cdk.Stack) -> None:
 
 
 def _two_scalers(stack: cdk.Stack) -> None:
-    table = _table(stack)
+    table = scalable_table(stack)
     for id in ("First", "Second"):
         ThrottleAwareScaler(stack, id).add_table(table)
 
@@ -162,12 +109,6 @@ def _two_scalers(stack: cdk.Stack) -> None:
 def _two_scalers_of_tags(stack: cdk.Stack) -> None:
     for id in ("First", "Second"):
         ThrottleAwareScaler(stack, id, tagged=TaggedTables())
-
-
-def _by_name_and_by_construct(stack: cdk.Stack) -> None:
-    jobs = dynamodb.Table(stack, "Jobs", partition_key=key(), table_name="jobs")
-    manage_capacity(jobs, read=READ, write=WRITE)
-    manage_capacity(dynamodb.Table.from_table_name(stack, "Again", "jobs"), read=READ, write=WRITE)
 
 
 def _by_construct_and_by_resource(stack: cdk.Stack) -> None:
@@ -184,70 +125,44 @@ REMOVE = (
     "both, because CloudFormation creates the plan's target before it deletes this one [highwater:secondTarget]"
 )
 
+SECOND_PLAN = (
+    "the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS allows one scalable target per "
+    "dimension; remove one of the two calls of manage_capacity [highwater:secondPlan]"
+)
+
 
 @pytest.mark.parametrize(
     ("build", "told"),
     [
-        (
+        pytest.param(
             _auto_scaled_beside_managed,
             [
                 f"Shop/Jobs: auto_scale_write_capacity(): {SECOND}{REMOVE}",
                 f"Shop/Jobs: auto_scale_global_secondary_index_read_capacity('by-day'): {SECOND}{REMOVE}",
             ],
+            id="auto-scale-call",
         ),
-        (
-            _by_name_and_by_construct,
-            [
-                "Shop/Again: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS allows one "
-                "scalable target per dimension; remove one of the two calls of manage_capacity [highwater:secondPlan]"
-            ],
+        pytest.param(
+            _by_construct_and_by_resource, [f"Shop/Jobs/Resource: {SECOND_PLAN}"], id="by-construct-and-by-resource"
         ),
-        (
-            _by_construct_and_by_resource,
-            [
-                "Shop/Jobs/Resource: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS "
-                "allows one scalable target per dimension; remove one of the two calls of manage_capacity "
-                "[highwater:secondPlan]"
-            ],
-        ),
-        (
-            _imported_twice,
-            [
-                "Shop/Again: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS allows one "
-                "scalable target per dimension; remove one of the two calls of manage_capacity [highwater:secondPlan]"
-            ],
-        ),
-        (
-            _managed_from_two_scopes,
-            [
-                "Shop/Jobs: the table: Shop/Jobs/Capacity manages the capacity of the same table, and AWS allows one "
-                "scalable target per dimension; remove one of the two calls of manage_capacity [highwater:secondPlan]"
-            ],
-        ),
-        (
+        pytest.param(_managed_from_two_scopes, [f"Shop/Jobs: {SECOND_PLAN}"], id="two-scopes"),
+        pytest.param(
             _two_scalers,
             [
                 "Shop/Jobs/Capacity: the table: scaler Shop/First manages the table already; two scalers would set "
                 "each other's floors; add the table to one of the two [highwater:secondScaler]"
             ],
+            id="two-scalers",
         ),
-        (
+        pytest.param(
             _two_scalers_of_tags,
             [
                 "Shop/Second: tagged tables: scaler Shop/First manages the tagged tables of the same account and "
                 "region already; pass tagged= to one of the two, or give them different regions "
                 "[highwater:secondScaler]"
             ],
+            id="two-scalers-of-tags",
         ),
-    ],
-    ids=[
-        "auto-scale-call",
-        "by-name-and-by-construct",
-        "by-construct-and-by-resource",
-        "imported-twice",
-        "two-scopes",
-        "two-scalers",
-        "two-scalers-of-tags",
     ],
 )
 def test_second_owner_is_refused(build: Callable[[cdk.Stack], None], told: list[str]) -> None:
@@ -259,24 +174,24 @@ def test_second_owner_is_refused(build: Callable[[cdk.Stack], None], told: list[
 
 def test_tables_of_one_name_in_two_regions_are_two_tables() -> None:
     """22: dev and prod may import the same name."""
-    app = cdk.App()
-    for region in ("eu-west-1", "us-east-1"):
-        stack = _stack(app, f"Shop-{region}", region)
+    app = new_app()
+    stacks = [placed_stack(app, f"Shop-{region}", region) for region in ("eu-west-1", "us-east-1")]
+    for stack in stacks:
         manage_capacity(dynamodb.Table.from_table_name(stack, "Jobs", "jobs"), read=READ, write=WRITE)
-        assert messages(stack, "error") == []
+    assert [messages(stack, "error") for stack in stacks] == [[], []]
 
 
 def test_everything_follows_the_scope_of_a_managed_table() -> None:
     """23: a table's own template stays as it is."""
-    app = cdk.App(context={"highwater:asOf": AS_OF})
-    data, operations = _stack(app, "Data"), _stack(app, "Operations")
+    app = new_app()
+    data, operations = placed_stack(app, "Data"), placed_stack(app, "Operations")
     table = dynamodb.Table(data, "Jobs", partition_key=key(), table_name="jobs")
     manage_capacity(table, scope=operations, read=READ, write=WRITE, windows=[NIGHT])
-    kinds = {resource["Type"] for resource in TemplateView(data).template.to_json()["Resources"].values()}
-    assert kinds == {"AWS::DynamoDB::Table"}
-    assert "Outputs" not in TemplateView(data).template.to_json(), "a literal name needs no export"
-    assert len(TemplateView(operations).of_type("AWS::Lambda::Function")) == 1
-    assert TemplateView(operations).targets["table write"].properties["ResourceId"] == "table/jobs"
+    template, view = TemplateView(data).template, TemplateView(operations)
+    assert {resource["Type"] for resource in template["Resources"].values()} == {"AWS::DynamoDB::Table"}
+    assert "Outputs" not in template, "a literal name needs no export"
+    assert len(view.of_type("AWS::Lambda::Function")) == 1
+    assert view.targets["table write"].properties["ResourceId"] == "table/jobs"
 
 
 WRONG_TYPES: dict[str, tuple[dict[str, Any], str]] = {
@@ -312,21 +227,21 @@ def test_argument_of_another_type_is_refused_in_one_line(arguments: dict[str, An
     """25."""
     stack = new_stack()
     with pytest.raises(TypeError) as refused:
-        _table(stack, **arguments)
+        scalable_table(stack, **arguments)
     assert str(refused.value) == told
-    assert TemplateView(stack).template.to_json().get("Resources", {}) == {}
+    assert TemplateView(stack).template.get("Resources", {}) == {}
 
 
 def test_nested_windows_are_refused() -> None:
     """25: the text of a window is long, and cut."""
     with pytest.raises(TypeError, match=r"^windows\[0\] must be a Window, got list \[Window\(name='night', "):
-        _table(new_stack(), windows=[[NIGHT]])
+        scalable_table(new_stack(), windows=[[NIGHT]])
 
 
 def test_abbreviation_is_no_zone() -> None:
     """25: EST is five hours behind all year, and New York is not."""
     stack = new_stack()
-    _table(stack, windows=[Window.daily("night", start="23:00", end="02:00", timezone="EST", write_min=900)])
+    scalable_table(stack, windows=[Window.daily("night", start="23:00", end="02:00", timezone="EST", write_min=900)])
     assert [text.split("[")[-1] for text in messages(stack, "error")] == ["highwater:unknownTimezone]"]
 
 
@@ -337,17 +252,12 @@ def test_indexes_may_begin_with_capacity_of_their_own() -> None:
         GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), initial_write_units=700),
         GlobalSecondaryIndex(index_name="by-name", partition_key=key("name")),
     ]
-    _table(stack, indexes=indexes, initial_read_units=11, initial_write_units=13, high_water_mark=HighWaterMark.none())
+    none = HighWaterMark.none()
+    scalable_table(stack, indexes=indexes, initial_read_units=11, initial_write_units=13, high_water_mark=none)
     table = TemplateView(stack).properties_of("AWS::DynamoDB::Table")
-    throughputs = [
-        table["ProvisionedThroughput"],
-        *(i["ProvisionedThroughput"] for i in table["GlobalSecondaryIndexes"]),
-    ]
-    assert [(each["ReadCapacityUnits"], each["WriteCapacityUnits"]) for each in throughputs] == [
-        (11, 13),
-        (11, 700),
-        (11, 13),
-    ]
+    throughputs = [each["ProvisionedThroughput"] for each in (table, *table["GlobalSecondaryIndexes"])]
+    units = [(each["ReadCapacityUnits"], each["WriteCapacityUnits"]) for each in throughputs]
+    assert units == [(11, 13), (11, 700), (11, 13)]
 
 
 WHOLE = "allowed: whole units per second, 1 or more; "
@@ -374,7 +284,7 @@ def test_initial_units_that_a_deploy_would_fail_on_are_refused(units: Any, told:
     """2 and 3."""
     stack = new_stack()
     index = GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), initial_write_units=units)
-    _table(stack, indexes=[index], initial_read_units=units)
+    scalable_table(stack, indexes=[index], initial_read_units=units)
     assert messages(stack, "error") == [
         f"Shop/Jobs: table initial_read_units: got {units!r}, {told}",
         f"Shop/Jobs: index 'by-day' initial_write_units: got {units!r}, {told}",
@@ -384,7 +294,7 @@ def test_initial_units_that_a_deploy_would_fail_on_are_refused(units: Any, told:
 def test_initial_units_of_a_table_cannot_be_none() -> None:
     """2: the CDK would take five."""
     stack = new_stack()
-    _table(stack, initial_write_units=None)
+    scalable_table(stack, initial_write_units=None)
     assert messages(stack, "error") == [f"Shop/Jobs: table initial_write_units: got None, {NO_NUMBER}"]
 
 
@@ -392,7 +302,7 @@ def test_initial_units_may_be_the_quota_or_known_only_at_deploy_time() -> None:
     """2: CloudFormation fills a parameter in."""
     stack = new_stack()
     units = cdk.CfnParameter(stack, "Units", type="Number").value_as_number
-    _table(stack, initial_read_units=4_000, initial_write_units=units, table_quota_units=4_000)
+    scalable_table(stack, initial_read_units=4_000, initial_write_units=units, table_quota_units=4_000)
     assert messages(stack, "error") == []
     assert TemplateView(stack).properties_of("AWS::DynamoDB::Table")["ProvisionedThroughput"] == {
         "ReadCapacityUnits": 4_000,
@@ -403,7 +313,7 @@ def test_initial_units_may_be_the_quota_or_known_only_at_deploy_time() -> None:
 def test_quota_that_is_none_is_told_without_the_initial_units() -> None:
     """2."""
     stack = new_stack()
-    _table(stack, table_quota_units=0)
+    scalable_table(stack, table_quota_units=0)
     assert messages(stack, "error") == [f"Shop/Jobs: table_quota_units: got 0, {TOO_FEW}"]
 
 
@@ -412,8 +322,8 @@ def test_floors_are_set_again_when_only_the_scheduled_actions_change() -> None:
     sale = Window.once("sale", start="2031-03-01T08:00", end="2031-03-01T09:00", timezone="UTC", write_min=900)
     properties = []
     for as_of in ("2031-02-01T00:00:00+00:00", "2031-04-01T00:00:00+00:00"):
-        stack = cdk.Stack(cdk.App(context={"highwater:asOf": as_of}), "Shop")
-        _table(stack, windows=[sale, NIGHT])
+        stack = cdk.Stack(new_app(as_of), "Shop")
+        scalable_table(stack, windows=[sale, NIGHT])
         properties.append(TemplateView(stack).properties_of("Custom::HighwaterFloors"))
     before, after = properties
     assert before["Plan"] == after["Plan"]
@@ -456,11 +366,9 @@ def test_vector_indexes_are_for_on_demand_tables() -> None:
 
 def test_nested_stacks_of_one_shape_have_scalers_of_two_names() -> None:
     """1: a nested stack has no name before it is deployed."""
-    app = cdk.App()
-    names = []
-    for stage in ("Dev", "Prod"):
-        nested = cdk.NestedStack(_stack(app, stage), "Tables")
-        names.append(ThrottleAwareScaler(nested, "Scaler").scaler_name)
+    app = new_app()
+    nested = [cdk.NestedStack(placed_stack(app, stage), "Tables") for stage in ("Dev", "Prod")]
+    names = [ThrottleAwareScaler(stack, "Scaler").scaler_name for stack in nested]
     assert [name.split("-")[0] for name in names] == ["Dev", "Prod"]
 
 
@@ -468,6 +376,5 @@ def test_table_with_an_error_of_its_own_may_have_a_scaler() -> None:
     """What is wrong with the table is told, and nothing else."""
     stack = new_stack()
     wrong = Capacity.autoscaled(min_capacity=9, max_capacity=8)
-    table = HighWaterTable(stack, "Jobs", partition_key=key(), read=wrong, write=WRITE)
-    ThrottleAwareScaler(stack, "Scaler").add_table(table)
+    ThrottleAwareScaler(stack, "Scaler").add_table(scalable_table(stack, read=wrong))
     assert [text.split("[")[-1] for text in messages(stack, "error")] == ["highwater:maxBelowMin]"]

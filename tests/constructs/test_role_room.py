@@ -10,12 +10,9 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, HighWaterMark, PreWarmStrategy, TableCapacity, ThrottleAwareScaler, manage_capacity
-from tests.constructs.template_view import TemplateView, messages, new_stack
+from tests.constructs.template_view import WRITE, TemplateView, key, messages, new_app, new_stack
 
-READ, WRITE = (
-    Capacity.autoscaled(min_capacity=3, max_capacity=30),
-    Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
-)
+FIXED = Capacity.fixed(5)
 _MOST = 10_240
 _FIX = (
     "manage fewer tables in a stack, and give each stack a scaler of its own, as a scaler's stack has permissions for "
@@ -24,18 +21,12 @@ _FIX = (
 
 
 def _tables(stack: cdk.Stack, count: int, characters: int, **more: Any) -> list[TableCapacity]:
+    """Tables with names of so many characters. How they are scaled makes no difference for permissions."""
     mark = HighWaterMark.units(read=900, write=5_000)
     names = [f"{number:02}-{'x' * (characters - 3)}" for number in range(count)]
-    return [
-        manage_capacity(
-            dynamodb.Table.from_table_name(stack, f"T{name[:2]}", name),
-            read=READ,
-            write=WRITE,
-            high_water_mark=mark,
-            **more,
-        )
-        for name in names
-    ]
+    tables = [dynamodb.Table.from_table_name(stack, f"T{name[:2]}", name) for name in names]
+    capacity: dict[str, Any] = {"read": FIXED, "write": FIXED, "high_water_mark": mark, **more}
+    return [manage_capacity(table, **capacity) for table in tables]
 
 
 def _characters(stack: cdk.Stack) -> int:
@@ -92,27 +83,23 @@ def test_more_tables_than_a_role_has_room_for_are_refused(count: int, characters
 
 
 def test_tables_that_have_no_names_yet_count_with_the_longest_that_cloudformation_makes() -> None:
-    stack = cdk.Stack(cdk.App(), "A-stack-with-a-long-name-of-forty-characters")
+    stack = new_stack("A-stack-with-a-long-name-of-forty-characters")
     for number in range(30):
-        table = dynamodb.Table(
-            stack,
-            f"TableNumber{number:02}",
-            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
-        )
-        manage_capacity(table, read=READ, write=WRITE)
+        table = dynamodb.Table(stack, f"TableNumber{number:02}", partition_key=key())
+        manage_capacity(table, read=FIXED, write=FIXED)
     (told,) = messages(stack, "error")
     assert "tooManyTables" in told
 
 
 def test_scaler_counts_its_tables_of_other_stacks() -> None:
     """11: its stack has permissions for all of them, so a scaler of a fleet is told at synth."""
-    app = cdk.App()
+    app = new_app()
     home = cdk.Stack(app, "Scaling")
     scaler = ThrottleAwareScaler(home, "Scaler")
-    for number in range(4):
-        stack = cdk.Stack(app, f"Shop{number}")
-        for capacity in _tables(stack, 12, 20):
+    shops = [cdk.Stack(app, f"Shop{number}") for number in range(2)]
+    for shop in shops:
+        for capacity in _tables(shop, 18, 120, write=WRITE):
             scaler.add_table(capacity)
-        assert messages(stack, "error") == []
+    assert [messages(shop, "error") for shop in shops] == [[], []]
     (told,) = messages(home, "error")
     assert told.startswith("Scaling/HighwaterDeployment: tables of the stack: the permissions for the managed tables")

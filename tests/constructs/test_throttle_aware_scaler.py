@@ -16,33 +16,47 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sns as sns
 
-from cdk_highwater import Capacity, HighWaterTable, TaggedTables, ThrottleAwareScaler, Window, manage_capacity
+from cdk_highwater import Capacity, TaggedTables, ThrottleAwareScaler, Window, manage_capacity
 from cdk_highwater.function_asset import powertools_files, runtime_files, write_asset
-from tests.constructs.template_view import AS_OF, TemplateView, arn, key, messages, new_stack, watched_metric
-
-READ, WRITE = (
-    Capacity.autoscaled(min_capacity=3, max_capacity=30),
-    Capacity.autoscaled(min_capacity=41, max_capacity=4_000),
+from tests.constructs.template_view import (
+    READ,
+    WRITE,
+    TemplateView,
+    arn,
+    global_table,
+    key,
+    messages,
+    new_app,
+    new_stack,
+    placed_stack,
+    scalable_table,
+    watched_metric,
 )
-
-
-def _scaled(stack: cdk.Stack, **more: Any) -> HighWaterTable:
-    return HighWaterTable(stack, "Jobs", partition_key=key(), read=READ, write=WRITE, **more)
 
 
 @lru_cache
 def _view() -> TemplateView:
     stack = new_stack()
-    table = _scaled(stack)
-    ThrottleAwareScaler(stack, "Scaler", topic=sns.Topic(stack, "Alarms")).add_table(table)
+    ThrottleAwareScaler(stack, "Scaler", topic=sns.Topic(stack, "Alarms")).add_table(scalable_table(stack))
     return TemplateView(stack)
+
+
+def _function(view: TemplateView) -> dict[str, Any]:
+    """The properties of the scaler's function."""
+    functions: list[dict[str, Any]] = [each["Properties"] for each in view.of_type("AWS::Lambda::Function")]
+    (function,) = [each for each in functions if each["Handler"] == "highwater.handlers.scaler.handler.handler"]
+    return function
+
+
+def _alarms(view: TemplateView, *, on_tables: bool) -> list[dict[str, Any]]:
+    """The properties of the alarms on the consumption of tables, or of those on the scaler itself."""
+    alarms = [each["Properties"] for each in view.of_type("AWS::CloudWatch::Alarm")]
+    return [each for each in alarms if ("Consumed" in watched_metric(each)) is on_tables]
 
 
 def _scaler_name(view: TemplateView) -> str:
     """The scaler's name: that of its stack, its place in it, and a hash."""
-    functions = [each["Properties"] for each in view.of_type("AWS::Lambda::Function")]
-    (variables,) = [each["Environment"]["Variables"] for each in functions if "Environment" in each]
-    return str(variables["HIGHWATER_SCALER"])
+    return str(_function(view)["Environment"]["Variables"]["HIGHWATER_SCALER"])
 
 
 def _policies(view: TemplateView, role: str) -> list[dict[str, Any]]:
@@ -109,11 +123,7 @@ def test_schedule_runs_it_every_minute_and_goes_first_when_all_goes() -> None:
 
 
 def test_each_autoscaled_dimension_has_an_alarm_that_starts_the_function() -> None:
-    alarms = {
-        str(alarm["Properties"]["AlarmName"]["Fn::Join"][1][2]): alarm["Properties"]
-        for alarm in _view().of_type("AWS::CloudWatch::Alarm")
-        if "Consumed" in watched_metric(alarm["Properties"])
-    }
+    alarms = {each["AlarmName"]["Fn::Join"][1][2]: each for each in _alarms(_view(), on_tables=True)}
     assert set(alarms) == {" read", " write"}
     write = alarms[" write"]
     assert write["AlarmName"]["Fn::Join"][1][0] == "Highwater "
@@ -129,11 +139,7 @@ def test_each_autoscaled_dimension_has_an_alarm_that_starts_the_function() -> No
 
 
 def test_alarms_on_itself_go_to_the_topic() -> None:
-    own = [
-        alarm["Properties"]
-        for alarm in _view().of_type("AWS::CloudWatch::Alarm")
-        if "Consumed" not in watched_metric(alarm["Properties"])
-    ]
+    own = _alarms(_view(), on_tables=False)
     assert {watched_metric(alarm) for alarm in own} == {
         "Errors",
         "Invocations",
@@ -154,11 +160,7 @@ def test_alarms_on_itself_go_to_the_topic() -> None:
 
 def test_function_queue_and_logs_are_bounded_and_encrypted() -> None:
     view = _view()
-    function = next(
-        f["Properties"]
-        for f in view.of_type("AWS::Lambda::Function")
-        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler.handler"
-    )
+    function = _function(view)
     assert (function["Architectures"], function["Runtime"]) == (["arm64"], "python3.14")
     assert (function["MemorySize"], function["Timeout"]) == (512, 180)
     assert function["Environment"]["Variables"]["HIGHWATER_DRY_RUN"] == "false"
@@ -182,24 +184,24 @@ def test_plan_is_stored_for_the_function() -> None:
 
 
 def test_long_plan_takes_an_advanced_parameter_and_a_longer_one_is_refused() -> None:
-    def windows(count: int) -> list[Window]:
-        return [
+    def with_windows(count: int) -> cdk.Stack:
+        days = [f"2031-{1 + number // 28:02}-{1 + number % 28:02}" for number in range(count)]
+        windows = [
             Window.once(
                 f"sale number {number}",
-                start=f"2031-{1 + number // 28:02}-{1 + number % 28:02}T08:00",
-                end=f"2031-{1 + number // 28:02}-{1 + number % 28:02}T09:00",
+                start=f"{day}T08:00",
+                end=f"{day}T09:00",
                 timezone="Europe/Berlin",
                 write_min=900,
             )
-            for number in range(count)
+            for number, day in enumerate(days)
         ]
+        stack = new_stack()
+        ThrottleAwareScaler(stack, "Scaler").add_table(scalable_table(stack, windows=windows))
+        return stack
 
-    stack = new_stack()
-    ThrottleAwareScaler(stack, "Scaler").add_table(_scaled(stack, windows=windows(30)))
-    assert TemplateView(stack).properties_of("AWS::SSM::Parameter")["Tier"] == "Intelligent-Tiering"
-    stack = new_stack()
-    ThrottleAwareScaler(stack, "Scaler").add_table(_scaled(stack, windows=windows(70)))
-    assert messages(stack, "error") == [
+    assert TemplateView(with_windows(30)).properties_of("AWS::SSM::Parameter")["Tier"] == "Intelligent-Tiering"
+    assert messages(with_windows(70), "error") == [
         "Shop/Jobs/Capacity: the table: got a plan of 9,860 bytes, allowed: up to 7,992 bytes, the size limit of an "
         "SSM parameter; use fewer windows or shorter names [highwater:scalerPlanTooLong]"
     ]
@@ -207,13 +209,8 @@ def test_long_plan_takes_an_advanced_parameter_and_a_longer_one_is_refused() -> 
 
 def test_fixed_capacity_alone_is_refused() -> None:
     stack = new_stack()
-    table = dynamodb.Table(stack, "Jobs", partition_key=key())
-    fixed = manage_capacity(
-        table,
-        read=Capacity.fixed(5),
-        write=Capacity.fixed(6),
-    )
-    ThrottleAwareScaler(stack, "Scaler").add_table(fixed)
+    table = scalable_table(stack, read=Capacity.fixed(5), write=Capacity.fixed(6))
+    ThrottleAwareScaler(stack, "Scaler").add_table(table)
     assert messages(stack, "error") == [
         "Shop/Jobs/Capacity: the table: all capacity is fixed, so the scaler has nothing to change; "
         "give Capacity.autoscaled(max_capacity=) [highwater:scalerNothingAutoscaled]"
@@ -228,7 +225,7 @@ def test_what_has_no_managed_capacity_and_what_comes_twice_are_refused() -> None
         TypeError, match=r"^table must be a HighWaterTable or the result of manage_capacity, got Table$"
     ):
         scaler.add_table(plain)
-    table = _scaled(stack)
+    table = scalable_table(stack)
     scaler.add_table(table)
     message = r"Jobs/Capacity: the scaler already manages this table; call add_table once per table, "
     with pytest.raises(ValueError, match=message):
@@ -261,17 +258,11 @@ def test_asset_runs_with_boto3_and_what_is_packed(tmp_path: Path) -> None:
     assert archive.stat().st_size < 3_000_000
 
 
-def _direct(stack: cdk.Stack, **more: Any) -> dynamodb.Table:
-    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=3, write_capacity=41)
-    table.add_global_secondary_index(index_name="by-day", partition_key=key("day"), read_capacity=3, write_capacity=41)
-    ThrottleAwareScaler(stack, "Scaler").add_direct_table(table, read=READ, write=WRITE, **more)
-    return table
-
-
 def test_direct_mode_stores_the_plan_and_makes_no_target() -> None:
     stack = new_stack()
-    window = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
-    _direct(stack, windows=[window])
+    table = dynamodb.Table(stack, "Jobs", partition_key=key(), read_capacity=3, write_capacity=41)
+    table.add_global_secondary_index(index_name="by-day", partition_key=key("day"), read_capacity=3, write_capacity=41)
+    ThrottleAwareScaler(stack, "Scaler").add_direct_table(table, read=READ, write=WRITE, windows=[NIGHT])
     view = TemplateView(stack)
     value = json.loads(view.properties_of("AWS::SSM::Parameter")["Value"])
     assert value["mode"] == "direct"
@@ -279,13 +270,12 @@ def test_direct_mode_stores_the_plan_and_makes_no_target() -> None:
     assert value["plan"]["windows"][0]["write_min"] == 900
     assert view.targets == {}
     assert view.of_type("Custom::HighwaterScaled") == []
-    alarms = [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in watched_metric(a["Properties"])]
-    assert len(alarms) == 4
+    assert len(_alarms(view, on_tables=True)) == 4
 
 
 def test_direct_mode_refuses_a_table_that_something_scales_or_that_comes_twice() -> None:
     stack = new_stack()
-    table = _scaled(stack)
+    table = scalable_table(stack)
     scaler = ThrottleAwareScaler(stack, "Scaler")
     message = r"Jobs: the table is already scaled; DIRECT mode is for tables that nothing else scales$"
     with pytest.raises(ValueError, match=message):
@@ -333,27 +323,11 @@ NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="Europe/Berli
 DAY = Window.daily("day", start="09:00", end="17:30", timezone="America/New_York", write_min=800)
 
 
-def _in(region: str, app: cdk.App, name: str) -> cdk.Stack:
-    return cdk.Stack(app, name, env=cdk.Environment(account="111122223333", region=region))
-
-
-def _world(stack: cdk.Stack) -> dynamodb.TableV2:
-    return dynamodb.TableV2(
-        stack,
-        "World",
-        partition_key=key(),
-        replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")],
-        billing=dynamodb.Billing.provisioned(
-            read_capacity=dynamodb.Capacity.autoscaled(max_capacity=11),
-            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
-        ),
-    )
-
-
 def test_global_table_is_scaled_in_each_region_and_its_windows_are_held_by_the_scaler() -> None:
-    stack = _in("us-east-1", cdk.App(context={"highwater:asOf": AS_OF}), "Shop")
+    stack = placed_stack(region="us-east-1")
     scaler = ThrottleAwareScaler(stack, "Scaler")
-    manage_capacity(_world(stack), read=READ, write=WRITE, windows=[NIGHT], windows_held_by=scaler)
+    world = global_table(stack, replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")])
+    manage_capacity(world, read=READ, write=WRITE, windows=[NIGHT], windows_held_by=scaler)
     assert messages(stack, "error") == []
     view = TemplateView(stack)
     plans = {
@@ -379,32 +353,25 @@ def test_global_table_is_scaled_in_each_region_and_its_windows_are_held_by_the_s
 
 
 def test_table_of_another_region_is_scaled_where_it_is_and_has_its_alarms_there() -> None:
-    app = cdk.App(context={"highwater:asOf": AS_OF})
-    here, there = _in("us-east-1", app, "Here"), _in("eu-central-1", app, "There")
-    table = _scaled(there, table_name="jobs")
-    ThrottleAwareScaler(here, "Scaler").add_table(table)
+    app = new_app()
+    here, there = placed_stack(app, "Here", "us-east-1"), placed_stack(app, "There", "eu-central-1")
+    ThrottleAwareScaler(here, "Scaler").add_table(scalable_table(there, table_name="jobs"))
     view, other = TemplateView(here), TemplateView(there)
-    assert (
-        view.properties_of("AWS::SSM::Parameter")["Name"] == f"/highwater/plans/{_scaler_name(view)}/eu-central-1/jobs"
-    )
+    name = view.properties_of("AWS::SSM::Parameter")["Name"]
+    assert name == f"/highwater/plans/{_scaler_name(view)}/eu-central-1/jobs"
     scaled = view.properties_of("Custom::HighwaterScaled")
     assert (scaled["Region"], scaled["TableName"]) == ("eu-central-1", "jobs")
     alarms = [alarm["Properties"] for alarm in other.of_type("AWS::CloudWatch::Alarm")]
     assert [alarm["AlarmName"] for alarm in alarms] == ["Highwater jobs read", "Highwater jobs write"]
     assert all("AlarmActions" not in alarm for alarm in alarms), "an alarm starts no function of another region"
-    assert not [a for a in view.of_type("AWS::CloudWatch::Alarm") if "Consumed" in watched_metric(a["Properties"])]
+    assert _alarms(view, on_tables=True) == []
 
 
 def test_tags_may_choose_tables_of_several_regions() -> None:
     stack = new_stack()
     ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["eu-west-3", "ap-south-1"]))
     view = TemplateView(stack)
-    function = next(
-        f["Properties"]
-        for f in view.of_type("AWS::Lambda::Function")
-        if f["Properties"]["Handler"] == "highwater.handlers.scaler.handler.handler"
-    )
-    assert function["Environment"]["Variables"]["HIGHWATER_REGIONS"] == "eu-west-3 ap-south-1"
+    assert _function(view)["Environment"]["Variables"]["HIGHWATER_REGIONS"] == "eu-west-3 ap-south-1"
     tagged = next(s for s in _policies(view, "ScalerFunctionRole") if "aws:ResourceTag" in json.dumps(s))
     assert [":".join(map(str, each["Fn::Join"][1][2:3])) for each in tagged["Resource"][1:]] == [
         ":dynamodb:eu-west-3:",
@@ -414,7 +381,7 @@ def test_tags_may_choose_tables_of_several_regions() -> None:
 
 def test_windows_that_the_scaler_holds_have_no_actions_and_may_be_of_any_zones() -> None:
     stack = new_stack()
-    _scaled(stack, windows=[NIGHT, DAY], windows_held_by=ThrottleAwareScaler(stack, "Scaler"))
+    scalable_table(stack, windows=[NIGHT, DAY], windows_held_by=ThrottleAwareScaler(stack, "Scaler"))
     assert messages(stack, "error") == []
     view = TemplateView(stack)
     assert all(target.actions == {} for target in view.targets.values())
@@ -425,7 +392,7 @@ def test_windows_that_the_scaler_holds_have_no_actions_and_may_be_of_any_zones()
 def test_table_whose_windows_a_scaler_holds_is_looked_after_by_it_once() -> None:
     stack = new_stack()
     scaler = ThrottleAwareScaler(stack, "Scaler")
-    table = _scaled(stack, windows=[NIGHT], windows_held_by=scaler)
+    table = scalable_table(stack, windows=[NIGHT], windows_held_by=scaler)
     assert len(TemplateView(stack).of_type("AWS::SSM::Parameter")) == 1
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
         scaler.add_table(table)
@@ -441,8 +408,8 @@ def test_dropping_one_table_leaves_the_resources_of_the_others_where_they_are() 
         stack = new_stack()
         scaler = ThrottleAwareScaler(stack, "Scaler")
         for name in names:
-            scaler.add_table(HighWaterTable(stack, name, partition_key=key(), read=READ, write=WRITE))
-        resources = TemplateView(stack).template.to_json()["Resources"]
+            scaler.add_table(scalable_table(stack, name))
+        resources = TemplateView(stack).template["Resources"]
         found: dict[str, set[str]] = {name: set() for name in names}
         for id, resource in resources.items():
             for name in names:
@@ -458,15 +425,8 @@ def test_dropping_one_table_leaves_the_resources_of_the_others_where_they_are() 
 
 def test_scaler_holds_no_windows_of_fixed_capacity() -> None:
     stack = new_stack()
-    HighWaterTable(
-        stack,
-        "Jobs",
-        partition_key=key(),
-        read=READ,
-        write=Capacity.fixed(6),
-        windows=[NIGHT],
-        windows_held_by=ThrottleAwareScaler(stack, "Scaler"),
-    )
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scalable_table(stack, write=Capacity.fixed(6), windows=[NIGHT], windows_held_by=scaler)
     assert messages(stack, "error") == [
         "Shop/Jobs: table write: windows_held_by= lets a scaler open and close the windows, but a scaler changes only "
         "autoscaled capacity, and this capacity is fixed; give Capacity.autoscaled(max_capacity=), or remove "

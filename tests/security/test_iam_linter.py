@@ -7,23 +7,19 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk.assertions import Template
 
 from cdk_highwater import (
     BoostCoordinator,
-    Capacity,
     HighWaterMark,
-    HighWaterTable,
     PreWarmStrategy,
     TaggedTables,
     ThrottleAwareScaler,
     manage_capacity,
 )
-from tests.constructs.template_view import key
+from tests.constructs.template_view import READ, WRITE, TemplateView, global_table, placed_stack, scalable_table
 
 with warnings.catch_warnings():
     # it asks for a part of setuptools that has had its day
@@ -56,40 +52,25 @@ _WITHOUT_RESOURCES = {
 @lru_cache
 def _policies() -> dict[str, dict[str, Any]]:
     """The policy documents of a stack that has everything, by logical id."""
-    stack = cdk.Stack(cdk.App(), "Shop", env=cdk.Environment(account="111122223333", region="us-east-1"))
-    units = Capacity.autoscaled(min_capacity=3, max_capacity=30)
-    table = HighWaterTable(
+    stack = placed_stack(region="us-east-1")
+    table = scalable_table(
         stack,
-        "Jobs",
-        partition_key=key(),
-        read=units,
-        write=units,
         high_water_mark=HighWaterMark.units(read=900, write=800),
         pre_warm_strategy=PreWarmStrategy.PROVISION_AND_LOWER,
     )
-    world = dynamodb.TableV2(
-        stack,
-        "World",
-        partition_key=key(),
-        replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")],
-        billing=dynamodb.Billing.provisioned(
-            read_capacity=dynamodb.Capacity.autoscaled(max_capacity=11),
-            write_capacity=dynamodb.Capacity.autoscaled(max_capacity=10),
-        ),
-    )
+    world = global_table(stack, replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")])
     scaler = ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["ap-south-1"]))
     scaler.add_table(table)
-    scaler.add_table(manage_capacity(world, read=units, write=units))
+    scaler.add_table(manage_capacity(world, read=READ, write=WRITE))
     coordinator = BoostCoordinator(stack, "Boosts")
-    coordinator.add_table(HighWaterTable(stack, "Loads", partition_key=key(), read=units, write=units))
+    coordinator.add_table(scalable_table(stack, "Loads"))
     loader = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
     coordinator.grant_boost(loader, max_write=7)
     coordinator.grant_boost_events("acme.loader", max_write=7, grantee=loader)
-    resources: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
+    view = TemplateView(stack)
     return {
-        name: _resolved(resource["Properties"]["PolicyDocument"], resources)
-        for name, resource in resources.items()
-        if resource["Type"] == "AWS::IAM::Policy"
+        name: _resolved(policy["Properties"]["PolicyDocument"], view.template["Resources"])
+        for name, policy in view.named("AWS::IAM::Policy").items()
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,35 +15,28 @@ from tests.cdk_cli import ROOT
 HERE = Path(__file__).parent
 
 
-def _mypy(file: str) -> set[int]:
-    """The lines in which mypy finds an error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", ".mypy_cache", HERE / file],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+ACCEPTED, MISTAKEN = HERE / "users_app.py", HERE / "users_mistakes.py"
+Errors = set[tuple[str, int]]
+
+
+def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*command, ACCEPTED, MISTAKEN], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def _mypy() -> Errors:
+    done = _run(sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", ".mypy_cache")
     assert done.stderr == ""
-    return {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
+    errors = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
+    return {(Path(file).name, int(number)) for file, number, *_ in errors}
 
 
-def _pyright(file: str) -> set[int]:
-    """The lines in which pyright finds an error."""
-    done = subprocess.run(
-        ["node_modules/.bin/pyright", "--outputjson", "--pythonpath", sys.executable, HERE / file],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = json.loads(done.stdout)["generalDiagnostics"]
-    return {each["range"]["start"]["line"] + 1 for each in found if each["severity"] == "error"}
+def _pyright() -> Errors:
+    done = _run("node_modules/.bin/pyright", "--outputjson", "--pythonpath", sys.executable)
+    found = [each for each in json.loads(done.stdout)["generalDiagnostics"] if each["severity"] == "error"]
+    return {(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in found}
 
 
 @pytest.mark.parametrize("checker", [_mypy, _pyright], ids=["mypy", "pyright"])
-def test_checker_accepts_the_app_and_finds_each_mistake(checker: object) -> None:
-    assert callable(checker)
-    assert checker("users_app.py") == set()
-    lines = (HERE / "users_mistakes.py").read_text().splitlines()
-    assert checker("users_mistakes.py") == {number for number, line in enumerate(lines, 1) if "# mistake" in line}
+def test_checker_accepts_the_app_and_finds_each_mistake(checker: Callable[[], Errors]) -> None:
+    lines = enumerate(MISTAKEN.read_text().splitlines(), 1)
+    assert checker() == {(MISTAKEN.name, number) for number, line in lines if "# mistake" in line}
