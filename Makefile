@@ -33,16 +33,27 @@ setup: tools $(PYTHON_READY) $(LOCAL_READY) $(NODE_READY) ## Virtual environment
 demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with native scaling, the scaler and a boost (offline, free)
 	@$(BIN)/python examples/demo/demo.py
 
-# laws with all of their examples; pytest by itself tries a quarter
-test coverage: export HIGHWATER_EXAMPLES := full
+# tests of a cloud often wait for it, so there is one worker more than there are processors
+MORE_WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
+PYTEST = $(BIN)/python -m pytest --dist loadgroup
 
 .PHONY: test
-test: setup check ## Every check and test (offline, free)
-	@# one more than there are processors, as tests of a cloud often wait
-	@$(BIN)/python -m pytest --numprocesses $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup -m "not alone" $(ARGS) || [ $$? = 5 ]
-	@# then those whose clock is the machine's own, two files at a time, and once more by themselves those for which it
-	@# was too busy; 5 says that ARGS has chosen none
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m alone $(ARGS) || [ $$? = 5 ] || $(BIN)/python -m pytest --numprocesses 0 -m alone --last-failed $(ARGS)
+test: setup check ## Style, types and the quick tests (offline, free; under five minutes). ARGS="tests/core -x"
+	@$(PYTEST) --numprocesses auto -m "not cloud" $(ARGS)
+
+.PHONY: test-cloud
+test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free; under twelve minutes). ARGS="tests/deploys"
+	@$(PYTEST) --numprocesses $(MORE_WORKERS) -m cloud $(ARGS)
+	@# the server's inside, and the clients with the older boto3 that its environment has
+	@$(LOCAL_VENV)/bin/python -m pytest --numprocesses auto -m "not cloud" tests/server tests/client
+
+.PHONY: nightly
+nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
+	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/handlers tests/aws
+	@$(MAKE) --no-print-directory sequences
+	@$(MAKE) --no-print-directory faults
+	@$(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory mutants
 
 .PHONY: check
 check: setup ## Style and types
@@ -51,6 +62,7 @@ check: setup ## Style and types
 	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks tests
 
 .PHONY: coverage
+coverage: export HIGHWATER_EXAMPLES := full
 coverage: setup ## What tests/core reaches of the core, by branch; fails below 95 % (offline, free; a minute)
 	@mkdir -p build
 	@$(BIN)/python -m coverage run -m pytest -q --numprocesses 0 tests/core $(ARGS)

@@ -18,10 +18,25 @@ def command(tmp_path: Path) -> Command:
     """`highwater` in an empty folder, which is also its home, without credentials."""
     return Command(tmp_path)
 
+
 # The CDK checks every template against rules of its own, which takes most of a synth, and only prints what it finds.
 # The process of the CDK's classes reads this when the first test module imports them. tests/security asks for these
 # rules; subprocesses, such as the CDK CLI, keep them.
 os.environ["CDK_VALIDATION"] = "false"
+
+
+# fixtures that start a local cloud
+_CLOUDS = frozenset({"bench", "bootstrapped", "cloud", "highwater", "running", "scaled_cloud", "stage"})
+_FOLDERS_OF_CLOUDS = frozenset({"deploys", "examples", "local"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `cloud` what needs a local cloud or the CDK CLI, but for what is `quick`."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        needs = folder in _FOLDERS_OF_CLOUDS or not _CLOUDS.isdisjoint(getattr(item, "fixturenames", ()))
+        if needs and item.get_closest_marker("quick") is None:
+            item.add_marker(pytest.mark.cloud)
 
 
 def pytest_collection_finish() -> None:
@@ -34,7 +49,7 @@ def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CdkCli]:
     """A local cloud that the real CDK CLI has bootstrapped; stacks of several tests live side by side in it."""
     folder = tmp_path_factory.mktemp("cdk")
     # deploys are looked at here; what updates take is seen in tests/local/test_update_times
-    with LocalCloud(log=folder / "server.log", has_instant_updates=True, is_strict=True) as cloud:
+    with LocalCloud(log=folder / "server.log", clock="driven", has_instant_updates=True, is_strict=True) as cloud:
         cli = CdkCli(cloud, folder)
         cli.run("bootstrap", f"aws://{cloud.environment()['CDK_DEFAULT_ACCOUNT']}/us-east-1")
         yield cli

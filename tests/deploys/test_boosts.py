@@ -283,6 +283,7 @@ def test_command_runs_inside_the_lease_and_its_exit_status_and_signals_pass(stag
 
 
 def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
+    stage.cloud.step(1)
     name = ("--coordinator", stage.coordinators["Alone"])
     begun = stage.highwater(
         "loader", "boost", "boosted-orders", "--write", "40", "--for", "20m", "--reason", "by hand", "--json", *name
@@ -309,6 +310,8 @@ def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
         f"highwater unboost: boosted-orders: boost {answer['id']} is of 000000000000:role/boosted-loader, not of "
         "000000000000:role/boosted-other\n"
     )
+    # the log is in the order of seconds
+    stage.cloud.step(1)
     ended = stage.highwater("loader", "unboost", "boosted-orders", answer["id"], *name)
     assert (ended.returncode, ended.stdout) == (0, f"boosted-orders: boost {answer['id']} is given back\n")
     assert stage.floor() == 12

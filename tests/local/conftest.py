@@ -14,7 +14,7 @@ from tests.local.world import World, client
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     # what updates take is seen in test_update_times, everything else at once
-    with LocalCloud(has_instant_updates=True) as running:
+    with LocalCloud(clock="driven", has_instant_updates=True) as running:
         yield running
 
 

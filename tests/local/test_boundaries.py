@@ -10,7 +10,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import TRUST, dynamodb_as, refused, unique, units
+from tests.local.world import TRUST, dynamodb_as, refused, stack_status, unique, units
 
 pytestmark = pytest.mark.xdist_group("boundaries")
 ORDERS = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/orders"
@@ -33,7 +33,7 @@ def _refusal(role: str, action: str, reason: str) -> str:
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
         dynamodb = running.client("dynamodb")
         dynamodb.create_table(
             TableName="orders",
@@ -140,8 +140,7 @@ def test_boundary_of_a_template_comes_and_goes_with_it(cloud: LocalCloud, iam: A
     dynamodb.scan(TableName="orders")
 
     cloudformation.update_stack(TemplateBody=_template(ABSENT), **stack)
-    while (cloudformation.describe_stacks(StackName="bounded")["Stacks"][0])["StackStatus"].endswith("PROGRESS"):
-        pass
+    stack_status(cloudformation, "bounded")
     events = cloudformation.describe_stack_events(StackName="bounded")["StackEvents"]
     failed = [event["ResourceStatusReason"] for event in events if event["ResourceStatus"] == "UPDATE_FAILED"]
     assert failed == [

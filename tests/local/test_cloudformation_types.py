@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -20,6 +19,7 @@ from tests.local.world import (
     index_definition,
     key,
     refused,
+    stack_status,
     unique,
     units,
     warmth,
@@ -66,13 +66,7 @@ class Stack:
         )
 
     def _wait(self, name: str | None = None) -> str:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            status = str(self._cloudformation.describe_stacks(StackName=name or self.name)["Stacks"][0]["StackStatus"])
-            if status.endswith(_DONE):
-                return status
-            time.sleep(0.02)
-        raise AssertionError(f"{self.name} is not done: {status}")
+        return stack_status(self._cloudformation, name or self.name)
 
 
 def _template(resources: Resources) -> str:

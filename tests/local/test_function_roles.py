@@ -12,7 +12,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
-from tests.local.world import refused, unique
+from tests.local.world import refused, stack_status, unique
 
 pytestmark = pytest.mark.xdist_group("function roles")
 TEXT = "The role defined for the function cannot be assumed by Lambda."
@@ -48,7 +48,7 @@ UNTRUSTING = [
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
         yield running
 
 
@@ -129,13 +129,10 @@ def test_stack_with_a_role_that_does_not_trust_lambda_fails(cloud: LocalCloud) -
 
     def deploy(act: Any, stack: str, service: str) -> tuple[str, list[str]]:
         act(StackName=stack, TemplateBody=_template(service), Capabilities=["CAPABILITY_IAM"])
-        while (found := cloudformation.describe_stacks(StackName=stack)["Stacks"][0])["StackStatus"].endswith(
-            "PROGRESS"
-        ):
-            pass
+        status = stack_status(cloudformation, stack)
         events = cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
         failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
-        return found["StackStatus"], [event["ResourceStatusReason"] for event in failed]
+        return status, [event["ResourceStatusReason"] for event in failed]
 
     reason = f"{TEXT} (Service: Lambda, Status Code: 400, InvalidParameterValueException)"
     create, update = cloudformation.create_stack, cloudformation.update_stack

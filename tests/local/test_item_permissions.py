@@ -47,7 +47,7 @@ AsRole = Callable[..., Caller]
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
         dynamodb = running.client("dynamodb")
         dynamodb.create_table(
             TableName="orders",

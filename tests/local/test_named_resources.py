@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import World, client, index_definition, refused, unique, units
+from tests.local.world import World, client, index_definition, refused, stack_status, unique, units
 
 Outcome = tuple[str, list[str]]
 Deploy = Callable[..., Outcome]
@@ -25,13 +25,10 @@ def deploy(world: World, clients: dict[str, Any]) -> Iterator[Deploy]:
         act = cloudformation.update_stack if name in names else cloudformation.create_stack
         names.add(name)
         act(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
-        while (stack := cloudformation.describe_stacks(StackName=name)["Stacks"][0])["StackStatus"].endswith(
-            "PROGRESS"
-        ):
-            pass
+        status = stack_status(cloudformation, name)
         events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
         failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
-        return stack["StackStatus"], [event["ResourceStatusReason"] for event in failed]
+        return status, [event["ResourceStatusReason"] for event in failed]
 
     yield run
     for name in names:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from botocore.config import Config
 
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.control import REGION
-from highwater_local import ministack
-from highwater_local.strict.rates import Rates
-from highwater_local.strict.request import Request
 from tests.local.world import HOUR, MINUTE, refused
 
 pytestmark = pytest.mark.xdist_group("rates")
@@ -30,7 +24,7 @@ THROTTLED = (
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(is_strict=True) as running:
+    with LocalCloud(clock="driven", is_strict=True) as running:
         yield running
 
 
@@ -69,85 +63,3 @@ def test_datapoints_that_are_asked_for_too_fast_are_refused(cloud: LocalCloud) -
         # 361 minutes of 500 metrics, most of them still to come
         client.get_metric_data(MetricDataQueries=queries, StartTime=now - 2 * HOUR, EndTime=now + 4 * HOUR + MINUTE)
     client.close()
-
-
-@pytest.fixture
-def rates() -> Rates:
-    ministack.load()
-    return Rates(lambda: NOW)
-
-
-def _json(queries: int, hours_ago: float, hours: float, period: int = 60, region: str = REGION) -> Request:
-    """A GetMetricData of so many metrics, from so long ago for so long."""
-    members = [{"Id": f"q{number}", "MetricStat": {"Period": period}} for number in range(queries)]
-    start = NOW - hours_ago * 3600
-    document = {"StartTime": start, "EndTime": start + hours * 3600}
-    document |= {"MetricDataQueries": [*members, {"Id": "e", "Expression": "SUM(METRICS())"}]}  # type: ignore[dict-item]
-    headers = {
-        "content-type": "application/x-amz-json-1.0",
-        "x-amz-target": "GraniteServiceVersion20100801.GetMetricData",
-        "authorization": f"AWS4-HMAC-SHA256 Credential=a/20270115/{region}/monitoring/aws4_request",
-    }
-    ministack.enter_scope(headers)
-    return Request("POST", "/", headers, "", json.dumps(document).encode())
-
-
-def test_datapoints_of_all_calls_of_a_second_count_together(rates: Rates) -> None:
-    # 300 metrics by the minute over three hours are 54,000
-    assert [rates.refusal(_json(300, 3, 3)) for _ in range(3)] == [None] * 3
-    assert rates.refusal(_json(300, 3, 3)) == THROTTLED
-    # what was refused took nothing: 18,000 are left
-    assert rates.refusal(_json(100, 3, 3)) is None
-    assert rates.refusal(_json(1, 1, 1)) == THROTTLED
-
-
-def test_datapoints_of_longer_ago_have_a_quota_of_their_own(rates: Rates) -> None:
-    assert rates.refusal(_json(500, 3, 6)) is None
-    # one second longer ago than three hours
-    longer = 3 + 1 / 3600
-    assert rates.refusal(_json(500, longer, 12)) is None
-    assert rates.refusal(_json(500, longer, 1.2)) is None
-    assert rates.refusal(_json(1, longer, 1)) == THROTTLED
-
-
-def test_longer_periods_have_fewer_datapoints(rates: Rates) -> None:
-    assert [rates.refusal(_json(500, 3, 3, 300)) for _ in range(10)] == [None] * 10
-    assert rates.refusal(_json(1, 1, 1, 300)) == THROTTLED
-
-
-def test_expressions_and_times_that_are_none_ask_for_nothing(rates: Rates) -> None:
-    assert rates.refusal(_json(500, 3, 6)) is None
-    assert rates.refusal(_json(0, 3, 3)) is None
-    assert rates.refusal(_json(500, 3, -3)) is None
-
-
-def test_each_region_has_its_own_rates(rates: Rates) -> None:
-    assert rates.refusal(_json(500, 3, 6)) is None
-    assert rates.refusal(_json(500, 3, 6)) == THROTTLED
-    assert rates.refusal(_json(500, 3, 6, region="eu-central-1")) is None
-    assert rates.refusal(_json(500, 3, 6, region="eu-central-1")) == THROTTLED
-    assert [rates.refusal(_form("Action=PutMetricAlarm")) for _ in range(3)] == [None] * 3
-    assert [rates.refusal(_form("Action=PutMetricAlarm", "eu-central-1")) for _ in range(3)] == [None] * 3
-    assert rates.refusal(_form("Action=PutMetricAlarm", "eu-central-1")) is not None
-
-
-def _form(body: str, region: str = REGION) -> Request:
-    headers = {"content-type": "application/x-www-form-urlencoded"}
-    headers["authorization"] = f"AWS4-HMAC-SHA256 Credential=a/20270115/{region}/monitoring/aws4_request"
-    ministack.enter_scope(headers)
-    return Request("POST", "/", headers, "", body.encode())
-
-
-@pytest.mark.parametrize("is_recent", [True, False], ids=["recent", "earlier"])
-def test_clients_of_the_older_protocol_are_told_in_its_words(rates: Rates, is_recent: bool) -> None:
-    start = datetime.fromtimestamp(NOW - (3 if is_recent else 4) * 3600, UTC)
-    members = {"Action": "GetMetricData", "StartTime": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
-    members["EndTime"] = f"{start + timedelta(minutes=180_000 if is_recent else 396_000):%Y-%m-%dT%H:%M:%SZ}"
-    metric = "MetricDataQueries.member.1.MetricStat.Period"
-    assert rates.refusal(_form(urlencode(members | {metric: "60"}))) is None
-    answer = rates.refusal(_form(urlencode(members | {metric: "60"})))
-    assert answer is not None
-    status, headers, body = answer
-    assert (status, headers) == (400, {"content-type": "text/xml"})
-    error = "<Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
-    assert body.decode() == f"<ErrorResponse>{error}</ErrorResponse>"

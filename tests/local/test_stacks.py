@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud
+from tests.local.world import stack_status
 
 HANDLE = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
 # nobody signals: creating it takes so many seconds, and fails then
@@ -37,19 +37,6 @@ def _table(name: str) -> dict[str, Any]:
     }
 
 
-def _wait_for(cloudformation: Any, stack: str, *statuses: str) -> str:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            status = str(cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
-        except ClientError:
-            status = "DELETE_COMPLETE"
-        if status in statuses:
-            return status
-        assert time.monotonic() < deadline, status
-        time.sleep(0.02)
-
-
 def test_stack_that_is_deleted_while_it_is_created_leaves_nothing(cloud: LocalCloud) -> None:
     cloudformation = cloud.client("cloudformation")
     waits = WAITS | {"Properties": {"Handle": {"Ref": "Handle"}, "Timeout": "60", "Count": 1}}
@@ -62,13 +49,12 @@ def test_stack_that_is_deleted_while_it_is_created_leaves_nothing(cloud: LocalCl
     signal = json.dumps({"Status": "SUCCESS", "UniqueId": "1", "Data": "", "Reason": ""}).encode()
     with urllib.request.urlopen(urllib.request.Request(handle, signal, {"Content-Type": ""}, method="PUT")):  # noqa: S310 - loopback
         pass
-    _wait_for(cloudformation, "half-made", "DELETE_COMPLETE")
+    stack_status(cloudformation, "half-made", "DELETE_COMPLETE")
     assert not [name for name in cloud.client("dynamodb").list_tables()["TableNames"] if name.startswith("half-made")]
 
 
 def _wait_for_handle(cloudformation: Any) -> str:
     """The address that the stack's wait condition waits at, once it waits."""
-    deadline = time.monotonic() + 60
     while True:
         events = cloudformation.describe_stack_events(StackName="half-made")["StackEvents"]
         if any(event["LogicalResourceId"] == "Waits" for event in events):
@@ -77,17 +63,15 @@ def _wait_for_handle(cloudformation: Any) -> str:
                 for e in events
                 if e["ResourceType"] == HANDLE["Type"] and e.get("PhysicalResourceId")
             )
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_stack_is_not_deleted_while_it_is_updated(cloud: LocalCloud) -> None:
     cloudformation = cloud.client("cloudformation")
     cloudformation.create_stack(StackName="busy", TemplateBody=_template("busy", waits=False))
-    _wait_for(cloudformation, "busy", "CREATE_COMPLETE")
+    stack_status(cloudformation, "busy", "CREATE_COMPLETE")
     stack = cloudformation.describe_stacks(StackName="busy")["Stacks"][0]["StackId"]
     cloudformation.update_stack(StackName="busy", TemplateBody=_template("busy", waits=True))
-    _wait_for(cloudformation, "busy", "UPDATE_IN_PROGRESS")
+    stack_status(cloudformation, "busy", "UPDATE_IN_PROGRESS")
     with pytest.raises(ClientError) as refused:
         cloudformation.delete_stack(StackName="busy")
     assert refused.value.response["Error"] == {
@@ -95,6 +79,6 @@ def test_stack_is_not_deleted_while_it_is_updated(cloud: LocalCloud) -> None:
         "Code": "ValidationError",
         "Message": f"Stack [{stack}] cannot be deleted while in status UPDATE_IN_PROGRESS",
     }
-    _wait_for(cloudformation, "busy", "UPDATE_ROLLBACK_COMPLETE")
+    stack_status(cloudformation, "busy", "UPDATE_ROLLBACK_COMPLETE")
     cloudformation.delete_stack(StackName="busy")
-    _wait_for(cloudformation, "busy", "DELETE_COMPLETE")
+    stack_status(cloudformation, "busy", "DELETE_COMPLETE")

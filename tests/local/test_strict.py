@@ -14,7 +14,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from tests.local.world import refused
+from tests.local.world import refused, stack_status
 
 pytestmark = pytest.mark.xdist_group("strict cloud")
 # The function calls what the event says, and answers with the error's code and text.
@@ -69,7 +69,7 @@ ALLOWED: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
         iam, functions, dynamodb = (running.client(name) for name in ("iam", "lambda", "dynamodb"))
         role = iam.create_role(RoleName="caller", AssumeRolePolicyDocument=json.dumps(TRUST))["Role"]["Arn"]
         statements = [{"Effect": "Allow"} | statement for statement in ALLOWED]
@@ -221,12 +221,11 @@ def _creation(cloud: LocalCloud, kind: str, properties: dict[str, Any]) -> str:
     cloudformation = cloud.client("cloudformation")
     template = json.dumps({"Resources": {"Named": {"Type": kind, "Properties": properties}}})
     cloudformation.create_stack(StackName="named", TemplateBody=template)
-    while cloudformation.describe_stacks(StackName="named")["Stacks"][0]["StackStatus"].endswith("IN_PROGRESS"):
-        pass
+    stack_status(cloudformation, "named")
     events = cloudformation.describe_stack_events(StackName="named")["StackEvents"]
     failed = [e.get("ResourceStatusReason", "") for e in events if e["ResourceStatus"] == "CREATE_FAILED"]
     cloudformation.delete_stack(StackName="named")
-    cloudformation.get_waiter("stack_delete_complete").wait(StackName="named", WaiterConfig={"Delay": 1})
+    stack_status(cloudformation, "named", "DELETE_COMPLETE")
     return str(failed[-1]) if failed else ""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT
-from tests.local.world import refused
+from tests.local.world import refused, stack_status
 
 pytestmark = pytest.mark.xdist_group("strict names")
 RULE, GROUP, MANAGED, ROLE = (
@@ -58,7 +58,7 @@ def _unfit(unmet: str) -> str:
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
-    with LocalCloud(has_instant_updates=True, is_strict=True) as running:
+    with LocalCloud(clock="driven", has_instant_updates=True, is_strict=True) as running:
         yield running
 
 
@@ -70,12 +70,11 @@ def create(cloud: LocalCloud) -> Iterator[Callable[[str, dict[str, Any]], str]]:
     def run(kind: str, properties: dict[str, Any]) -> str:
         template = json.dumps({"Resources": {"Named": {"Type": kind, "Properties": properties}}})
         cloudformation.create_stack(StackName="named", TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])
-        while cloudformation.describe_stacks(StackName="named")["Stacks"][0]["StackStatus"].endswith("PROGRESS"):
-            pass
+        stack_status(cloudformation, "named")
         events = cloudformation.describe_stack_events(StackName="named")["StackEvents"]
         failed = [each["ResourceStatusReason"] for each in events if each["ResourceStatus"] == "CREATE_FAILED"]
         cloudformation.delete_stack(StackName="named")
-        cloudformation.get_waiter("stack_delete_complete").wait(StackName="named", WaiterConfig={"Delay": 1})
+        stack_status(cloudformation, "named", "DELETE_COMPLETE")
         return str(failed[-1]) if failed else ""
 
     yield run

@@ -17,7 +17,7 @@ _ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST"}
 
 @pytest.fixture(scope="module")
 def faithful() -> Iterator[LocalCloud]:
-    with LocalCloud() as cloud:
+    with LocalCloud(clock="driven") as cloud:
         yield cloud
 
 

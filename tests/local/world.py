@@ -46,6 +46,20 @@ def refused(code: str, text: str) -> Iterator[None]:
     assert (error["Code"], error["Message"]) == (code, text)
 
 
+def stack_status(cloudformation: Any, stack: str, *wanted: str) -> str:
+    """The status of a stack as soon as nothing is under way, or as soon as it is one of *wanted*.
+
+    One that is gone is DELETE_COMPLETE. It asks again at once, as the cloud answers each time.
+    """
+    while True:
+        try:
+            status = str(cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
+        except ClientError:
+            status = "DELETE_COMPLETE"
+        if status in wanted if wanted else not status.endswith("PROGRESS"):
+            return status
+
+
 def unique(prefix: str) -> str:
     """A name that no other test has."""
     return f"{prefix}-{next(_numbers)}"
