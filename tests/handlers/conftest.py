@@ -6,7 +6,7 @@ import pytest
 
 from highwater_lab.local import LocalCloud
 from tests.handlers.bench import Bench, running_bench
-from tests.handlers.stage import Stage
+from tests.memory_aws.stage import Stage
 
 
 @pytest.fixture(scope="session")
@@ -32,13 +32,7 @@ def scaled_cloud() -> Iterator[LocalCloud]:
 
 
 @pytest.fixture
-def stage(scaled_cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """Tables, and a scaler that hands events on to a list."""
-    for name, value in scaled_cloud.environment().items():
-        monkeypatch.setenv(name, value)
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A region without tables, and a scaler that hands events on to a list."""
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
-    made = Stage(scaled_cloud)
-    # how long a peak is held depends on the minute of the hour
-    made.wait_for_minute(20)
-    yield made
-    made.forget()
+    return Stage()

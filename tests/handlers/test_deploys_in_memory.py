@@ -15,8 +15,9 @@ from highwater.core.names import TargetName
 from highwater.handlers import deployment, marks
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import CapacityControl
-from tests.sequences.memory_account import Account, Functions, Role
-from tests.sequences.memory_tables import BUILD_SECONDS, Table, refused
+from tests.memory_aws.account import Account, Role
+from tests.memory_aws.clients import Functions
+from tests.memory_aws.tables import BUILD_SECONDS, Table, refused
 from tests.sequences.test_faults import ACTIONS
 
 _REQUESTS = count(1)

@@ -12,8 +12,8 @@ from highwater.core import Bounds, Capacity, Dimension, Plan, Window
 from highwater.core.names import TargetName
 from highwater.handlers import deployment
 from highwater_lab.services.update_table import CapacityControl
-from tests.sequences.memory_account import Account, Role
-from tests.sequences.memory_tables import Table
+from tests.memory_aws.account import Account, Role
+from tests.memory_aws.tables import Table
 
 PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),

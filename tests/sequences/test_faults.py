@@ -20,8 +20,8 @@ from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import Outcome
 from highwater_lab.services.update_table import CapacityControl
-from tests.sequences.memory_account import Account, Role
-from tests.sequences.memory_tables import Document, Table, refused
+from tests.memory_aws.account import Account, Role
+from tests.memory_aws.tables import Document, Table, refused
 
 # Of each kind of custom resource.
 _RUNS = int(os.environ.get("HIGHWATER_FAULT_RUNS", "500"))
