@@ -172,11 +172,9 @@ class TablesClient:
 
     def update_table(self, *, TableName: str, **request: Any) -> Document:
         table = self._found("dynamodb:UpdateTable", TableName)
+        changes = request.get("GlobalSecondaryIndexUpdates", [])
         parts: list[tuple[str | None, Document]] = [(None, request)]
-        parts += [
-            (update["Update"]["IndexName"], update["Update"])
-            for update in request.get("GlobalSecondaryIndexUpdates", [])
-        ]
+        parts += [(change["Update"]["IndexName"], change["Update"]) for change in changes]
         for index, part in parts:
             if "ProvisionedThroughput" in part:
                 table.change(index, _units(part["ProvisionedThroughput"]), self.now(), by_autoscaling=False)
