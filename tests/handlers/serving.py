@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -44,14 +43,12 @@ class Serving:
     Attributes:
         seconds: How long an invocation has.
         between: How far the cloud's clock goes on from one invocation to the next.
-        on_sleep: What else happens in a pause.
         time_is_up_at: The pause, over all invocations, before which time is up all of a sudden; `None` for none.
     """
 
     bench: Bench
     seconds: float = 60.0
     between: timedelta = HOUR
-    on_sleep: Callable[[], None] = lambda: None
     time_is_up_at: int | None = None
     pauses: int = 0
     invocations: int = 0
@@ -91,4 +88,3 @@ class Serving:
 
     def _sleep(self, seconds: float) -> None:
         self._left -= seconds
-        self.on_sleep()

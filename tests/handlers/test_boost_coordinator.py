@@ -91,6 +91,12 @@ class World:
         document = {name: value for name, value in (given | members).items() if value is not None}
         return self.coordinator().serve(Call(caller, action, document))
 
+    def refusal(self, action: str = "begin", caller: Caller = LOADER, **members: Any) -> tuple[int, str]:
+        """Ask for what is refused; the status and the text."""
+        with pytest.raises(RefusedError) as refused_one:
+            self.ask(action, caller, **members)
+        return refused_one.value.status, str(refused_one.value)
+
     def tick(self, minutes: int = 0) -> int:
         """Let time pass, let the boosts' schedules run, and return the floor."""
         self.stage.advance(minutes * MINUTE)
@@ -168,9 +174,7 @@ def test_renewal_moves_the_end_and_nothing_renews_what_is_over() -> None:
     (schedule,) = world.scheduler.schedules.values()
     assert schedule["EndDate"] == NOW + (16 + 15) * MINUTE
     assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
-    with pytest.raises(RefusedError) as over:
-        world.ask("renew")
-    assert (over.value.status, str(over.value)) == (
+    assert world.refusal("renew") == (
         410,
         "orders: boost nightly-1 is over, or never was; begin one with an id of its own",
     )
@@ -182,9 +186,7 @@ def test_renewal_moves_the_end_and_nothing_renews_what_is_over() -> None:
 def test_boost_is_its_owners_alone(action: str) -> None:
     world = World()
     world.ask()
-    with pytest.raises(RefusedError) as foreign:
-        world.ask(action, SMALL, write=1 if action == "begin" else None)
-    assert (foreign.value.status, str(foreign.value)) == (
+    assert world.refusal(action, SMALL, write=1 if action == "begin" else None) == (
         409,
         f"orders: boost nightly-1 is of {LOADER.name}, not of {SMALL.name}",
     )
@@ -221,9 +223,7 @@ def test_renewal_gets_no_more_than_the_caller_may_have_and_no_time_that_others_b
     world = World()
     world.ask(caller=SMALL, id="first-one", write=30)
     world.ask(caller=SMALL, id="second-one", write=30, at="2027-03-04T10:50:40Z")
-    with pytest.raises(RefusedError) as refused_one:
-        world.ask("renew", SMALL, id="first-one", minutes=60)
-    assert (refused_one.value.status, str(refused_one.value)) == (
+    assert world.refusal("renew", SMALL, id="first-one", minutes=60) == (
         409,
         "orders, table write: boost first-one cannot be renewed: the caller's cap of 30 units/s at 2027-03-04 10:45 "
         "UTC leaves 0 units/s",
@@ -280,9 +280,7 @@ def test_boosts_that_would_fill_their_item_are_refused_and_renewals_are_not(monk
     monkeypatch.setattr("highwater.aws.leases._MOST_BYTES", 600)
     world = World()
     world.ask(reason="\u00e9" * 150)
-    with pytest.raises(RefusedError) as full:
-        world.ask(id="nightly-2")
-    assert (full.value.status, str(full.value)) == (
+    assert world.refusal(id="nightly-2") == (
         429,
         "orders: 2 boosts are live or ended within the hour, and no more can be kept; ask later",
     )
@@ -461,9 +459,7 @@ def test_request_that_is_always_too_late_is_told_so() -> None:
             raise refused("ConditionalCheckFailedException", "UpdateItem")
 
     world.dynamodb.before = overtaken
-    with pytest.raises(RefusedError) as late:
-        world.ask(id="nightly-2")
-    assert (late.value.status, str(late.value)) == (
+    assert world.refusal(id="nightly-2") == (
         503,
         "too many boosts of the table were asked for at once; ask again",
     )
@@ -477,9 +473,7 @@ def test_without_the_lease_table_floors_stay_and_requests_are_refused() -> None:
         raise refused("InternalServerError", operation)
 
     world.dynamodb.before = rest
-    with pytest.raises(RefusedError) as unavailable:
-        world.ask(id="nightly-2")
-    assert (unavailable.value.status, str(unavailable.value)) == (
+    assert world.refusal(id="nightly-2") == (
         503,
         "the lease table does not answer, so it is not known what was granted; ask again with the same id: An error "
         "occurred (InternalServerError) when calling "

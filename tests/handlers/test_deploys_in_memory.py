@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import failure, success
 from highwater_lab.services.timing import Timing
-from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account
 from tests.memory_aws.clients import Functions
 from tests.memory_aws.deploys import ask, role_for_deploys
@@ -41,14 +40,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
     made = Account(int(datetime(2027, 3, 4, 9, 6, 7, tzinfo=UTC).timestamp()))
     made.roles["deployment"] = role_for_deploys()
-    made.tables["orders"] = Table(
-        "orders",
-        {
-            None: CapacityControl({Dimension.READ: 9, Dimension.WRITE: 3_000}),
-            "by_day": CapacityControl({Dimension.READ: 1, Dimension.WRITE: 1}),
-        },
-        built={"by_day": made.now + BUILD_SECONDS},
-    )
+    made.tables["orders"] = Table.provisioned("orders", {None: Units(9, 3_000), "by_day": Units(1, 1)})
+    made.tables["orders"].built["by_day"] = made.now + BUILD_SECONDS
     return made
 
 
@@ -102,10 +95,9 @@ def test_index_is_built_with_the_write_capacity_that_its_table_has_by_then(
 
 def test_capacity_of_an_index_that_is_being_built_is_told_when_nothing_scales_it_any_more(account: Account) -> None:
     """Its floor may have been raised for a window; DynamoDB may refuse to lower it, and nobody else would."""
-    units = {None: (7, 3_000), "by_day": (70, 3_400)}
-    account.tables["orders"].resources |= {
-        index: CapacityControl({Dimension.READ: read, Dimension.WRITE: write}) for index, (read, write) in units.items()
-    }
+    account.tables["orders"].resources = Table.provisioned(
+        "orders", {None: Units(7, 3_000), "by_day": Units(70, 3_400)}
+    ).resources
     assert ask(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors())) == success(
         "no capacity was lowered; index 'by_day' of orders stays at 70 RCU and 3400 WCU, which is 63 RCU "
         "and 400 WCU or 6.44 USD a day (us-east-1) more than needed: the index is being built; lower it with aws "

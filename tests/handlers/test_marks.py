@@ -112,6 +112,14 @@ def _left_up(bench: Bench, name: str, homes: Wanted = HOMES) -> str | None:
     return "the note stays" if bench.has_note(name) else None
 
 
+def _kill_at_the_mark(bench: Bench, name: str, wanted: Wanted = WANTED, update: int = 2) -> None:
+    """Raise the marks, and end the process right after so many updates of the table."""
+    bench.wire.fault = at(update, _killed_after, "UpdateTable")
+    with pytest.raises(KilledError):
+        _serve(bench, "Create", name, wanted)
+    bench.wire.reset()
+
+
 # Strategy warm-throughput
 
 
@@ -468,9 +476,7 @@ def test_provision_when_time_runs_out_at_any_pause_of_the_event_after_a_kill_end
     for pause in range(1, 17):
         name = bench.make_table(HOME, by_status=INDEX_HOME)
         bench.wire.reset()
-        bench.wire.fault = at(2, _killed_after, "UpdateTable")
-        with pytest.raises(KilledError):
-            _serve(bench, "Create", name, WANTED)
+        _kill_at_the_mark(bench, name)
         bench.wire.fault = _every_other_look_is_updating()
         serving = Serving(bench, between=timedelta(0), time_is_up_at=pause)
         serving.serve(FOLLOWERS[follower](name))
@@ -546,10 +552,7 @@ def test_provision_when_tags_are_read_late_after_a_kill_is_home_after_the_next_e
     bench: Bench, table: str, follower: str
 ) -> None:
     """The way down clears the note, and the raise right behind it must not take the cleared one for its own."""
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table)
     bench.wire.fault = _late_tags(bench)
     event = marks_event("Update", table, _HIGHER) if follower == "update" else FOLLOWERS[follower](table)
     assert Serving(bench).serve(event).ok
@@ -579,10 +582,7 @@ def test_provision_when_the_raise_failed_and_the_decreases_are_spent_answers_fai
 
 def test_delete_when_the_decreases_are_spent_answers_once_it_is_home(bench: Bench, table: str) -> None:
     bench.spend_decreases(table)
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table)
     assert _serve(bench, "Delete", table, WANTED) == success("capacity is restored")
     assert _left_up(bench, table) is None
 
@@ -593,10 +593,7 @@ def test_provision_when_the_decreases_are_spent_after_a_kill_is_home_after_the_n
 ) -> None:
     """Its continuation must still begin with the way down, whatever it was waiting for."""
     bench.spend_decreases(table)
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table)
     assert Serving(bench).serve(FOLLOWERS[follower](table)).ok
     assert _left_up(bench, table) is None
 
@@ -604,10 +601,7 @@ def test_provision_when_the_decreases_are_spent_after_a_kill_is_home_after_the_n
 def test_provision_when_an_older_note_names_less_still_brings_all_it_raises_home(bench: Bench, table: str) -> None:
     """A raise of the index alone was killed; the next event's way down times out, and it then raises the table too."""
     bench.spend_decreases(table, "by_status")
-    bench.wire.fault = at(1, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, {"by_status": INDEX_MARK})
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table, {"by_status": INDEX_MARK}, update=1)
     assert _serve(bench, "Update", table, WANTED).ok
     assert _left_up(bench, table) is None
 
@@ -630,9 +624,7 @@ def test_provision_when_auto_scaling_lowers_by_itself_leaves_nothing_at_the_mark
 ) -> None:
     """The process is killed at the mark, auto scaling goes down as far as it likes, and the event is repeated."""
     name = bench.make_table(HOME)
-    bench.wire.fault = at(1, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", name, {None: MARK})
+    _kill_at_the_mark(bench, name, {None: MARK}, update=1)
     bench.provision(name, lowered)
     bench.wire.reset()
     assert Serving(bench).serve(marks_event("Create", name, {None: MARK})).ok, why
@@ -706,10 +698,7 @@ def test_delete_when_the_table_goes_at_any_call_succeeds(bench: Bench) -> None:
     for number in range(1, 40):
         name = bench.make_table(HOME, by_status=INDEX_HOME)
         bench.wire.reset()
-        bench.wire.fault = at(2, _killed_after, "UpdateTable")
-        with pytest.raises(KilledError):
-            _serve(bench, "Create", name, WANTED)
-        bench.wire.reset()
+        _kill_at_the_mark(bench, name)
         bench.wire.fault = at(number, _deletes(bench, name))
         outcome = _serve(bench, "Delete", name, WANTED)
         if len(bench.wire.calls) < number:
@@ -724,10 +713,7 @@ def test_delete_when_the_table_is_gone_succeeds(bench: Bench) -> None:
 
 
 def test_delete_when_an_index_went_meanwhile_brings_the_table_home(bench: Bench, table: str) -> None:
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table)
     del bench.account.tables[table].resources["by_status"]
     assert _serve(bench, "Delete", table, WANTED) == success("capacity is restored")
     assert _left_up(bench, table, {None: HOME}) is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.handlers import deployment
 from highwater_lab.services.update_table import CapacityControl
@@ -31,7 +31,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
     made = Account(int(datetime(2027, 3, 4, 5, 6, tzinfo=UTC).timestamp()))
     made.roles["deployment"] = role_for_deploys()
-    made.tables["orders"] = Table("orders", {None: CapacityControl({Dimension.READ: 9, Dimension.WRITE: 200})})
+    made.tables["orders"] = Table.provisioned("orders", {None: Units(9, 200)})
     made.autoscaling.register(READ, Bounds(7, 900), made.now)
     made.autoscaling.register(WRITE, Bounds(12, 400), made.now)
     return made

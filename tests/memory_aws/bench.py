@@ -13,7 +13,6 @@ from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.core.units import Units
 from highwater_lab.services.timing import Timing
-from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account
 from tests.memory_aws.clients import Metrics, Stacks
 from tests.memory_aws.stage import NOW
@@ -53,11 +52,7 @@ class Bench:
         name = f"orders-{next(self._numbers)}"
         wanted: dict[str | None, Units] = {None: units}
         wanted.update(indexes.items())
-        controls = {
-            index: CapacityControl({Dimension.READ: each.read, Dimension.WRITE: each.write})
-            for index, each in wanted.items()
-        }
-        self.account.tables[name] = Table(name, controls, timing=Timing.instant_updates())
+        self.account.tables[name] = Table.provisioned(name, wanted, Timing.instant_updates())
         if on_demand:
             self.account.tables[name].put_on_demand()
         return name

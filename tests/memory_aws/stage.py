@@ -8,14 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units
-from highwater.core.names import TargetName, plan_parameter, table_label
+from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.scaler.handler import Scaler
 from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
 from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing
-from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account, MemoryRegion
 from tests.memory_aws.tables import Table
 from tests.memory_aws.wire import Wire
@@ -79,10 +78,9 @@ class Stage:
         Returns:
             The table's write target.
         """
-        read, write = units
         indexes = [None] if plan is None else [index for index, *_ in plan.resources()]
-        controls = {index: CapacityControl({Dimension.READ: read, Dimension.WRITE: write}) for index in indexes}
-        self.account.tables[name] = Table(name, controls, timing=Timing.instant_updates())
+        wanted = dict.fromkeys(indexes, Units(*units))
+        self.account.tables[name] = Table.provisioned(name, wanted, Timing.instant_updates())
         target_of_writes = TargetName(name, None, Dimension.WRITE)
         if plan is None:
             return target_of_writes
@@ -213,7 +211,3 @@ class Stage:
         """The calls of this region that change something."""
         changing = ("RegisterScalableTarget", "UpdateTable", "PutMetricAlarm")
         return [operation for operation in self.wire.operations if operation in changing]
-
-    def label(self, table: str) -> str:
-        """What events call a table."""
-        return table_label(table, self.region)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from highwater.core import Dimension
+from highwater.core import Dimension, Units
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import CapacityControl, Refused
@@ -51,6 +51,15 @@ class Table:
     timing: Timing = field(default_factory=Timing)
     lasting_status: str = ""
     shows_marks: bool = True
+
+    @classmethod
+    def provisioned(cls, name: str, units: Mapping[str | None, Units], timing: Timing | None = None) -> Table:
+        """A table with this capacity, by index, `None` for the table itself."""
+        controls = {
+            index: CapacityControl({Dimension.READ: each.read, Dimension.WRITE: each.write})
+            for index, each in units.items()
+        }
+        return cls(name, controls, timing=timing or Timing())
 
     @property
     def arn(self) -> str:

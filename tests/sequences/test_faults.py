@@ -12,12 +12,11 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from highwater.aws.notes import RAISED_FROM_TAG
-from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import Outcome
-from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
 from tests.memory_aws.tables import Document, Table, refused
@@ -129,9 +128,7 @@ class Run:
         self.random = Random(self.seed)  # noqa: S311 - no secret
         self.account = Account(int(datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC).timestamp()))
         self.account.roles["deployment"] = role_for_deploys()
-        home = {Dimension.READ: 9, Dimension.WRITE: 140}
-        controls: dict[str | None, CapacityControl] = {None: CapacityControl(home), "by_day": CapacityControl(home)}
-        self.account.tables["orders"] = Table("orders", controls)
+        self.account.tables["orders"] = Table.provisioned("orders", dict.fromkeys([None, "by_day"], Units(9, 140)))
         for name in (TargetName("orders", None, dimension) for dimension in Dimension):
             self.account.autoscaling.register(name, Bounds(7, 900), self.account.now)
         self.account.parameters[PARAMETER] = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN).to_json()
