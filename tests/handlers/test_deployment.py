@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from highwater.handlers.patience import Patience
 from tests.handlers.serving import KilledError, marks_event
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.deploys import custom_resource_event
-from tests.memory_aws.wire import Call, Fault, at, each, refusal, rewritten
+from tests.memory_aws.wire import at, refusal
 
 TOO_LONG = 4096
 PLAN = Plan(
@@ -331,85 +330,6 @@ def test_handler_when_the_process_ends_does_not_answer(bench: Bench, cloudformat
     assert cloudformation_server.answers == [], "Lambda repeats the event, which then answers"
 
 
-def _building(index: str, describes: int) -> Fault:
-    """So many answers of DescribeTable in which an index is being built."""
-    left = itertools.count(describes, -1)
-
-    def build(document: dict[str, Any]) -> None:
-        if next(left) > 0:
-            for each in document["Table"]["GlobalSecondaryIndexes"]:
-                each["IndexStatus"] = "CREATING" if each["IndexName"] == index else each["IndexStatus"]
-
-    return each(rewritten(build), "DescribeTable")
-
-
-def _served_to_the_end(bench: Bench, event: dict[str, Any]) -> tuple[list[cloudformation.Outcome], int]:
-    """CloudFormation's answers, and how many invocations there were, each with a minute for waiting."""
-    answers: list[cloudformation.Outcome] = []
-    waiting, invocations = [event], 0
-    while waiting:
-        invocations += 1
-        left = itertools.count(90, -5)
-        served = deployment.Deployment(
-            dynamodb=lambda _: bench.wired_dynamodb,
-            autoscaling=lambda _: bench.wired_autoscaling,
-            answer=lambda _event, outcome: answers.append(outcome),
-            invoke=lambda _function, again: waiting.append(again),
-        )
-        served.serve(waiting.pop(0), Patience(lambda left=left: float(next(left)), lambda _: None))  # type: ignore[misc]
-    return answers, invocations
-
-
-@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
-def test_marks_of_an_index_that_takes_hours_to_build_are_raised_when_it_is_ready(bench: Bench, strategy: str) -> None:
-    """2: CloudFormation waits an hour for an answer, and then rolls the new index back."""
-    table = bench.make_table(Units(5, 7), by_day=Units(3, 4))
-    wanted: dict[str | None, Units] = {None: Units(400, 90), "by_day": Units(300, 80)}
-    bench.wire.fault = _building("by_day", 40)
-    answers, invocations = _served_to_the_end(bench, marks_event("Create", table, wanted, strategy))
-    assert answers == [
-        cloudformation.success(
-            "raised the table to 400 RCU and 90 WCU; marks that are left are raised when indexes are no longer being "
-            "built: 'by_day'"
-        )
-    ]
-    assert invocations > 2
-    assert bench.marks(table) == wanted
-    assert bench.capacities(table) == {None: Units(5, 7), "by_day": Units(3, 4)}
-
-
-def test_floors_of_an_index_that_takes_hours_to_build_are_reached_when_it_is_ready(
-    bench: Bench,
-) -> None:
-    """2: the deploy is answered at once."""
-    table = bench.make_table(Units(5, 7), by_day=Units(3, 4))
-    capacity = Capacity.autoscaled(min_capacity=6, max_capacity=500)
-    plan = Plan(read=capacity, write=capacity).with_indexes(["by_day"])
-    event = marks_event("Create", table, {}) | {
-        "ResourceType": deployment.FLOORS_TYPE,
-        "ResourceProperties": {"TableName": table, "Plan": plan.to_json()},
-    }
-    below = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4}
-    building = _building("by_day", 40)
-
-    def fault(call: Call) -> Any:
-        described = building(call)
-        if described is not None:
-            (index,) = described["Table"]["GlobalSecondaryIndexes"]
-            if index["IndexStatus"] == "CREATING":
-                index["ProvisionedThroughput"] |= below
-        return described
-
-    bench.wire.fault = fault
-    answers, invocations = _served_to_the_end(bench, event)
-    assert [answer.ok for answer in answers] == [True]
-    assert answers[0].reason == (
-        "capacity follows when index 'by_day' is built: index 'by_day' read, index 'by_day' write"
-    )
-    assert invocations > 2
-    assert bench.capacities(table) == {None: Units(6, 7), "by_day": Units(6, 7)}
-
-
 def test_table_that_was_replaced_changes_the_physical_id(bench: Bench, cloudformation_server: CloudFormation) -> None:
     """CloudFormation then has what was done for the old table undone, once nothing can be rolled back any more."""
     event = _marks_event(cloudformation_server, "Update", bench.make_table(Units(500, 140)), marks.WARM_THROUGHPUT)
@@ -431,38 +351,3 @@ def test_deletion_of_marks_does_not_fail_when_the_permission_went_before(
     (told,) = cloudformation_server.answers
     reason = "capacity is left as it is: not authorized to perform: dynamodb:DescribeTable"
     assert (told["Status"], told["Reason"]) == ("SUCCESS", reason)
-
-
-def test_marks_do_not_hold_up_a_deploy_while_the_table_is_updating_for_an_index(
-    bench: Bench,
-) -> None:
-    """2: the status of the table itself, and refusals, for as long as the index is being built."""
-    table = bench.make_table(Units(5, 7), by_day=Units(3, 4))
-    describes = itertools.count()
-    is_building = True
-
-    def build(document: dict[str, Any]) -> None:
-        document["Table"]["TableStatus"] = "UPDATING"
-        document["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"] = "CREATING"
-
-    def fault(call: Call) -> Any:
-        nonlocal is_building
-        is_building = is_building and next(describes) < 60
-        if not is_building:
-            return None
-        if call.operation == "DescribeTable":
-            return rewritten(build)(call)
-        return refusal("ResourceInUseException", "in use")(call) if call.operation == "UpdateTable" else None
-
-    bench.wire.fault = fault
-    wanted: dict[str | None, Units] = {None: Units(400, 90)}
-    answers, invocations = _served_to_the_end(bench, marks_event("Create", table, wanted, marks.PROVISION_AND_LOWER))
-    assert answers == [
-        cloudformation.success(
-            "no mark could be raised so far; marks that are left are raised when indexes are no longer being built: "
-            "'by_day'"
-        )
-    ]
-    assert invocations == 2
-    assert bench.marks(table)[None] == wanted[None]
-    assert bench.capacities(table)[None] == Units(5, 7)

@@ -16,7 +16,7 @@ from highwater.handlers.cloudformation import failure, success
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account
 from tests.memory_aws.clients import Functions
-from tests.memory_aws.deploys import ask, role_for_deploys
+from tests.memory_aws.deploys import HOUR, ask, role_for_deploys
 from tests.memory_aws.deploys import custom_resource_event as _event
 from tests.memory_aws.tables import BUILD_SECONDS, Table, refused
 
@@ -128,15 +128,46 @@ def test_mark_that_waits_for_an_index_is_not_raised_once_a_deploy_has_taken_it_b
     assert account.tables["orders"].tags == {}
 
 
-def test_mark_that_waits_for_an_index_is_raised_when_it_is_built(account: Account) -> None:
-    ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(marks.WARM_THROUGHPUT, 30_000)))
+def _finish(account: Account) -> None:
+    """Serve what was handed on, until nothing is left to do and every change is in force."""
     while account.waiting:
         account.serve_waiting()
-    account.advance(3_600)
-    index = account.tables["orders"].resources["by_day"]
-    index.settle(account.now)
-    assert index.mark[Dimension.WRITE] == 30_000
-    assert account.tables["orders"].tags == {}
+    account.advance(HOUR)
+    for control in account.tables["orders"].resources.values():
+        control.settle(account.now)
+
+
+@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
+def test_marks_that_wait_for_an_index_are_raised_when_it_is_built(account: Account, strategy: str) -> None:
+    """2: CloudFormation waits an hour for an answer, and then rolls the new index back."""
+    table = account.tables["orders"]
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(strategy, 30_000)))
+    # while an index is built, DynamoDB refuses to change the table's capacity; its warm throughput can be raised
+    done = {
+        marks.WARM_THROUGHPUT: "raised the table to 9 RCU and 30000 WCU",
+        marks.PROVISION_AND_LOWER: "no mark could be raised so far",
+    }
+    left = "marks that are left are raised when indexes are no longer being built: 'by_day'"
+    assert answer == success(f"{done[strategy]}; {left}")
+    assert table.is_building("by_day", account.now)
+    _finish(account)
+    assert [control.mark[Dimension.WRITE] for control in table.resources.values()] == [30_000, 30_000]
+    assert [control.units[Dimension.WRITE] for control in table.resources.values()] == [3_000, 1]
+    assert table.tags == {}
+
+
+def test_floors_that_wait_for_an_index_are_reached_when_it_is_built(account: Account) -> None:
+    """2: the deploy is answered at once."""
+    for target in _PLAN.targets():
+        account.autoscaling.register(TargetName("orders", *target.key), Bounds(1, 9_000), account.now)
+    began = account.now
+    assert ask(account, _event(deployment.FLOORS_TYPE, "Create", _floors())) == success(
+        "capacity follows when index 'by_day' is built: index 'by_day' read, index 'by_day' write"
+    )
+    assert account.now - began < 60
+    _finish(account)
+    units = [control.units for control in account.tables["orders"].resources.values()]
+    assert units == [{Dimension.READ: 9, Dimension.WRITE: 3_000}, {Dimension.READ: 7, Dimension.WRITE: 3_000}]
 
 
 @pytest.mark.parametrize("status", ["INACCESSIBLE_ENCRYPTION_CREDENTIALS", "ARCHIVED"])
