@@ -57,11 +57,14 @@ class World:
 
     def __post_init__(self) -> None:
         self.plans = KeptPlans(clock=lambda: float(self.stage.account.now))
-        self.stage.kept = Kept(self.leases)
         self.stage.table("orders", self.plan, self.mode)
 
     def turn(self, label: str = "orders") -> Outcome:
-        return self.stage.serve({"highwater": "boost", "tables": [label]}, self.seconds)
+        return self._serve("boost", label)
+
+    def _serve(self, kind: str, label: str) -> Outcome:
+        self.stage.kept = Kept(self.leases)
+        return self.stage.serve({"highwater": kind, "tables": [label]}, self.seconds)
 
     @property
     def leases(self) -> LeaseTable:
@@ -100,7 +103,7 @@ class World:
     def tick(self, minutes: int = 0) -> int:
         """Let time pass, let the boosts' schedules run, and return the floor."""
         self.stage.advance(minutes * MINUTE)
-        self.stage.run("orders")
+        self._serve("tables", "orders")
         return self.floor
 
     @property
