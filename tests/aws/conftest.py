@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.handlers.bench import Bench, running_bench
+from tests.aws.bench import Bench, running_bench
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from highwater.aws.alarms import move_threshold, read_alarms
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
-from tests.handlers.bench import Bench
+from tests.aws.bench import Bench
 
 _NAME = TargetName("orders-with-alarm", None, Dimension.WRITE)
 

@@ -14,7 +14,7 @@ from highwater.aws.autoscaling import read_targets, service_time, set_bounds, su
 from highwater.core import Bounds
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
-from tests.handlers.bench import Bench, Call, Fault, Wire, at, refusal, rewritten
+from tests.aws.bench import Bench, Call, Fault, Wire, at, refusal, rewritten
 
 pytestmark = pytest.mark.usefixtures("bench")
 

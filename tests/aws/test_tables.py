@@ -22,7 +22,7 @@ from highwater.aws.tables import (
     TableRefusedError,
 )
 from highwater.core.units import Units
-from tests.handlers.bench import Bench, at, refusal, rewritten
+from tests.aws.bench import Bench, at, refusal, rewritten
 
 HOME = Units(5, 7)
 SPENT = (

@@ -5,24 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.handlers.bench import Bench, running_bench
-from tests.handlers.stage import Stage
-
-
-@pytest.fixture(scope="session")
-def shared_bench() -> Iterator[tuple[Bench, dict[str, str]]]:
-    with running_bench() as running:
-        yield running
-
-
-@pytest.fixture
-def bench(shared_bench: tuple[Bench, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """The cloud, and the environment that leads boto3 to it."""
-    found, variables = shared_bench
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    found.wire.reset()
-    return found
+from tests.memory_aws.bench import Bench
+from tests.memory_aws.stage import Stage
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +16,14 @@ def scaled_cloud() -> Iterator[LocalCloud]:
 
 
 @pytest.fixture
-def stage(scaled_cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """Tables, and a scaler that hands events on to a list."""
-    for name, value in scaled_cloud.environment().items():
-        monkeypatch.setenv(name, value)
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Tables in memory, and the name of the function for deploys, by which it invokes itself."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
+    return Bench()
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A region without tables, and a scaler that hands events on to a list."""
     monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "false")
-    made = Stage(scaled_cloud)
-    # how long a peak is held depends on the minute of the hour
-    made.wait_for_minute(20)
-    yield made
-    made.forget()
+    return Stage()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from highwater.core.units import Units
-from highwater.handlers import marks
+from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import Outcome, failure
 from highwater.handlers.patience import Patience
-from tests.handlers.bench import Bench
+from tests.memory_aws.bench import Bench
+from tests.memory_aws.deploys import custom_resource_event
 
 HOUR = timedelta(hours=1, seconds=5)
 Wanted = dict[str | None, Units]
@@ -26,20 +26,9 @@ def marks_event(
     request: str, table: str, wanted: Wanted, strategy: str = marks.PROVISION_AND_LOWER, old: Wanted | None = None
 ) -> dict[str, Any]:
     """An event as CloudFormation sends it."""
-    event: dict[str, Any] = {
-        "RequestType": request,
-        "ResourceType": "Custom::HighwaterMarks",
-        "LogicalResourceId": "Marks",
-        "StackId": "arn:aws:cloudformation:us-east-1:000000000000:stack/orders/1",
-        "RequestId": "8f2a",
-        "ResponseURL": "https://cloudformation.invalid/",
-        "ResourceProperties": _properties(table, wanted, strategy),
-    }
-    if request != "Create":
-        event["PhysicalResourceId"] = "Marks"
-    if old is not None:
-        event["OldResourceProperties"] = _properties(table, old, strategy)
-    return event
+    before = None if old is None else _properties(table, old, strategy)
+    properties = _properties(table, wanted, strategy)
+    return custom_resource_event(deployment.MARKS_TYPE, request, properties, before, "Marks")
 
 
 def _properties(table: str, wanted: Wanted, strategy: str) -> dict[str, str]:
@@ -54,14 +43,12 @@ class Serving:
     Attributes:
         seconds: How long an invocation has.
         between: How far the cloud's clock goes on from one invocation to the next.
-        on_sleep: What else happens in a pause.
         time_is_up_at: The pause, over all invocations, before which time is up all of a sudden; `None` for none.
     """
 
     bench: Bench
     seconds: float = 60.0
     between: timedelta = HOUR
-    on_sleep: Callable[[], None] = lambda: None
     time_is_up_at: int | None = None
     pauses: int = 0
     invocations: int = 0
@@ -76,14 +63,14 @@ class Serving:
         while waiting:
             assert self.invocations < most, "it goes on for ever"
             if not first and self.between:
-                self.bench.cloud.advance(self.between)
+                self.bench.advance(self.between)
             first = False
             current = json.loads(json.dumps(waiting.pop(0)))
             self.invocations += 1
             self._left = self.seconds
             try:
                 patience = Patience(self._remaining, self._sleep)
-                clients = self.bench.wire.client, self.bench.autoscaling
+                clients = self.bench.wired_dynamodb, self.bench.wired_autoscaling
                 outcome = marks.serve(current, *clients, patience, waiting.append)
             except Exception as error:  # the handler answers for any
                 outcome = failure(str(error) or type(error).__name__)
@@ -101,4 +88,3 @@ class Serving:
 
     def _sleep(self, seconds: float) -> None:
         self._left -= seconds
-        self.on_sleep()

@@ -1,23 +1,17 @@
-"""A cloud with tables that a scaler looks after, and what it takes to see them."""
+"""Tables of a scaler in a local cloud, for the commands of tests/cli; the scaler itself runs on `tests.memory_aws`."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import boto3
-from botocore.config import Config
 
-from highwater.aws.region import AwsRegion
 from highwater.core import Capacity, Dimension, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
-from highwater.handlers.scaler.handler import Scaler
-from highwater.handlers.scaler.outcome import Outcome
-from highwater.handlers.scaler.region import Region
 from highwater.handlers.scaler.run import Options
 from highwater_lab.local import LocalCloud
 
@@ -36,7 +30,6 @@ class Stage:
     """A cloud with tables that the scaler looks after, in one region; *home* is the scaler's, where plans are kept."""
 
     cloud: LocalCloud
-    handed_on: list[dict[str, Any]] = field(default_factory=list)
     clients: dict[str, Any] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     region: str | None = None
@@ -144,59 +137,15 @@ class Stage:
         for number in range(items):
             self.client("dynamodb").put_item(TableName=table, Item={"pk": {"S": str(number)}, "x": {"S": _ITEM}})
 
-    def write_paced(self, table: str, items: int, *, a_second: int) -> int:
-        """Write so many items of 98 units, each sent once, a few in each second of the cloud; how many were throttled.
-
-        They begin with a minute of the cloud.
-        """
-        make: Any = boto3.client
-        once = Config(retries={"mode": "standard", "total_max_attempts": 1})
-        client = make("dynamodb", **self.cloud.client_arguments(), config=once)
-        now = self.cloud.status().now
-        self.cloud.advance(now.replace(second=1, microsecond=0) + MINUTE - now)
-        throttled = 0
-        for number in range(items):
-            if number % a_second == 0:
-                self.cloud.advance(timedelta(seconds=1))
-            try:
-                client.put_item(TableName=table, Item={"pk": {"S": str(number)}, "x": {"S": _ITEM}})
-            except client.exceptions.ProvisionedThroughputExceededException:
-                throttled += 1
-        client.close()
-        return throttled
-
-    def wait_for_minute(self, minute: int) -> None:
-        """Go on to that minute of an hour, which may be the next."""
-        now = self.now()
-        at = now.replace(minute=minute, second=1, microsecond=0)
-        self.cloud.advance((at if at > now else at + 60 * MINUTE) - now)
-
     def now(self) -> datetime:
         return self.cloud.status().now
 
-    def scaler(self, region_of: Callable[[str | None], Region] = AwsRegion, options: Options | None = None) -> Scaler:
-        """A scaler whose regions are *region_of*'s, and that hands events on to the stage's list."""
-        return Scaler(options or Options(), region_of=region_of, hand_on=self.handed_on.append)
-
-    def run(self, *tables: str, scaler: Scaler | None = None, seconds: float = 300.0, **more: Any) -> Outcome:
-        """Serve these tables at the cloud's time, with so many seconds for it."""
-        event = {"highwater": "tables", "tables": list(tables), "time": self.now().isoformat()} | more
-        return self.serve(event, scaler=scaler, seconds=seconds)
-
-    def serve(self, event: dict[str, Any], scaler: Scaler | None = None, seconds: float = 300.0) -> Outcome:
-        """Serve an event."""
-        return (scaler or self.scaler()).serve(event, lambda: seconds)
-
-    def forget_alarms(self) -> None:
-        """Delete the alarms, which are judged in every minute that the clock is moved ahead."""
+    def forget(self) -> None:
+        """Delete what was made, and close the clients."""
         cloudwatch = self.client("cloudwatch")
         found = cloudwatch.describe_alarms(AlarmNamePrefix=ALARM_PREFIX)["MetricAlarms"]
         if found:
             cloudwatch.delete_alarms(AlarmNames=[alarm["AlarmName"] for alarm in found])
-
-    def forget(self) -> None:
-        """Delete what was made, and close the clients."""
-        self.forget_alarms()
         autoscaling = self.client("application-autoscaling")
         for target in autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]:
             named = {key: target[key] for key in ("ServiceNamespace", "ResourceId", "ScalableDimension")}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -21,14 +21,14 @@ from highwater.handlers.boosts.call import Call, read_boost_event, read_request
 from highwater.handlers.boosts.coordinator import Coordinator
 from highwater.handlers.boosts.kept_plans import KeptPlans
 from highwater.handlers.boosts.refusal import RefusedError
-from highwater.handlers.scaler.handler import Scaler
 from highwater.handlers.scaler.kept import Kept
+from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.run import Options
-from tests.handlers.fake_region import FakeRegion, as_region
-from tests.handlers.lease_memory import MemoryDynamo, MemoryScheduler, refused
+from highwater_lab.services.timing import Timing
+from tests.memory_aws.account import Account
+from tests.memory_aws.leases import MemoryDynamo, MemoryScheduler, refused
+from tests.memory_aws.stage import MINUTE, NOW, Stage
 
-NOW = datetime(2027, 3, 4, 10, 20, 40, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
 PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
     write=Capacity.autoscaled(min_capacity=12, max_capacity=4_000),
@@ -49,26 +49,22 @@ class World:
 
     mode: Mode = Mode.BOOSTS
     plan: Plan = PLAN
-    region: FakeRegion = field(default_factory=lambda: FakeRegion(NOW))
+    stage: Stage = field(default_factory=lambda: Stage(Options(name="boosts")))
     dynamodb: MemoryDynamo = field(default_factory=MemoryDynamo)
     scheduler: MemoryScheduler = field(default_factory=MemoryScheduler)
     seconds: float = 100.0
     plans: KeptPlans = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plans = KeptPlans(clock=lambda: self.region.now.timestamp())
-        self.region.add_table("orders", self.plan, Units(7, 12), Mode.FLOOR)
-        self.region.plans[0] = replace(self.region.plans[0], mode=self.mode)
-        self.region.tables["orders"] = {index: Units(7, 12) for index, *_ in self.plan.resources()}
+        self.plans = KeptPlans(clock=lambda: float(self.stage.account.now))
+        self.stage.table("orders", self.plan, self.mode)
 
-    def scaler(self) -> Scaler:
-        return Scaler(
-            Options(name="boosts"),
-            region_of=lambda _: as_region(self.region),
-            hand_on=lambda _: None,
-            report=lambda *_: None,
-            kept=Kept(self.leases),
-        )
+    def turn(self, label: str = "orders") -> Outcome:
+        return self._serve("boost", label)
+
+    def _serve(self, kind: str, label: str) -> Outcome:
+        self.stage.kept = Kept(self.leases)
+        return self.stage.serve({"highwater": kind, "tables": [label]}, self.seconds)
 
     @property
     def leases(self) -> LeaseTable:
@@ -80,12 +76,12 @@ class World:
         return Coordinator(
             scaler="boosts",
             region_name="eu-central-1",
-            region_of=lambda _: as_region(self.region),
+            region_of=self.stage.region_of,
             plans=self.plans,
             leases=self.leases,
             read_caps=lambda: CAPS,
             wakes=Wakes("group", "arn:role", "arn:function", self.scheduler),
-            turn=lambda label: self.scaler().serve({"highwater": "boost", "tables": [label]}, lambda: self.seconds),
+            turn=self.turn,
             pause=lambda _: None,
             remaining_seconds=lambda: self.seconds,
         )
@@ -98,15 +94,21 @@ class World:
         document = {name: value for name, value in (given | members).items() if value is not None}
         return self.coordinator().serve(Call(caller, action, document))
 
+    def refusal(self, action: str = "begin", caller: Caller = LOADER, **members: Any) -> tuple[int, str]:
+        """Ask for what is refused; the status and the text."""
+        with pytest.raises(RefusedError) as refused_one:
+            self.ask(action, caller, **members)
+        return refused_one.value.status, str(refused_one.value)
+
     def tick(self, minutes: int = 0) -> int:
         """Let time pass, let the boosts' schedules run, and return the floor."""
-        self.region.now += minutes * MINUTE
-        self.scaler().serve({"highwater": "tables", "tables": ["orders"]}, lambda: self.seconds)
+        self.stage.advance(minutes * MINUTE)
+        self._serve("tables", "orders")
         return self.floor
 
     @property
     def floor(self) -> int:
-        return self.region.bounds[ORDERS].min
+        return self.stage.bounds(ORDERS).min
 
 
 def _sizes(members: dict[str, Any]) -> bool:
@@ -170,14 +172,12 @@ def test_release_gives_back_at_once_and_its_runs_go_on_for_a_while() -> None:
 def test_renewal_moves_the_end_and_nothing_renews_what_is_over() -> None:
     world = World()
     world.ask()
-    world.region.now += 6 * MINUTE
+    world.stage.advance(6 * MINUTE)
     assert world.ask("renew")["end"] == "2027-03-04T10:36:40+00:00"
     (schedule,) = world.scheduler.schedules.values()
     assert schedule["EndDate"] == NOW + (16 + 15) * MINUTE
     assert [world.tick(minutes) for minutes in (9, 1)] == [112, 12]
-    with pytest.raises(RefusedError) as over:
-        world.ask("renew")
-    assert (over.value.status, str(over.value)) == (
+    assert world.refusal("renew") == (
         410,
         "orders: boost nightly-1 is over, or never was; begin one with an id of its own",
     )
@@ -189,9 +189,7 @@ def test_renewal_moves_the_end_and_nothing_renews_what_is_over() -> None:
 def test_boost_is_its_owners_alone(action: str) -> None:
     world = World()
     world.ask()
-    with pytest.raises(RefusedError) as foreign:
-        world.ask(action, SMALL, write=1 if action == "begin" else None)
-    assert (foreign.value.status, str(foreign.value)) == (
+    assert world.refusal(action, SMALL, write=1 if action == "begin" else None) == (
         409,
         f"orders: boost nightly-1 is of {LOADER.name}, not of {SMALL.name}",
     )
@@ -200,26 +198,27 @@ def test_boost_is_its_owners_alone(action: str) -> None:
 
 def test_status_says_how_far_each_target_is() -> None:
     world = World()
+    world.stage.account.tables["orders"].timing = Timing()
     world.ask()
     state = world.ask("status")
     assert (state["is_ready"], state["targets"]) == (
         False,
         [{"target": "table write", "wanted": 112, "floor": 112, "provisioned": 12, "is_ready": False}],
     )
-    world.region.tables["orders"][None] = Units(7, 112)
+    world.stage.advance(MINUTE)
     assert world.ask("status")["is_ready"]
-    world.region.busy.add("orders")
+    world.stage.account.tables["orders"].lasting_status = "UPDATING"
     assert not world.ask("status")["is_ready"]
 
 
 def test_boost_given_back_while_its_scaling_was_paused_is_lowered_by_a_later_run() -> None:
     world = World()
     world.ask()
-    world.region.suspended.add(ORDERS)
+    world.stage.pause(ORDERS)
     world.ask("release")
     assert world.floor == 112
     assert world.scheduler.schedules
-    world.region.suspended.clear()
+    world.stage.pause(ORDERS, is_paused=False)
     assert world.tick(1) == 12
 
 
@@ -227,9 +226,7 @@ def test_renewal_gets_no_more_than_the_caller_may_have_and_no_time_that_others_b
     world = World()
     world.ask(caller=SMALL, id="first-one", write=30)
     world.ask(caller=SMALL, id="second-one", write=30, at="2027-03-04T10:50:40Z")
-    with pytest.raises(RefusedError) as refused_one:
-        world.ask("renew", SMALL, id="first-one", minutes=60)
-    assert (refused_one.value.status, str(refused_one.value)) == (
+    assert world.refusal("renew", SMALL, id="first-one", minutes=60) == (
         409,
         "orders, table write: boost first-one cannot be renewed: the caller's cap of 30 units/s at 2027-03-04 10:45 "
         "UTC leaves 0 units/s",
@@ -254,14 +251,14 @@ def test_renewal_that_ends_earlier_and_one_of_a_booked_boost_keep_the_schedule()
 def test_no_renewal_brings_a_lease_beyond_a_day() -> None:
     world = World()
     world.ask(minutes=1_440)
-    world.region.now += 60 * MINUTE
+    world.stage.advance(60 * MINUTE)
     assert world.ask("renew", minutes=1_440)["end"] == "2027-03-05T10:20:40+00:00"
 
 
 def test_request_that_arrives_again_later_is_told_what_was_granted_then() -> None:
     world = World()
     first = world.ask(write=5_000)
-    world.region.now += 5 * MINUTE
+    world.stage.advance(5 * MINUTE)
     again = world.ask(write=5_000)
     assert (again["start"], again["end"]) == (first["start"], first["end"])
     assert again["targets"] == first["targets"]
@@ -286,9 +283,7 @@ def test_boosts_that_would_fill_their_item_are_refused_and_renewals_are_not(monk
     monkeypatch.setattr("highwater.aws.leases._MOST_BYTES", 600)
     world = World()
     world.ask(reason="\u00e9" * 150)
-    with pytest.raises(RefusedError) as full:
-        world.ask(id="nightly-2")
-    assert (full.value.status, str(full.value)) == (
+    assert world.refusal(id="nightly-2") == (
         429,
         "orders: 2 boosts are live or ended within the hour, and no more can be kept; ask later",
     )
@@ -299,7 +294,7 @@ def test_boosts_that_would_fill_their_item_are_refused_and_renewals_are_not(monk
 
 def test_fleet_that_asks_for_help_has_the_scaler_look_at_once() -> None:
     world = World(Mode.FLOOR)
-    world.region.units[ORDERS] = 190
+    world.stage.consume(ORDERS, 190)
     assert world.ask("pulse", SMALL) == {"table": "orders", "decisions": 1}
     assert world.floor == 190
     with pytest.raises(RefusedError, match="may not boost orders"):
@@ -329,15 +324,15 @@ def test_ceiling_rises_for_boosts_where_the_plan_allows_it_and_falls_with_them(m
     write = Capacity.autoscaled(min_capacity=12, max_capacity=400, max_with_boosts=1_000)
     world = World(mode, plan=Plan(read=PLAN.read, write=write))
     if mode is Mode.FLOOR:
-        world.region.units[ORDERS] = 900
+        world.stage.consume(ORDERS, 900)
     assert world.tick() == (12 if mode is Mode.BOOSTS else 400), "demand stays below the ceiling without boosts"
     answer = world.ask(write=3_000)
     units = answer["targets"][0]["units"]
     assert units == (988 if mode is Mode.BOOSTS else 600)
     assert answer["targets"][0]["limits"][0]["sentence"].startswith("the plan's ceiling of 1,000 units/s at ")
-    assert world.region.bounds[ORDERS] == Bounds(1_000, 1_000)
+    assert world.stage.bounds(ORDERS) == Bounds(1_000, 1_000)
     world.ask("release")
-    assert world.region.bounds[ORDERS] == Bounds(12 if mode is Mode.BOOSTS else 400, 400)
+    assert world.stage.bounds(ORDERS) == Bounds(12 if mode is Mode.BOOSTS else 400, 400)
 
 
 def test_part_is_refused_where_only_all_is_of_use() -> None:
@@ -349,7 +344,7 @@ def test_part_is_refused_where_only_all_is_of_use() -> None:
 
 def test_scaler_that_follows_demand_adds_boosts_to_it_and_grants_what_is_left() -> None:
     world = World(Mode.FLOOR)
-    world.region.units[ORDERS] = 190
+    world.stage.consume(ORDERS, 190)
     assert world.tick() == 190
     assert world.ask()["targets"][0]["units"] == 100
     assert world.floor == 290
@@ -363,34 +358,32 @@ def test_scaler_that_follows_demand_adds_boosts_to_it_and_grants_what_is_left() 
 
 def test_table_in_direct_mode_is_boosted_by_its_capacity() -> None:
     world = World(Mode.DIRECT)
-    world.region.bounds.clear()
-    world.region.units[ORDERS] = 0
-    world.region.now = NOW.replace(minute=52)
+    world.stage.wait_for_minute(52)
     world.ask(minutes=3)
-    assert world.region.tables["orders"][None] == Units(7, 112)
+    assert world.stage.capacity("orders") == Units(7, 112)
     assert world.ask("status")["is_ready"]
-    world.region.now += 3 * MINUTE
-    world.scaler().serve({"highwater": "tables", "tables": ["orders"]}, lambda: world.seconds)
-    assert world.region.tables["orders"][None] == Units(7, 12)
+    world.stage.advance(3 * MINUTE)
+    world.stage.run("orders")
+    assert world.stage.capacity("orders") == Units(7, 12)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
-            lambda region: region.tables.update(orders={None: Units(0, 0)}),
+            lambda account: account.tables["orders"].put_on_demand(),
             "orders, table write: the table is on demand, so it has no capacity to boost",
         ),
         (
-            lambda region: region.bounds.clear(),
+            lambda account: account.autoscaling.targets.clear(),
             "orders, table write: no scalable target is registered; deploy the table's stack again",
         ),
-        (lambda region: region.tables.clear(), "orders: the table does not exist"),
+        (lambda account: account.tables.clear(), "orders: the table does not exist"),
     ],
 )
-def test_nothing_is_promised_that_nobody_can_set(change: Callable[[FakeRegion], None], message: str) -> None:
+def test_nothing_is_promised_that_nobody_can_set(change: Callable[[Account], None], message: str) -> None:
     world = World()
-    change(world.region)
+    change(world.stage.account)
     with pytest.raises(RefusedError) as impossible:
         world.ask()
     assert str(impossible.value) == message
@@ -399,7 +392,7 @@ def test_nothing_is_promised_that_nobody_can_set(change: Callable[[FakeRegion], 
 
 def test_idle_table_loses_its_boosts_floor_without_a_datapoint() -> None:
     world = World(Mode.FLOOR)
-    world.region.units[ORDERS] = 0
+    world.stage.consume(ORDERS, 0)
     world.ask(minutes=3)
     assert [world.tick(minutes) for minutes in (2, 1)] == [112, 12]
 
@@ -412,7 +405,7 @@ def test_writes_of_a_table_boost_its_indexes_in_proportion() -> None:
     )
     world = World(plan=plan)
     for index, units in ((None, 200), ("by_status", 50), ("by_day", 700)):
-        world.region.units[TargetName("orders", index, Dimension.WRITE)] = units
+        world.stage.consume(TargetName("orders", index, Dimension.WRITE), units)
     answer = world.ask()
     assert [(target["target"], target["units"]) for target in answer["targets"]] == [
         ("table write", 100),
@@ -420,7 +413,7 @@ def test_writes_of_a_table_boost_its_indexes_in_proportion() -> None:
         ("index 'by_day' write", 200),
     ]
     assert [
-        world.region.bounds[TargetName("orders", index, Dimension.WRITE)].min for index in ("by_status", "by_day")
+        world.stage.bounds(TargetName("orders", index, Dimension.WRITE)).min for index in ("by_status", "by_day")
     ] == [
         37,
         212,
@@ -440,12 +433,7 @@ def test_booked_boost_is_granted_beside_the_window_that_will_be_open_then() -> N
 
 def test_note_tells_of_growth_and_of_scaling_that_rests() -> None:
     world = World()
-    described = world.region.describe_table
-
-    def with_mark(table: str) -> Any:
-        return replace(described(table), marks={None: Units(3_000, 2_000)})
-
-    world.region.describe_table = with_mark  # type: ignore[method-assign]
+    world.stage.account.tables["orders"].warm_up(None, {Dimension.READ: 3_000, Dimension.WRITE: 2_000}, 0)
     assert world.ask(write=1_900)["notes"] == []
     assert world.ask(id="nightly-2", write=600)["notes"] == [
         "table write: 2,512 units/s is above the high-water mark of 2,000; DynamoDB adds partitions first, which takes "
@@ -474,9 +462,7 @@ def test_request_that_is_always_too_late_is_told_so() -> None:
             raise refused("ConditionalCheckFailedException", "UpdateItem")
 
     world.dynamodb.before = overtaken
-    with pytest.raises(RefusedError) as late:
-        world.ask(id="nightly-2")
-    assert (late.value.status, str(late.value)) == (
+    assert world.refusal(id="nightly-2") == (
         503,
         "too many boosts of the table were asked for at once; ask again",
     )
@@ -490,9 +476,7 @@ def test_without_the_lease_table_floors_stay_and_requests_are_refused() -> None:
         raise refused("InternalServerError", operation)
 
     world.dynamodb.before = rest
-    with pytest.raises(RefusedError) as unavailable:
-        world.ask(id="nightly-2")
-    assert (unavailable.value.status, str(unavailable.value)) == (
+    assert world.refusal(id="nightly-2") == (
         503,
         "the lease table does not answer, so it is not known what was granted; ask again with the same id: An error "
         "occurred (InternalServerError) when calling "
@@ -518,7 +502,7 @@ def test_nothing_is_granted_that_no_schedule_would_end() -> None:
 def test_floor_that_somebody_changed_by_hand_is_healed_within_the_lease() -> None:
     world = World()
     world.ask()
-    world.region.bounds[ORDERS] = Bounds(3, 4_000)
+    world.stage.register(ORDERS, 3, 4_000)
     assert world.tick(1) == 112
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import threading
 from collections.abc import Iterator
@@ -18,8 +17,10 @@ from highwater.core import Capacity, Plan, Window
 from highwater.core.units import Units
 from highwater.handlers import cloudformation, deployment, marks
 from highwater.handlers.patience import Patience
-from tests.handlers.bench import Bench, Call, Fault, at, refusal, replaced, rewritten, update_table
 from tests.handlers.serving import KilledError, marks_event
+from tests.memory_aws.bench import Bench
+from tests.memory_aws.deploys import custom_resource_event
+from tests.memory_aws.wire import at, refusal
 
 TOO_LONG = 4096
 PLAN = Plan(
@@ -27,8 +28,6 @@ PLAN = Plan(
     write=Capacity.autoscaled(min_capacity=7, max_capacity=700),
     windows=(Window.daily("night", start="02:00", end="02:00", timezone="UTC", write_min=140, lead=timedelta(0)),),
 ).to_json()
-
-pytestmark = pytest.mark.usefixtures("bench")
 
 
 @dataclass
@@ -47,9 +46,15 @@ class CloudFormation:
 
 
 def _serve(event: dict[str, Any], bench: Bench | None = None, seconds: float = 900.0, **edges: Any) -> None:
-    """Serve one event, over the bench's wire where one is given."""
-    over_the_wire: dict[str, Any] = {} if bench is None else {"dynamodb": lambda _: bench.wire.client}
-    deployment.Deployment(**over_the_wire, **edges).serve(event, Patience(lambda: seconds))
+    """Serve one event, over the wires of a bench."""
+    reached = bench or Bench()
+    clients: dict[str, Any] = {
+        "dynamodb": lambda _: reached.wired_dynamodb,
+        "autoscaling": lambda _: reached.wired_autoscaling,
+        "cloudwatch": lambda _: reached.cloudwatch,
+        "stacks": lambda: reached.stacks,
+    }
+    deployment.Deployment(**(clients | edges)).serve(event, Patience(lambda: seconds, lambda _: None))
 
 
 @pytest.fixture
@@ -81,8 +86,8 @@ def cloudformation_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudForm
 def _event(
     server: CloudFormation, request: str, properties: dict[str, Any], kind: str = deployment.FLOORS_TYPE
 ) -> dict[str, Any]:
-    event = marks_event(request, "unused", {}) | {"ResourceType": kind, "ResponseURL": server.url}
-    return event | {"LogicalResourceId": "OrdersFloors", "ResourceProperties": {"ServiceToken": "arn"} | properties}
+    event = custom_resource_event(kind, request, {"ServiceToken": "arn"} | properties, logical_id="OrdersFloors")
+    return event | {"ResponseURL": server.url}
 
 
 ANSWERED = {"HighwaterAnswered": True}
@@ -101,14 +106,7 @@ def test_handler_when_floors_are_asserted_answers_success_once(
     bench: Bench, cloudformation_server: CloudFormation
 ) -> None:
     table = bench.make_table()
-    for dimension, low in (("Read", 5), ("Write", 7)):
-        bench.autoscaling.register_scalable_target(
-            ServiceNamespace="dynamodb",
-            ResourceId=f"table/{table}",
-            ScalableDimension=f"dynamodb:table:{dimension}CapacityUnits",
-            MinCapacity=low,
-            MaxCapacity=low * 100,
-        )
+    bench.register(table, (5, 500), (7, 700))
     event = _event(cloudformation_server, "Create", {"TableName": table, "Plan": PLAN})
     _serve(event, bench=bench)
     (told,) = cloudformation_server.answers
@@ -273,7 +271,7 @@ def test_handler_when_answered_before_answers_nothing(
     table = bench.make_table(home) if standing else "no-such-table"
     if standing:
         notes.write_raised_from(bench.dynamodb, tables.describe_table(bench.dynamodb, table).arn, {None: home})
-        update_table(bench.dynamodb, table, None, Units(400, 90))
+        bench.provision(table, Units(400, 90))
     event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
     _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, failed)}, bench=bench)
     assert cloudformation_server.answers == []
@@ -293,9 +291,8 @@ def test_handler_when_it_fails_after_the_answer_raises_so_that_lambda_tries_agai
 
 
 def test_handler_when_time_is_up_invokes_itself_and_does_not_answer_yet(
-    bench: Bench, cloudformation_server: CloudFormation, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, cloudformation_server: CloudFormation
 ) -> None:
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
     invoked: list[tuple[str, dict[str, Any]]] = []
     table = bench.make_table(Units(5, 7))
     bench.wire.fault = at(1, refusal("ResourceInUseException", "in use"), "UpdateTable")
@@ -303,7 +300,7 @@ def test_handler_when_time_is_up_invokes_itself_and_does_not_answer_yet(
     _serve(event, seconds=20.0, bench=bench, invoke=lambda function, again: invoked.append((function, again)))
     assert cloudformation_server.answers == []
     ((function, again),) = invoked
-    assert function == "highwater-deployment"
+    assert function == "HighwaterDeployment"
     assert again == event | {
         "HighwaterProgress": {
             "phase": "raising",
@@ -333,95 +330,6 @@ def test_handler_when_the_process_ends_does_not_answer(bench: Bench, cloudformat
     assert cloudformation_server.answers == [], "Lambda repeats the event, which then answers"
 
 
-def _building(index: str, describes: int) -> Fault:
-    """So many answers of DescribeTable in which an index is being built."""
-    left = itertools.count(describes, -1)
-
-    def build(document: dict[str, Any]) -> None:
-        if next(left) > 0:
-            for each in document["Table"]["GlobalSecondaryIndexes"]:
-                each["IndexStatus"] = "CREATING" if each["IndexName"] == index else each["IndexStatus"]
-
-    change = rewritten(build)
-    return lambda call: change(call) if call.operation == "DescribeTable" else None
-
-
-def _served_to_the_end(bench: Bench, event: dict[str, Any]) -> tuple[list[cloudformation.Outcome], int]:
-    """CloudFormation's answers, and how many invocations there were, each with a minute for waiting."""
-    answers: list[cloudformation.Outcome] = []
-    waiting, invocations = [event], 0
-    while waiting:
-        invocations += 1
-        left = itertools.count(90, -5)
-        served = deployment.Deployment(
-            dynamodb=lambda _: bench.wire.client,
-            autoscaling=lambda _: bench.autoscaling,
-            answer=lambda _event, outcome: answers.append(outcome),
-            invoke=lambda _function, again: waiting.append(again),
-        )
-        served.serve(waiting.pop(0), Patience(lambda left=left: float(next(left)), lambda _: None))  # type: ignore[misc]
-    return answers, invocations
-
-
-@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
-def test_marks_of_an_index_that_takes_hours_to_build_are_raised_when_it_is_ready(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, strategy: str
-) -> None:
-    """2: CloudFormation waits an hour for an answer, and then rolls the new index back."""
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
-    table = bench.make_table(Units(5, 7), by_day=(3, 4))
-    wanted: dict[str | None, Units] = {None: Units(400, 90), "by_day": Units(300, 80)}
-    bench.wire.fault = _building("by_day", 40)
-    answers, invocations = _served_to_the_end(bench, marks_event("Create", table, wanted, strategy))
-    assert answers == [
-        cloudformation.success(
-            "raised the table to 400 RCU and 90 WCU; marks that are left are raised when indexes are no longer being "
-            "built: 'by_day'"
-        )
-    ]
-    assert invocations > 2
-    assert bench.marks(table) == wanted
-    assert bench.capacities(table) == {None: Units(5, 7), "by_day": Units(3, 4)}
-
-
-def test_floors_of_an_index_that_takes_hours_to_build_are_reached_when_it_is_ready(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """2: the deploy is answered at once."""
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
-    table = bench.make_table(Units(5, 7), by_day=(3, 4))
-    capacity = Capacity.autoscaled(min_capacity=6, max_capacity=500)
-    plan = Plan(read=capacity, write=capacity).with_indexes(["by_day"])
-    event = marks_event("Create", table, {}) | {
-        "ResourceType": deployment.FLOORS_TYPE,
-        "ResourceProperties": {"TableName": table, "Plan": plan.to_json()},
-    }
-    below = {"ReadCapacityUnits": 3, "WriteCapacityUnits": 4}
-    building = _building("by_day", 40)
-
-    def without_capacity(document: dict[str, Any]) -> None:
-        (index,) = document["Table"]["GlobalSecondaryIndexes"]
-        if index["IndexStatus"] == "CREATING":
-            index["ProvisionedThroughput"] |= below
-
-    def fault(call: Call) -> Any:
-        answered = building(call)
-        if answered is None or call.operation != "DescribeTable":
-            return answered
-        document = json.loads(answered.content)
-        without_capacity(document)
-        return replaced(answered, document)
-
-    bench.wire.fault = fault
-    answers, invocations = _served_to_the_end(bench, event)
-    assert [answer.ok for answer in answers] == [True]
-    assert answers[0].reason == (
-        "capacity follows when index 'by_day' is built: index 'by_day' read, index 'by_day' write"
-    )
-    assert invocations > 2
-    assert bench.capacities(table) == {None: Units(6, 7), "by_day": Units(6, 7)}
-
-
 def test_table_that_was_replaced_changes_the_physical_id(bench: Bench, cloudformation_server: CloudFormation) -> None:
     """CloudFormation then has what was done for the old table undone, once nothing can be rolled back any more."""
     event = _marks_event(cloudformation_server, "Update", bench.make_table(Units(500, 140)), marks.WARM_THROUGHPUT)
@@ -443,39 +351,3 @@ def test_deletion_of_marks_does_not_fail_when_the_permission_went_before(
     (told,) = cloudformation_server.answers
     reason = "capacity is left as it is: not authorized to perform: dynamodb:DescribeTable"
     assert (told["Status"], told["Reason"]) == ("SUCCESS", reason)
-
-
-def test_marks_do_not_hold_up_a_deploy_while_the_table_is_updating_for_an_index(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """2: the status of the table itself, and refusals, for as long as the index is being built."""
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
-    table = bench.make_table(Units(5, 7), by_day=(3, 4))
-    describes = itertools.count()
-    is_building = True
-
-    def build(document: dict[str, Any]) -> None:
-        document["Table"]["TableStatus"] = "UPDATING"
-        document["Table"]["GlobalSecondaryIndexes"][0]["IndexStatus"] = "CREATING"
-
-    def fault(call: Call) -> Any:
-        nonlocal is_building
-        is_building = is_building and next(describes) < 60
-        if not is_building:
-            return None
-        if call.operation == "DescribeTable":
-            return rewritten(build)(call)
-        return refusal("ResourceInUseException", "in use")(call) if call.operation == "UpdateTable" else None
-
-    bench.wire.fault = fault
-    wanted: dict[str | None, Units] = {None: Units(400, 90)}
-    answers, invocations = _served_to_the_end(bench, marks_event("Create", table, wanted, marks.PROVISION_AND_LOWER))
-    assert answers == [
-        cloudformation.success(
-            "no mark could be raised so far; marks that are left are raised when indexes are no longer being built: "
-            "'by_day'"
-        )
-    ]
-    assert invocations == 2
-    assert bench.marks(table)[None] == wanted[None]
-    assert bench.capacities(table)[None] == Units(5, 7)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.handlers import deployment, marks
+from highwater.handlers.cloudformation import failure, success
 from highwater_lab.services.timing import Timing
-from highwater_lab.services.update_table import CapacityControl
-from tests.sequences.memory_account import Account, Functions, Role
-from tests.sequences.memory_tables import BUILD_SECONDS, Table, refused
-from tests.sequences.test_faults import ACTIONS
+from tests.memory_aws.account import Account
+from tests.memory_aws.clients import Functions
+from tests.memory_aws.deploys import HOUR, ask, role_for_deploys
+from tests.memory_aws.deploys import custom_resource_event as _event
+from tests.memory_aws.tables import BUILD_SECONDS, Table, refused
 
-_REQUESTS = count(1)
 _PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
     write=Capacity.autoscaled(min_capacity=3_000, max_capacity=9_000),
@@ -39,40 +39,10 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     """A table of 3,000 writes a second whose new index is being built, with 1 unit."""
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
     made = Account(int(datetime(2027, 3, 4, 9, 6, 7, tzinfo=UTC).timestamp()))
-    made.roles["deployment"] = Role({"All": [{"Action": [*ACTIONS], "Resource": "*"}]})
-    made.tables["orders"] = Table(
-        "orders",
-        {
-            None: CapacityControl({Dimension.READ: 9, Dimension.WRITE: 3_000}),
-            "by_day": CapacityControl({Dimension.READ: 1, Dimension.WRITE: 1}),
-        },
-        built={"by_day": made.now + BUILD_SECONDS},
-    )
+    made.roles["deployment"] = role_for_deploys()
+    made.tables["orders"] = Table.provisioned("orders", {None: Units(9, 3_000), "by_day": Units(1, 1)})
+    made.tables["orders"].built["by_day"] = made.now + BUILD_SECONDS
     return made
-
-
-def _event(kind: str, request: str, properties: dict[str, Any], old: dict[str, Any] | None = None) -> dict[str, Any]:
-    event: dict[str, Any] = {
-        "RequestType": request,
-        "ResourceType": kind,
-        "LogicalResourceId": "Any",
-        "PhysicalResourceId": "Any",
-        "StackId": "arn:of:the:stack",
-        "RequestId": f"request-{next(_REQUESTS)}",
-        "ResponseURL": "https://cloudformation.invalid/",
-        "ResourceProperties": properties,
-    }
-    return event if old is None else event | {"OldResourceProperties": old}
-
-
-def _serve(account: Account, event: dict[str, Any]) -> tuple[bool, str]:
-    """Serve an event and what it hands on until CloudFormation is answered; whether it succeeded, and the sentence."""
-    before = len(account.answers)
-    account.serve(event)
-    while len(account.answers) == before:
-        account.serve_waiting()
-    outcome = account.answers[-1][1]
-    return outcome.ok, outcome.reason
 
 
 def _floors() -> dict[str, Any]:
@@ -90,9 +60,8 @@ def test_index_that_is_being_built_gets_the_capacity_of_its_floor_meanwhile(acco
         capacity = target.capacity
         bounds = Bounds(int(capacity.min_capacity), int(capacity.max_capacity))
         account.autoscaling.register(TargetName("orders", *target.key), bounds, account.now)
-    is_ok, _ = _serve(account, _event(deployment.FLOORS_TYPE, "Create", _floors()))
+    assert ask(account, _event(deployment.FLOORS_TYPE, "Create", _floors())).ok
     index = account.tables["orders"].resources["by_day"]
-    assert is_ok
     assert index.units[Dimension.WRITE] == 1, "DynamoDB refuses changes at first"
     account.serve_waiting()
     account.serve_waiting()
@@ -113,8 +82,8 @@ def test_index_is_built_with_the_write_capacity_that_its_table_has_by_then(
     plan = json.loads(_PLAN.to_json())
     plan["write"]["max"] = 12_000
     plan["indexes"][0]["write"] = json.loads(_PLAN.to_json())["write"]
-    is_ok, _ = _serve(account, _event(deployment.FLOORS_TYPE, "Create", _floors() | {"Plan": json.dumps(plan)}))
-    assert is_ok
+    answer = ask(account, _event(deployment.FLOORS_TYPE, "Create", _floors() | {"Plan": json.dumps(plan)}))
+    assert answer.ok
     # DynamoDB refuses it at first
     account.serve_waiting()
     account.serve_waiting()
@@ -126,12 +95,10 @@ def test_index_is_built_with_the_write_capacity_that_its_table_has_by_then(
 
 def test_capacity_of_an_index_that_is_being_built_is_told_when_nothing_scales_it_any_more(account: Account) -> None:
     """Its floor may have been raised for a window; DynamoDB may refuse to lower it, and nobody else would."""
-    units = {None: (7, 3_000), "by_day": (70, 3_400)}
-    account.tables["orders"].resources |= {
-        index: CapacityControl({Dimension.READ: read, Dimension.WRITE: write}) for index, (read, write) in units.items()
-    }
-    assert _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors())) == (
-        True,
+    account.tables["orders"].resources = Table.provisioned(
+        "orders", {None: Units(7, 3_000), "by_day": Units(70, 3_400)}
+    ).resources
+    assert ask(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors())) == success(
         "no capacity was lowered; index 'by_day' of orders stays at 70 RCU and 3400 WCU, which is 63 RCU "
         "and 400 WCU or 6.44 USD a day (us-east-1) more than needed: the index is being built; lower it with aws "
         "dynamodb update-table",
@@ -145,12 +112,12 @@ def test_mark_that_waits_for_an_index_is_not_raised_once_a_deploy_has_taken_it_b
 ) -> None:
     """2: a mark is charged when it is raised, and never falls."""
     typo, meant = _marks(strategy, 30_000), _marks(strategy, 4_000)
-    is_ok, reason = _serve(account, _event(deployment.MARKS_TYPE, "Create", typo))
-    assert is_ok
-    assert reason.endswith("marks that are left are raised when indexes are no longer being built: 'by_day'")
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", typo))
+    assert answer.ok
+    assert answer.reason.endswith("marks that are left are raised when indexes are no longer being built: 'by_day'")
     account.advance(1_800)
     changed = _event(deployment.MARKS_TYPE, request_type, meant, typo)
-    assert _serve(account, changed)[0]
+    assert ask(account, changed).ok
     while account.waiting:
         account.serve_waiting()
     account.advance(3_600)
@@ -161,15 +128,46 @@ def test_mark_that_waits_for_an_index_is_not_raised_once_a_deploy_has_taken_it_b
     assert account.tables["orders"].tags == {}
 
 
-def test_mark_that_waits_for_an_index_is_raised_when_it_is_built(account: Account) -> None:
-    _serve(account, _event(deployment.MARKS_TYPE, "Create", _marks(marks.WARM_THROUGHPUT, 30_000)))
+def _finish(account: Account) -> None:
+    """Serve what was handed on, until nothing is left to do and every change is in force."""
     while account.waiting:
         account.serve_waiting()
-    account.advance(3_600)
-    index = account.tables["orders"].resources["by_day"]
-    index.settle(account.now)
-    assert index.mark[Dimension.WRITE] == 30_000
-    assert account.tables["orders"].tags == {}
+    account.advance(HOUR)
+    for control in account.tables["orders"].resources.values():
+        control.settle(account.now)
+
+
+@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
+def test_marks_that_wait_for_an_index_are_raised_when_it_is_built(account: Account, strategy: str) -> None:
+    """2: CloudFormation waits an hour for an answer, and then rolls the new index back."""
+    table = account.tables["orders"]
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(strategy, 30_000)))
+    # while an index is built, DynamoDB refuses to change the table's capacity; its warm throughput can be raised
+    done = {
+        marks.WARM_THROUGHPUT: "raised the table to 9 RCU and 30000 WCU",
+        marks.PROVISION_AND_LOWER: "no mark could be raised so far",
+    }
+    left = "marks that are left are raised when indexes are no longer being built: 'by_day'"
+    assert answer == success(f"{done[strategy]}; {left}")
+    assert table.is_building("by_day", account.now)
+    _finish(account)
+    assert [control.mark[Dimension.WRITE] for control in table.resources.values()] == [30_000, 30_000]
+    assert [control.units[Dimension.WRITE] for control in table.resources.values()] == [3_000, 1]
+    assert table.tags == {}
+
+
+def test_floors_that_wait_for_an_index_are_reached_when_it_is_built(account: Account) -> None:
+    """2: the deploy is answered at once."""
+    for target in _PLAN.targets():
+        account.autoscaling.register(TargetName("orders", *target.key), Bounds(1, 9_000), account.now)
+    began = account.now
+    assert ask(account, _event(deployment.FLOORS_TYPE, "Create", _floors())) == success(
+        "capacity follows when index 'by_day' is built: index 'by_day' read, index 'by_day' write"
+    )
+    assert account.now - began < 60
+    _finish(account)
+    units = [control.units for control in account.tables["orders"].resources.values()]
+    assert units == [{Dimension.READ: 9, Dimension.WRITE: 3_000}, {Dimension.READ: 7, Dimension.WRITE: 3_000}]
 
 
 @pytest.mark.parametrize("status", ["INACCESSIBLE_ENCRYPTION_CREDENTIALS", "ARCHIVED"])
@@ -192,15 +190,15 @@ def test_deletion_does_not_wait_for_a_table_out_of_reach(account: Account, kind:
     account.tables["orders"].lasting_status = status
     began = account.now
     properties = _marks(marks.WARM_THROUGHPUT, 4_000) | _floors()
-    assert _serve(account, _event(kind, "Delete", properties)) == (True, answer.format(status=status))
+    assert ask(account, _event(kind, "Delete", properties)) == success(answer.format(status=status))
     assert account.waiting == []
     assert account.now - began < 60
 
 
 def test_raise_of_a_table_out_of_reach_fails_at_once(account: Account) -> None:
     account.tables["orders"].lasting_status = "ARCHIVED"
-    answer = _serve(account, _event(deployment.MARKS_TYPE, "Create", _marks(marks.WARM_THROUGHPUT, 4_000)))
-    assert answer == (False, "table orders is ARCHIVED, so its capacity and marks cannot be changed")
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(marks.WARM_THROUGHPUT, 4_000)))
+    assert answer == failure("table orders is ARCHIVED, so its capacity and marks cannot be changed")
 
 
 class _LateFunctions(Functions):
@@ -225,7 +223,7 @@ def test_permission_to_invoke_is_waited_for(account: Account, kind: str) -> None
         name = TargetName("orders", *target.key)
         account.autoscaling.register(name, Bounds(1, 9_000), account.now)
     properties = _marks(marks.WARM_THROUGHPUT, 4_000) | _floors() | {"Scaler": "arn:of:the:scaler"}
-    assert _serve(account, _event(kind, "Create", properties))[0]
+    assert ask(account, _event(kind, "Create", properties)).ok
     assert _LateFunctions.calls == 3
     assert len(account.waiting) == 1
 
@@ -242,11 +240,11 @@ def test_capacity_that_cannot_be_looked_at_is_told_with_what_it_may_cost(
 ) -> None:
     """6: 63 reads and 400 writes of the table, and as many of the index that follows it."""
     account.tables["orders"].built.clear()
-    account.roles["deployment"].policies["All"][0]["Action"].remove(missing)
-    is_ok, reason = _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))
-    assert is_ok
-    assert reason.startswith(start)
-    assert reason.endswith(f"; {_BY_HAND}")
+    account.roles["deployment"] = role_for_deploys(missing)
+    answer = ask(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))
+    assert answer.ok
+    assert answer.reason.startswith(start)
+    assert answer.reason.endswith(f"; {_BY_HAND}")
 
 
 def test_deletion_waits_until_dynamodb_would_delete_the_table(account: Account) -> None:
@@ -254,7 +252,7 @@ def test_deletion_waits_until_dynamodb_would_delete_the_table(account: Account) 
     table = account.tables["orders"]
     table.built["by_day"] = account.now + 60
     table.resources[None].warm_up(account.now, {Dimension.READ: 9, Dimension.WRITE: 30_000}, Timing().warming_pace)
-    assert _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))[0]
+    assert ask(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors())).ok
     assert not table.is_building("by_day", account.now)
     assert not table.resources[None].is_warming(account.now)
 
@@ -262,10 +260,12 @@ def test_deletion_waits_until_dynamodb_would_delete_the_table(account: Account) 
 def test_deletion_waits_for_an_index_no_longer_than_its_invocation(account: Account) -> None:
     """It may take hours to build, and the table may be one that is retained."""
     began = account.now
-    is_ok, reason = _serve(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))
-    assert is_ok
+    answer = ask(account, _event(deployment.AFTERMATH_TYPE, "Delete", _floors()))
+    assert answer.ok
     # DynamoDB refuses the decrease of the table meanwhile
-    assert reason.startswith("no capacity was lowered; table of orders stays at 9 RCU and 3000 WCU, which is 2 RCU and")
+    assert answer.reason.startswith(
+        "no capacity was lowered; table of orders stays at 9 RCU and 3000 WCU, which is 2 RCU and"
+    )
     assert account.now - began <= 900
 
 
@@ -286,8 +286,8 @@ def test_deletion_never_fails_for_a_plan_that_cannot_be_timed(
 ) -> None:
     """20: the plan was written by another version, or by hand."""
     plan = json.dumps(_PLAN.to_document() | change)
-    answer = _serve(account, _event(kind, "Delete", _floors() | {"Plan": plan}))
-    assert answer == (True, f"the plan cannot be read, so nothing is changed: {why}")
+    answer = ask(account, _event(kind, "Delete", _floors() | {"Plan": plan}))
+    assert answer == success(f"the plan cannot be read, so nothing is changed: {why}")
 
 
 def test_marks_are_provisioned_once_where_dynamodb_shows_none(account: Account) -> None:
@@ -300,14 +300,11 @@ def test_marks_are_provisioned_once_where_dynamodb_shows_none(account: Account) 
         '"by_day", "read": 9, "write": 5000', '"by_day", "read": 9, "write": 6000'
     )
     began = account.now
-    is_ok, reason = _serve(account, _event(deployment.MARKS_TYPE, "Create", first))
-    assert (is_ok, reason) == (
-        True,
-        "raised the table to 9 RCU and 5000 WCU, index 'by_day' to 9 RCU and 5000 WCU",
-    )
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", first))
+    assert answer == success("raised the table to 9 RCU and 5000 WCU, index 'by_day' to 9 RCU and 5000 WCU")
     assert account.now - began < 1_800
-    is_ok, reason = _serve(account, _event(deployment.MARKS_TYPE, "Update", second, first))
-    assert (is_ok, reason) == (True, "raised index 'by_day' to 9 RCU and 6000 WCU")
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Update", second, first))
+    assert answer == success("raised index 'by_day' to 9 RCU and 6000 WCU")
     for index, units in ((None, 3_000), ("by_day", 1)):
         table.resources[index].settle(account.now + 600)
         assert table.resources[index].units[Dimension.WRITE] == units

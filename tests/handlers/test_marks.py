@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
-from hypothesis import HealthCheck, Phase, given, settings
+from botocore.parsers import ResponseParserError
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from highwater.aws import tables
@@ -24,8 +24,9 @@ from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.marks import PROVISION_AND_LOWER, WARM_THROUGHPUT
 from highwater.handlers.patience import Patience
-from tests.handlers.bench import Bench, Call, Fault, answer, at, refusal, rewritten, update_table
 from tests.handlers.serving import HOUR, KilledError, Serving, Wanted, marks_event
+from tests.memory_aws.bench import Bench
+from tests.memory_aws.wire import Call, Fault, at, lost_answer, no_connection, refusal, rewritten
 
 HOME = Units(5, 7)
 INDEX_HOME = Units(3, 4)
@@ -44,18 +45,9 @@ ABOVE_QUOTA = (
 )
 
 
-def _connection_error(_call: Call) -> Any:
-    raise EndpointConnectionError(endpoint_url="https://dynamodb.us-east-1.amazonaws.com/")
-
-
-def _lost_answer(call: Call) -> Any:
-    call.send()
-    return _connection_error(call)
-
-
 def _garbled(call: Call) -> Any:
     call.send()
-    return answer(200, b'{"Table')(call)
+    raise ResponseParserError("Unable to parse response")
 
 
 def _killed_before(_call: Call) -> Any:
@@ -75,10 +67,10 @@ THROTTLED = refusal("ThrottlingException", "Rate of requests exceeds the allowed
 TRANSIENT: dict[str, Fault] = {
     "throttled": THROTTLED,
     "internal-error": refusal("InternalServerError", "Internal server error", 500),
-    "unavailable": answer(503, b"<html>Service Unavailable</html>"),
+    "unavailable": refusal("503", "Service Unavailable", 503),
     "malformed-answer": _garbled,
-    "no-connection": _connection_error,
-    "lost-answer": _lost_answer,
+    "no-connection": no_connection,
+    "lost-answer": lost_answer,
 }
 DENIED_TEXT = "User: arn:aws:sts::000000000000:x is not authorized to perform this"
 DENIED = refusal("AccessDeniedException", DENIED_TEXT)
@@ -118,6 +110,14 @@ def _left_up(bench: Bench, name: str, homes: Wanted = HOMES) -> str | None:
     if capacities != homes:
         return f"left at {capacities}"
     return "the note stays" if bench.has_note(name) else None
+
+
+def _kill_at_the_mark(bench: Bench, name: str, wanted: Wanted = WANTED, update: int = 2) -> None:
+    """Raise the marks, and end the process right after so many updates of the table."""
+    bench.wire.fault = at(update, _killed_after, "UpdateTable")
+    with pytest.raises(KilledError):
+        _serve(bench, "Create", name, wanted)
+    bench.wire.reset()
 
 
 # Strategy warm-throughput
@@ -202,7 +202,7 @@ def test_warm_throughput_when_the_mark_rises_in_between_succeeds(bench: Bench) -
     name = bench.make_table(HOME)
 
     def auto_scaling_was_faster(_call: Call) -> None:
-        update_table(bench.dynamodb, name, None, Units(900, 7))
+        bench.provision(name, Units(900, 7))
 
     bench.wire.fault = at(1, auto_scaling_was_faster, "UpdateTable")
     outcome = _serve(bench, "Create", name, {None: MARK}, WARM_THROUGHPUT)
@@ -215,7 +215,7 @@ def test_warm_throughput_when_the_mark_rises_while_it_waits_succeeds(bench: Benc
     name = bench.make_table(HOME)
 
     def busy_rising(call: Call) -> Any:
-        update_table(bench.dynamodb, name, None, Units(900, 200))
+        bench.provision(name, Units(900, 200))
         return BUSY(call)
 
     bench.wire.fault = at(1, busy_rising, "UpdateTable")
@@ -357,11 +357,8 @@ def test_provision_when_one_call_fails_for_the_moment_ends_home_by_itself(bench:
 
 
 @pytest.mark.parametrize("kind", TRANSIENT)
-def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(bench: Bench, kind: str) -> None:
     """CloudFormation has its answer and sends no further event: giving up leaves the mark for good."""
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "highwater-deployment")
     left_up = {}
     for number in range(1, 20):
         name = bench.make_table(HOME, by_status=INDEX_HOME)
@@ -370,12 +367,12 @@ def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(
         bench.wire.reset()
         remaining = iter([60.0] * 3)
         first = marks_event("Create", name, WANTED)
-        clients = bench.wire.client, bench.autoscaling
+        clients = bench.wired_dynamodb, bench.wired_autoscaling
         patience = Patience(partial(next, remaining, 0.0), lambda _: None)
         outcome = marks.serve(first, *clients, patience, continued.append)
         assert outcome == DEFERRED
         assert continued[0]["HighwaterAnswered"]
-        bench.cloud.advance(HOUR)
+        bench.advance(HOUR)
         bench.wire.reset()
         bench.wire.fault = at(number, TRANSIENT[kind])
         _continue_as_lambda_does(bench, continued)
@@ -389,8 +386,8 @@ def test_provision_when_a_call_fails_after_the_answer_ends_home_by_itself(
 def _continue_as_lambda_does(bench: Bench, continued: list[dict[str, Any]]) -> None:
     """Give continuations to the handler; one that it lets fail is tried twice more."""
     deployed = deployment.Deployment(
-        dynamodb=lambda _: bench.wire.client,
-        autoscaling=lambda _: bench.autoscaling,
+        dynamodb=lambda _: bench.wired_dynamodb,
+        autoscaling=lambda _: bench.wired_autoscaling,
         invoke=lambda _, event: continued.append(event),
     )
     for _ in range(6):
@@ -479,9 +476,7 @@ def test_provision_when_time_runs_out_at_any_pause_of_the_event_after_a_kill_end
     for pause in range(1, 17):
         name = bench.make_table(HOME, by_status=INDEX_HOME)
         bench.wire.reset()
-        bench.wire.fault = at(2, _killed_after, "UpdateTable")
-        with pytest.raises(KilledError):
-            _serve(bench, "Create", name, WANTED)
+        _kill_at_the_mark(bench, name)
         bench.wire.fault = _every_other_look_is_updating()
         serving = Serving(bench, between=timedelta(0), time_is_up_at=pause)
         serving.serve(FOLLOWERS[follower](name))
@@ -526,13 +521,18 @@ def test_provision_when_the_mark_rises_late_waits_for_it_at_the_mark(bench: Benc
 # Tags are written at once and read late (Amazon DynamoDB API Reference, TagResource and UntagResource, read 2026-11)
 
 
+def _tags(bench: Bench, call: Call) -> Any:
+    tags = bench.account.tables[call.body["ResourceArn"].rpartition("/")[2]].tags
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
 def _late_tags(bench: Bench) -> Fault:
     """After every change of tags, the first look still shows those before it."""
     before: list[Any] = []
 
     def fault(call: Call) -> Any:
         if call.operation in ("TagResource", "UntagResource"):
-            before[:] = [bench.dynamodb.list_tags_of_resource(ResourceArn=call.body["ResourceArn"])["Tags"]]
+            before[:] = [_tags(bench, call)]
         if call.operation == "ListTagsOfResource" and before:
             stale = before.pop()
             return rewritten(lambda document: document.update(Tags=stale))(call)
@@ -552,10 +552,7 @@ def test_provision_when_tags_are_read_late_after_a_kill_is_home_after_the_next_e
     bench: Bench, table: str, follower: str
 ) -> None:
     """The way down clears the note, and the raise right behind it must not take the cleared one for its own."""
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table)
     bench.wire.fault = _late_tags(bench)
     event = marks_event("Update", table, _HIGHER) if follower == "update" else FOLLOWERS[follower](table)
     assert Serving(bench).serve(event).ok
@@ -585,10 +582,7 @@ def test_provision_when_the_raise_failed_and_the_decreases_are_spent_answers_fai
 
 def test_delete_when_the_decreases_are_spent_answers_once_it_is_home(bench: Bench, table: str) -> None:
     bench.spend_decreases(table)
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table)
     assert _serve(bench, "Delete", table, WANTED) == success("capacity is restored")
     assert _left_up(bench, table) is None
 
@@ -599,10 +593,7 @@ def test_provision_when_the_decreases_are_spent_after_a_kill_is_home_after_the_n
 ) -> None:
     """Its continuation must still begin with the way down, whatever it was waiting for."""
     bench.spend_decreases(table)
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table)
     assert Serving(bench).serve(FOLLOWERS[follower](table)).ok
     assert _left_up(bench, table) is None
 
@@ -610,10 +601,7 @@ def test_provision_when_the_decreases_are_spent_after_a_kill_is_home_after_the_n
 def test_provision_when_an_older_note_names_less_still_brings_all_it_raises_home(bench: Bench, table: str) -> None:
     """A raise of the index alone was killed; the next event's way down times out, and it then raises the table too."""
     bench.spend_decreases(table, "by_status")
-    bench.wire.fault = at(1, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, {"by_status": INDEX_MARK})
-    bench.wire.reset()
+    _kill_at_the_mark(bench, table, {"by_status": INDEX_MARK}, update=1)
     assert _serve(bench, "Update", table, WANTED).ok
     assert _left_up(bench, table) is None
 
@@ -636,10 +624,8 @@ def test_provision_when_auto_scaling_lowers_by_itself_leaves_nothing_at_the_mark
 ) -> None:
     """The process is killed at the mark, auto scaling goes down as far as it likes, and the event is repeated."""
     name = bench.make_table(HOME)
-    bench.wire.fault = at(1, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", name, {None: MARK})
-    update_table(bench.dynamodb, name, None, lowered)
+    _kill_at_the_mark(bench, name, {None: MARK}, update=1)
+    bench.provision(name, lowered)
     bench.wire.reset()
     assert Serving(bench).serve(marks_event("Create", name, {None: MARK})).ok, why
     assert bench.capacities(name) == {None: expected}, why
@@ -654,7 +640,7 @@ def test_provision_when_auto_scaling_lowers_while_it_waits_ends_no_higher_than_h
     name = bench.make_table(HOME)
 
     def auto_scaling_goes_down(call: Call) -> Any:
-        update_table(bench.dynamodb, name, None, lowered)
+        bench.provision(name, lowered)
         return BUSY(call)
 
     bench.wire.fault = at(2, auto_scaling_goes_down, "UpdateTable")
@@ -675,14 +661,7 @@ def test_provision_when_a_floor_rises_meanwhile_goes_down_to_the_floor_only(
 
     def window_opens(call: Call) -> Any:
         answered = call.send() if number == 1 else None
-        for dimension, floor in (("Read", 120), ("Write", 7)):
-            bench.autoscaling.register_scalable_target(
-                ServiceNamespace="dynamodb",
-                ResourceId=f"table/{name}",
-                ScalableDimension=f"dynamodb:table:{dimension}CapacityUnits",
-                MinCapacity=floor,
-                MaxCapacity=900,
-            )
+        bench.register(name, (120, 900), (7, 900))
         return answered
 
     bench.wire.fault = at(number, window_opens, operation)
@@ -708,7 +687,7 @@ def test_provision_when_the_table_is_deleted_at_any_call_fails_with_its_name(ben
 
 def _deletes(bench: Bench, name: str) -> Fault:
     def fault(_call: Call) -> None:
-        bench.dynamodb.delete_table(TableName=name)
+        bench.account.tables.pop(name, None)
 
     return fault
 
@@ -719,10 +698,7 @@ def test_delete_when_the_table_goes_at_any_call_succeeds(bench: Bench) -> None:
     for number in range(1, 40):
         name = bench.make_table(HOME, by_status=INDEX_HOME)
         bench.wire.reset()
-        bench.wire.fault = at(2, _killed_after, "UpdateTable")
-        with pytest.raises(KilledError):
-            _serve(bench, "Create", name, WANTED)
-        bench.wire.reset()
+        _kill_at_the_mark(bench, name)
         bench.wire.fault = at(number, _deletes(bench, name))
         outcome = _serve(bench, "Delete", name, WANTED)
         if len(bench.wire.calls) < number:
@@ -737,18 +713,15 @@ def test_delete_when_the_table_is_gone_succeeds(bench: Bench) -> None:
 
 
 def test_delete_when_an_index_went_meanwhile_brings_the_table_home(bench: Bench, table: str) -> None:
-    bench.wire.fault = at(2, _killed_after, "UpdateTable")
-    with pytest.raises(KilledError):
-        _serve(bench, "Create", table, WANTED)
-    bench.wire.reset()
-    bench.dynamodb.update_table(TableName=table, GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by_status"}}])
+    _kill_at_the_mark(bench, table)
+    del bench.account.tables[table].resources["by_status"]
     assert _serve(bench, "Delete", table, WANTED) == success("capacity is restored")
     assert _left_up(bench, table, {None: HOME}) is None
 
 
 def test_serve_when_the_table_is_missing_raises_nothing_but_other_errors_pass(bench: Bench, table: str) -> None:
     bench.wire.fault = at(1, REFUSED)
-    clients = bench.wire.client, bench.autoscaling
+    clients = bench.wired_dynamodb, bench.wired_autoscaling
     patience = Patience(lambda: 60.0, lambda _: None)
     with pytest.raises(TableRefusedError, match=f"^{re.escape(REFUSED_TEXT)}$"):
         marks.serve(marks_event("Create", table, WANTED), *clients, patience, lambda _: None)
@@ -784,11 +757,10 @@ def _random_event(kind: str, name: str) -> dict[str, Any]:
 
 
 @settings(
-    max_examples=12,
+    max_examples=60,
     deadline=None,
     derandomize=True,
     database=None,
-    phases=(Phase.explicit, Phase.generate),  # each run speaks HTTP: shrinking would take minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=_steps, last=st.sampled_from(["Create", "Update", "Rollback", "Warm", "Delete"]), spent=st.booleans())

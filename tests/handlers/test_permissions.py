@@ -1,4 +1,4 @@
-"""What the handlers call against what the synthesized role allows: the local cloud checks no permissions."""
+"""What the handlers call against what the synthesized role allows, action by action."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, HighWaterTable, PreWarmStrategy, Window
 from highwater.core.units import Units
-from tests.handlers.bench import Bench
 from tests.handlers.serving import Serving, marks_event
+from tests.memory_aws.bench import Bench
 
 
 @lru_cache

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from highwater.aws.pulses import PulseTable
-from highwater.core import Capacity, Dimension, Plan, Units
+from highwater.core import Capacity, Dimension, Plan
 from highwater.core.names import TargetName
 from highwater.core.pulses import slot_at
 from highwater.core.pulses.item import amount_attribute, hints_of_text, pulse_sort_key
-from highwater.core.scaler import Mode
-from highwater.handlers.scaler.handler import Scaler
+from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.scaler.kept import Kept
 from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.run import Options
-from tests.handlers.fake_region import FakeRegion, as_region
+from tests.memory_aws.stage import NOW, Stage
 
-NOW = datetime(2027, 3, 4, 10, 20, 40, tzinfo=UTC)
 PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
     write=Capacity.autoscaled(min_capacity=12, max_capacity=4_000),
@@ -64,33 +61,27 @@ class World:
 
     mode: Mode
     told: int = 90
-    region: FakeRegion = field(default_factory=lambda: FakeRegion(NOW))
+    stage: Stage = field(default_factory=Stage)
     pulses: PulseItems = field(default_factory=PulseItems)
 
     def __post_init__(self) -> None:
-        self.region.add_table("orders", PLAN, Units(7, 100), self.mode)
-        self.region.units[ORDERS] = 90
+        client: Any = self.pulses
+        self.stage.kept = Kept(pulses=PulseTable("coordinator", client))
+        self.stage.table("orders", PLAN, self.mode, (7, 100))
+        self.stage.consume(ORDERS, 90)
         for slot in range(_NEWEST - 119, _NEWEST + 1):
             self.pulses.tell(slot, self.told * 10)
 
     def jump(self, units: int) -> None:
         self.pulses.tell(_NEWEST, units * 10)
 
-    def serve(self, *, dry_run: bool = False, event: str = "pulse") -> Outcome:
-        client: Any = self.pulses
-        scaler = Scaler(
-            Options(dry_run=dry_run),
-            region_of=lambda _: as_region(self.region),
-            hand_on=lambda _: None,
-            report=lambda *_: None,
-            kept=Kept(pulses=PulseTable("coordinator", client)),
-        )
-        asked = {"highwater": "tables", "tables": ["orders"], "time": NOW.isoformat()}
-        return scaler.serve({"highwater": "boost", "tables": ["orders"]} if event == "pulse" else asked, lambda: 300.0)
+    def serve(self, *, is_dry_run: bool = False) -> Outcome:
+        event = {"highwater": "boost", "tables": ["orders"]}
+        return self.stage.serve(event, options=Options(dry_run=is_dry_run))
 
     @property
     def writes(self) -> int:
-        return self.region.tables["orders"][None].write
+        return self.stage.capacity("orders").write
 
     def hints(self) -> dict[str, Any]:
         return {
@@ -111,7 +102,7 @@ def test_fleet_that_asks_for_the_tenfold_gets_it_in_one_turn_long_before_cloudwa
     floor = World(Mode.FLOOR)
     floor.jump(900)
     floor.serve()
-    assert floor.region.bounds[ORDERS].min == 928
+    assert floor.stage.bounds(ORDERS).min == 928
 
 
 def test_turn_leaves_hints_for_the_present_minute_and_until_the_next_full_tick() -> None:
@@ -153,13 +144,13 @@ def test_pulses_that_cannot_be_read_or_told_change_nothing_else(operation: str, 
     error = f"An error occurred (InternalServerError) when calling the {operation} operation: it rests"
     assert outcome.notes == [note + error]
     assert outcome.failed == {}
-    assert world.region.bounds[ORDERS].min == floor
+    assert world.stage.bounds(ORDERS).min == floor
 
 
 def test_dry_run_tells_the_fleet_nothing() -> None:
     world = World(Mode.DIRECT)
     world.jump(900)
-    outcome = world.serve(dry_run=True)
+    outcome = world.serve(is_dry_run=True)
     assert world.writes == 100
     assert world.hints() == {}
     assert [each["granted"] for each in outcome.decisions if each["target"] == "table write"] == [928]
@@ -167,6 +158,6 @@ def test_dry_run_tells_the_fleet_nothing() -> None:
 
 def test_boosts_alone_read_no_pulses() -> None:
     world = World(Mode.FLOOR)
-    world.region.plans[0] = replace(world.region.plans[0], mode=Mode.BOOSTS)
+    world.stage.store("orders", ScaledPlan(table="orders", mode=Mode.BOOSTS, plan=PLAN).to_json())
     world.pulses.refuses = "query"
     assert world.serve().notes == []

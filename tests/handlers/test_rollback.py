@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.handlers import deployment
 from highwater_lab.services.update_table import CapacityControl
-from tests.sequences.memory_account import Account, Role
-from tests.sequences.memory_tables import Table
+from tests.memory_aws.account import Account
+from tests.memory_aws.deploys import custom_resource_event, role_for_deploys
+from tests.memory_aws.tables import Table
 
 PLAN = Plan(
     read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
@@ -29,35 +30,17 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     """A table whose targets a rollback has just registered with their base floors, inside an open window."""
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "HighwaterDeployment")
     made = Account(int(datetime(2027, 3, 4, 5, 6, tzinfo=UTC).timestamp()))
-    made.roles["deployment"] = Role({"All": [{"Action": [*_ACTIONS], "Resource": "*"}]})
-    made.tables["orders"] = Table("orders", {None: CapacityControl({Dimension.READ: 9, Dimension.WRITE: 200})})
+    made.roles["deployment"] = role_for_deploys()
+    made.tables["orders"] = Table.provisioned("orders", {None: Units(9, 200)})
     made.autoscaling.register(READ, Bounds(7, 900), made.now)
     made.autoscaling.register(WRITE, Bounds(12, 400), made.now)
     return made
 
 
-_ACTIONS = [
-    "application-autoscaling:DescribeScalableTargets",
-    "application-autoscaling:RegisterScalableTarget",
-    "cloudformation:DescribeStacks",
-    "dynamodb:DescribeTable",
-    "dynamodb:UpdateTable",
-    "lambda:InvokeFunction",
-]
-
-
-def _event(request: str) -> dict[str, Any]:
+def _event(request: str, kind: str = deployment.AFTERMATH_TYPE) -> dict[str, Any]:
     properties = {"TableName": "orders", "Plan": PLAN.to_json(), "Actions": "5b1f"}
-    event: dict[str, Any] = {
-        "RequestType": request,
-        "ResourceType": deployment.AFTERMATH_TYPE,
-        "LogicalResourceId": "Aftermath",
-        "StackId": "arn:of:the:stack",
-        "RequestId": "8f2a",
-        "ResponseURL": "https://cloudformation.invalid/",
-        "ResourceProperties": properties,
-    }
-    return event | ({"OldResourceProperties": properties | {"Actions": "77c0"}} if request == "Update" else {})
+    before = properties | {"Actions": "77c0"} if request == "Update" else None
+    return custom_resource_event(kind, request, properties, before)
 
 
 @pytest.mark.parametrize(
@@ -124,13 +107,13 @@ def test_rollback_that_does_not_end_is_given_up(account: Account) -> None:
 
 def test_rollback_does_not_fail_where_the_stack_cannot_be_read(account: Account) -> None:
     """CloudFormation would leave the stack in UPDATE_ROLLBACK_FAILED."""
-    account.roles["deployment"].policies["All"][0]["Action"].remove("cloudformation:DescribeStacks")
+    account.roles["deployment"] = role_for_deploys("cloudformation:DescribeStacks")
     account.stack_status = lambda: ROLLING_BACK
     account.serve(_event("Update"))
     ((_, outcome),) = account.answers
     reason = (
         "floors are left as they are if this is a rollback, as the stack cannot be read: not authorized to perform: "
-        "DescribeStacks on arn:of:the:stack"
+        "DescribeStacks on arn:aws:cloudformation:us-east-1:000000000000:stack/orders/1"
     )
     assert (outcome.ok, outcome.reason) == (True, reason)
 
@@ -143,7 +126,7 @@ def test_floor_that_cannot_be_reached_fails_a_deploy_and_no_rollback(
     units = {Dimension.READ: 9, Dimension.WRITE: 50}
     account.tables["orders"] = Table("orders", {None: CapacityControl(units, quota_units=100)})
     account.stack_status = lambda: status
-    account.serve(_event("Update") | {"ResourceType": deployment.FLOORS_TYPE})
+    account.serve(_event("Update", deployment.FLOORS_TYPE))
     ((_, outcome),) = account.answers
     missed = (
         "table write has 50 units per second and its floor is 140; the table's scaling activities show why the "

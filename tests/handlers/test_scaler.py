@@ -1,217 +1,351 @@
-"""The scaler's function against the local cloud: real boto3 over HTTP, real metrics of real writes."""
+"""Runs of the scaler: what they set and report, whom a failure touches, and what they call."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from highwater.aws.region import AwsRegion
-from highwater.core import Dimension, Plan, Window
+from highwater.core import Bounds, Dimension, Units, Window
 from highwater.core.names import TargetName
+from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 from highwater.core.scaler.attention import is_daily_tick, is_full_tick
 from highwater.handlers.scaler.event import ScalerEvent
 from highwater.handlers.scaler.handler import TablesFailedError
 from highwater.handlers.scaler.plan_cache import PlanCache
 from highwater.handlers.scaler.run import Options
-from tests.handlers.stage import MINUTE, PLAN, Stage
+from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage
+from tests.memory_aws.wire import Call, at, each, refusal
 
-pytestmark = pytest.mark.xdist_group("cloud-scaler")
+THROTTLED = refusal("ThrottlingException", "Rate exceeded")
+DENIED = refusal("AccessDeniedException", "not authorized")
+PLANNED = Bounds(12, 400)
+BY_HAND = Bounds(2, 400)
+
+
+@pytest.fixture
+def orders(stage: Stage) -> TargetName:
+    """A table whose write floor is 2, and its plan's is 12."""
+    return stage.table("orders", floor=2)
+
+
+@pytest.fixture
+def jobs(stage: Stage) -> TargetName:
+    """Another one like it."""
+    return stage.table("jobs", floor=2)
+
+
+def test_floors_are_set_to_demand_and_to_the_plan_and_alarms_follow(
+    stage: Stage, orders: TargetName, jobs: TargetName
+) -> None:
+    stage.consume(orders, 190)
+    before = dict(stage.account.alarms[orders.alarm])
+    outcome = stage.run("orders", "jobs")
+    assert (stage.bounds(orders), stage.bounds(jobs)) == (Bounds(190, 400), PLANNED)
+    assert stage.capacity("orders") == Units(7, 190), "auto scaling raises capacity to the floor at once"
+    assert stage.account.alarms[orders.alarm] == before | {"Threshold": float(190 * 60 * 97 // 100)}
+    assert outcome.counts["FloorsSet"] == 2
+    assert [document["table"] for document in outcome.decisions] == ["orders", "jobs"]
 
 
 def test_surge_raises_the_floor_holds_it_and_lets_it_fall_to_the_plan(stage: Stage) -> None:
-    table = stage.table()
-    stage.cloud.advance(40 * MINUTE)
-    stage.write(table, 30)
-    stage.cloud.advance(4 * MINUTE)
-    answer = stage.run(table)
-    assert stage.bounds(table) == (73, 400), "30 x 98 units in a minute at 68 %"
-    assert stage.capacity(table) == (7, 73)
+    orders = stage.table("orders")
+    # how long a peak is held depends on the minute of the hour
+    stage.wait_for_minute(0)
+    stage.surge(orders, 30 * 98)
+    answer = stage.run("orders")
+    assert stage.bounds(orders) == Bounds(73, 400), "30 x 98 units in a minute at 68 %"
+    assert stage.capacity("orders") == Units(7, 73)
     assert [(d["target"], d["current"], d["granted"]) for d in answer.decisions] == [("table write", 12, 73)]
     reason = "peak of 49 units/s in the last 15 minutes at 68 %, cautious after 1 jump"
     assert answer.decisions[0]["reason"] == reason
-    stage.cloud.advance(20 * MINUTE)
-    stage.run(table)
-    assert stage.bounds(table) == (73, 400), "the hour is paid for"
+    stage.advance(20 * MINUTE)
+    stage.run("orders")
+    assert stage.bounds(orders) == Bounds(73, 400), "the hour is paid for"
     stage.wait_for_minute(51)
-    stage.run(table)
-    assert stage.bounds(table) == (12, 400)
+    stage.run("orders")
+    assert stage.bounds(orders) == PLANNED
 
 
-def test_run_again_changes_nothing(stage: Stage) -> None:
-    table = stage.table()
-    stage.cloud.advance(40 * MINUTE)
-    stage.write(table, 20)
-    stage.cloud.advance(4 * MINUTE)
-    first, second = stage.run(table), stage.run(table)
+def test_run_again_changes_nothing_and_throttles_from_before_a_raise_count_on(stage: Stage) -> None:
+    orders = stage.table("orders")
+    stage.surge(orders, 40 * 98, throttled=20)
+    first = stage.run("orders")
+    assert stage.bounds(orders) == Bounds(145, 400), "60 x 98 units in a minute at 68 %, a third of them throttled"
     assert first.counts["FloorsSet"] == 1
-    assert "FloorsSet" not in second.counts
+    stage.wire.reset()
+    # consumption is far below the new capacity, and still the throttles are known
+    second = stage.run("orders")
+    assert stage.changes() == []
     assert [told for told in second.decisions if told["current"] != told["granted"]] == []
 
 
-def test_throttles_from_before_a_raise_count_on(stage: Stage) -> None:
-    table = stage.table()
-    stage.cloud.advance(40 * MINUTE)
-    # a bucket of 300 s of 12 units holds 36 of 60; eight a second, as a partition takes no more
-    throttled = stage.write_paced(table, 60, a_second=8)
-    assert 15 <= throttled <= 25
-    stage.cloud.advance(4 * MINUTE)
-    stage.run(table)
-    raised = stage.bounds(table)
-    assert raised[0] > (60 - throttled) * 98 / 60 / 0.68, "more than what was consumed asks for"
-    # consumption is far below the new capacity, and still the throttles are known
-    assert stage.run(table).counts.get("FloorsSet", 0) == 0
-    assert stage.bounds(table) == raised
-
-
-def test_floor_and_ceiling_that_somebody_changed_by_hand_are_healed(stage: Stage) -> None:
-    table = stage.table()
-    stage.register(TargetName(table, None, Dimension.WRITE), 2, 77)
-    stage.run(table)
-    assert stage.bounds(table) == (12, 400)
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        pytest.param(2, 77, id="floor-and-ceiling-that-somebody-changed-are-healed"),
+        pytest.param(2, 5, id="a-ceiling-below-the-plans-floor-is-put-right"),
+    ],
+)
+def test_bounds_become_those_of_the_plan(stage: Stage, low: int, high: int) -> None:
+    orders = stage.table("orders")
+    stage.register(orders, low, high)
+    stage.run("orders")
+    assert stage.bounds(orders) == PLANNED
 
 
 def test_open_window_is_the_baseline(stage: Stage) -> None:
-    begun = stage.now() - 10 * MINUTE
-    window = Window.once(
-        "load",
-        start=f"{begun:%Y-%m-%dT%H:%M}",
-        end=f"{begun + 60 * MINUTE:%Y-%m-%dT%H:%M}",
-        timezone="UTC",
-        write_min=333,
-    )
-    plan = Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
-    table = stage.table(plan)
-    stage.run(table)
-    assert stage.bounds(table) == (333, 400)
-    assert stage.capacity(table) == (7, 333)
+    window = Window.daily("load", start="10:10", end="11:10", timezone="UTC", write_min=333)
+    orders = stage.table("orders", replace(PLAN, windows=(window,)))
+    stage.run("orders")
+    assert (stage.bounds(orders), stage.capacity("orders")) == (Bounds(333, 400), Units(7, 333))
 
 
-def test_paused_target_is_left_alone(stage: Stage) -> None:
-    table = stage.table()
-    state = {"DynamicScalingInSuspended": True, "DynamicScalingOutSuspended": True, "ScheduledScalingSuspended": True}
-    stage.register(TargetName(table, None, Dimension.WRITE), 2, 400, SuspendedState=state)
-    answer = stage.run(table)
-    assert stage.bounds(table) == (2, 400)
-    assert answer.counts["Paused"] == 1
+def test_paused_target_is_left_alone(stage: Stage, orders: TargetName) -> None:
+    stage.pause(orders)
+    answer = stage.run("orders")
+    assert (stage.bounds(orders), answer.counts["Paused"]) == (BY_HAND, 1)
 
 
-def test_alarm_follows_the_capacity_and_keeps_all_else(stage: Stage) -> None:
-    table = stage.table()
-    before = _alarm(stage, table)
-    stage.run(table)
-    after = _alarm(stage, table)
-    assert after["Threshold"] == 12 * 60 * 97 // 100
-    changing = ("Threshold", "AlarmConfigurationUpdatedTimestamp", "StateUpdatedTimestamp", "StateReason", "StateValue")
-    assert {k: v for k, v in after.items() if k not in changing} == {
-        k: v for k, v in before.items() if k not in changing
-    }
+def test_dry_run_changes_nothing_and_logs_what_it_would(stage: Stage, orders: TargetName) -> None:
+    outcome = stage.serve({"highwater": "tables", "tables": ["orders"]}, options=Options(dry_run=True))
+    assert stage.bounds(orders) == BY_HAND
+    assert [(document["granted"], document["dry_run"]) for document in outcome.decisions] == [(12, True)]
+    assert stage.changes() == []
 
 
-def _alarm(stage: Stage, table: str) -> dict[str, Any]:
-    name = TargetName(table, None, Dimension.WRITE).alarm
-    found = stage.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
-    return dict(found[0])
+# Whom a failure touches
 
 
-def test_alarm_event_looks_at_its_table_alone(stage: Stage) -> None:
-    one, other = stage.table(), stage.table()
-    for table in (one, other):
-        stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    metric = {
-        "namespace": "AWS/DynamoDB",
-        "name": "ConsumedWriteCapacityUnits",
-        "dimensions": {"TableName": one},
-    }
-    event = {
-        "source": "aws.cloudwatch",
-        "alarmArn": "arn:aws:cloudwatch:us-east-1:000000000000:alarm:Highwater",
-        "time": stage.now().strftime("%Y-%m-%dT%H:%M:%S.000+0000"),
-        "alarmData": {"configuration": {"metrics": [{"id": "m1", "metricStat": {"metric": metric}}]}},
-    }
-    stage.serve(event)
-    assert (stage.bounds(one), stage.bounds(other)) == ((12, 400), (2, 400))
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_table_that_fails_touches_no_other_and_is_handed_to_a_run_of_its_own(
+    stage: Stage, orders: TargetName, jobs: TargetName, attempt: int
+) -> None:
+    del stage.account.tables[jobs.table]
+    outcome = stage.run("orders", "jobs", attempt=attempt)
+    assert outcome.failed == {"jobs": "TableNotFoundError: Requested resource not found: Table: jobs not found"}
+    assert stage.bounds(orders) == PLANNED
+    again = {"highwater": "tables", "tables": ["jobs"], "attempt": attempt + 1, "time": NOW.isoformat()}
+    assert stage.handed_on == [again]
 
 
-def test_tick_looks_at_targets_in_their_minute_and_at_those_in_alarm(stage: Stage) -> None:
-    table = stage.table()
-    name = TargetName(table, None, Dimension.WRITE)
-    stage.run(table)
-    stage.cloud.advance(10 * MINUTE)
-    minute = next(
-        at
-        for at in (stage.now() + number * MINUTE for number in range(10))
-        if not is_full_tick(table, int(at.timestamp()) // 60)
-    )
-    stage.register(name, 2, 400)
-    stage.serve({"highwater": "tick", "time": minute.isoformat()})
-    assert stage.bounds(table) == (2, 400), "it is not its minute"
-    stage.client("cloudwatch").set_alarm_state(AlarmName=name.alarm, StateValue="ALARM", StateReason="a test")
-    stage.serve({"highwater": "tick", "time": minute.isoformat()})
-    assert stage.bounds(table) == (12, 400)
+def test_table_that_fails_for_the_third_time_ends_in_the_dead_letter_queue(stage: Stage, jobs: TargetName) -> None:
+    del stage.account.tables[jobs.table]
+    with pytest.raises(TablesFailedError, match=r"^jobs: TableNotFoundError: Requested resource not found: Table: "):
+        stage.run("jobs", attempt=2)
+
+
+def test_tables_without_time_are_handed_on_and_left_as_they_are(stage: Stage, orders: TargetName) -> None:
+    outcome = stage.serve({"highwater": "tables", "tables": ["orders"]}, seconds=15.0)
+    assert (outcome.left, [event["tables"] for event in stage.handed_on]) == (["orders"], [["orders"]])
+    assert stage.bounds(orders) == BY_HAND
+    stage.serve(stage.handed_on.pop())
+    assert stage.bounds(orders) == PLANNED
+
+
+@pytest.mark.parametrize(
+    ("operation", "note"),
+    [
+        ("DescribeAlarms", "no alarms could be read: ClientError: "),
+        ("GetMetricData", "no metrics could be read: ClientError: "),
+    ],
+)
+def test_floors_reach_their_plan_without_alarms_and_without_metrics(
+    stage: Stage, orders: TargetName, operation: str, note: str
+) -> None:
+    stage.wire.fault = each(THROTTLED, operation)
+    outcome = stage.run("orders")
+    assert stage.bounds(orders) == PLANNED
+    error = f"An error occurred (ThrottlingException) when calling the {operation} operation: Rate exceeded"
+    assert outcome.notes == [note + error]
+
+
+# DIRECT mode, and times
+
+
+def test_direct_mode_sets_both_dimensions_in_one_call(stage: Stage) -> None:
+    clicks = stage.table("clicks", mode=Mode.DIRECT, units=(7, 3))
+    stage.consume(replace(clicks, dimension=Dimension.READ), 38)
+    stage.consume(clicks, 95)
+    outcome = stage.run("clicks")
+    assert stage.capacity("clicks") == Units(40, 100)
+    assert stage.wire.operations.count("UpdateTable") == 1
+    assert outcome.counts["CapacitiesSet"] == 1
 
 
 def test_direct_mode_moves_capacity_itself_and_never_beside_auto_scaling(stage: Stage) -> None:
-    table = stage.table(mode="direct", units=(7, 500))
-    stage.cloud.advance(40 * MINUTE)
-    now = stage.now()
-    stage.cloud.advance((now + 60 * MINUTE).replace(minute=53, second=0) - now)
-    stage.run(table)
-    assert stage.capacity(table) == (7, 12)
-    stage.register(TargetName(table, None, Dimension.WRITE), 2, 900)
-    stage.client("dynamodb").update_table(
-        TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 450}
-    )
-    stage.run(table)
-    assert stage.capacity(table) == (7, 450)
+    clicks = stage.table("clicks", mode=Mode.DIRECT, units=(7, 500))
+    stage.wait_for_minute(53)
+    stage.run("clicks")
+    assert stage.capacity("clicks") == Units(7, 12)
+    stage.register(clicks, 2, 900)
+    stage.provision("clicks", Units(7, 450))
+    stage.run("clicks")
+    assert stage.capacity("clicks") == Units(7, 450)
 
 
-def test_failing_table_goes_alone_into_another_run_and_then_to_the_queue(stage: Stage) -> None:
-    whole, gone = stage.table(), stage.table()
-    stage.register(TargetName(whole, None, Dimension.WRITE), 2, 400)
-    stage.client("dynamodb").delete_table(TableName=gone)
-    answer = stage.run(whole, gone)
-    assert stage.bounds(whole) == (12, 400)
-    assert answer.failed == {gone: f"TableNotFoundError: Requested resource not found: Table: {gone} not found"}
-    again = stage.handed_on.pop()
-    assert (again["tables"], again["attempt"]) == ([gone], 1)
-    stage.serve(again)
-    last = stage.handed_on.pop()
-    with pytest.raises(TablesFailedError, match=f"^{gone}: TableNotFoundError: Requested resource not found"):
-        stage.serve(last)
-    stage.client("dynamodb").create_table(
-        TableName=gone,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+def test_old_event_is_decided_for_the_time_of_aws(stage: Stage, orders: TargetName) -> None:
+    day = f"{NOW - timedelta(days=7):%Y-%m-%d}"
+    window = Window.once("load", start=f"{day}T10:00", end=f"{day}T11:00", timezone="UTC", write_min=333)
+    stage.store("orders", ScaledPlan(table="orders", mode=Mode.FLOOR, plan=replace(PLAN, windows=(window,))).to_json())
+    outcome = stage.run("orders", time=(NOW - timedelta(days=7)).isoformat())
+    assert stage.bounds(orders) == PLANNED, "not the floor of last week's window"
+    assert outcome.notes == [
+        "the event is of 2027-02-25 10:20:40 UTC, AWS's time is 2027-03-04 10:20:40: the scaler decides for AWS's time"
+    ]
 
 
-def test_what_does_not_fit_into_the_time_is_handed_on(stage: Stage) -> None:
-    table = stage.table()
-    stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    answer = stage.run(table, seconds=14.0)
-    assert (answer.left, stage.bounds(table)) == ([table], (2, 400))
-    stage.serve(stage.handed_on.pop())
-    assert stage.bounds(table) == (12, 400)
+# What is called
 
 
-def test_dry_run_says_what_it_would_do(stage: Stage) -> None:
-    table = stage.table()
-    stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    answer = stage.run(table, scaler=stage.scaler(options=Options(dry_run=True)))
-    assert stage.bounds(table) == (2, 400)
-    assert [(d["granted"], d["dry_run"]) for d in answer.decisions] == [(12, True)]
+def test_tick_reads_nothing_of_tables_that_are_not_due(stage: Stage, orders: TargetName) -> None:
+    stage.advance(MINUTE)
+    assert not is_full_tick("orders", stage.account.now // 60)
+    assert stage.tick().counts["TargetsDue"] == 0
+    assert stage.bounds(orders) == BY_HAND, "it is not its minute"
+    assert stage.wire.operations == ["GetParametersByPath", "DescribeAlarms"]
+    stage.put_alarm(orders, StateValue="ALARM")
+    stage.tick()
+    assert stage.bounds(orders) == PLANNED
 
 
-_PLAN = PLAN.to_document()
+def test_event_of_one_table_asks_for_nothing_of_the_others(stage: Stage, orders: TargetName, jobs: TargetName) -> None:
+    """13: a storm of alarms would exceed the rates of Systems Manager and CloudWatch."""
+    stage.run(orders.table)
+    assert stage.wire.bodies("GetParameters") == [{"Names": [stage.parameter("orders")]}]
+    alarms = [TargetName("orders", None, dimension).alarm for dimension in Dimension]
+    assert stage.wire.bodies("DescribeAlarms")[0]["AlarmNames"] == alarms
+    assert "jobs" not in json.dumps([call.body for call in stage.wire.calls], default=str)
+    assert stage.bounds(jobs) == BY_HAND
 
 
-def _stored(**changes: Any) -> str:
-    return json.dumps({"mode": "floor", "plan": _PLAN | changes})
+@pytest.mark.parametrize(("status", "registers"), [("", True), ("UPDATING", False)], ids=["active", "being-changed"])
+def test_capacity_below_its_floor_is_repaired_once_nothing_changes_the_table(
+    stage: Stage, status: str, registers: bool
+) -> None:
+    """8: Application Auto Scaling looks at bounds only when a target is registered, and may miss one of several."""
+    orders = stage.table("orders")
+    stage.provision("orders", Units(7, 11))
+    stage.account.tables["orders"].lasting_status = status
+    stage.run("orders")
+    assert stage.capacity("orders") == Units(7, 12 if registers else 11)
+    assert stage.bounds(orders) == PLANNED
+
+
+def test_floors_come_before_alarms_and_a_refused_alarm_is_left_to_the_next_run(
+    stage: Stage, orders: TargetName, jobs: TargetName
+) -> None:
+    """9: CloudWatch takes about three changes of alarms a second."""
+    stage.wire.fault = each(THROTTLED, "PutMetricAlarm")
+    outcome = stage.run("orders", "jobs")
+    assert (stage.bounds(orders), stage.bounds(jobs)) == (PLANNED, PLANNED)
+    assert (outcome.failed, stage.handed_on) == ({}, [])
+    assert stage.wire.operations.count("PutMetricAlarm") == 3, "more refusals would only take the rate from others"
+    refusals = "; ".join(["TableBusyError: Rate exceeded"] * 3)
+    assert outcome.notes == [f"thresholds of 4 alarms are left to the next runs: {refusals}"]
+    stage.wire.reset()
+    assert stage.run("orders", "jobs").counts["AlarmsMoved"] == 4
+
+
+def _many_tables(stage: Stage, number: int) -> list[TargetName]:
+    """Tables with two targets each, of which one consumes 190 units a second."""
+    names = [stage.table(f"more-{each}") for each in range(number)]
+    for name in names:
+        stage.consume(name, 190)
+    return names
+
+
+def test_run_moves_a_limited_number_of_alarms(stage: Stage) -> None:
+    """9: the schedule starts the next run a minute later."""
+    outcome = stage.run(*(name.table for name in _many_tables(stage, 60)))
+    assert (outcome.counts["AlarmsMoved"], outcome.failed) == (100, {})
+    assert outcome.notes == ["thresholds of 20 alarms are left to the next runs"]
+
+
+def test_alarms_that_are_refused_for_good_leave_the_others_to_follow(stage: Stage) -> None:
+    """9: somebody has changed some alarms by hand, so that CloudWatch refuses to put them again."""
+    refused = refusal("ValidationError", "Period must be 60")
+    broken = iter(range(4))
+    stage.wire.fault = each(lambda call: refused(call) if next(broken, None) is not None else None, "PutMetricAlarm")
+    outcome = stage.run(*(name.table for name in _many_tables(stage, 4)))
+    assert outcome.counts["AlarmsMoved"] == 4
+    refusals = "; ".join(["TableRefusedError: Period must be 60"] * 4)
+    assert outcome.notes == [f"thresholds of 4 alarms are left to the next runs: {refusals}"]
+
+
+def test_run_that_an_alarm_started_moves_its_tables_floors_and_leaves_alarms_to_ticks(
+    stage: Stage, orders: TargetName, jobs: TargetName
+) -> None:
+    """13: a run for each of 200 tables would ask for many more changes of alarms than CloudWatch takes."""
+    stage.consume(orders, 190)
+    outcome = stage.alarm(orders)
+    assert (stage.bounds(orders), stage.bounds(jobs)) == (Bounds(190, 400), BY_HAND)
+    assert ("PutMetricAlarm" in stage.wire.operations, outcome.notes) == (False, [])
+    stage.put_alarm(orders, StateValue="ALARM")
+    stage.advance(MINUTE)
+    stage.tick()
+    assert stage.threshold(orders) == alarm_threshold(190)
+
+
+def test_one_call_for_metrics_that_is_refused_leaves_the_others_what_they_were_told(stage: Stage) -> None:
+    """11: CloudWatch grants an account so many datapoints a second, and others ask for some of them."""
+    names = _many_tables(stage, 130)
+    stage.wire.fault = at(1, THROTTLED, "GetMetricData")
+    outcome = stage.run(*(name.table for name in names))
+    raised = [name for name in names if stage.bounds(name).min == 190]
+    # 260 targets, whose eight hours are read in two calls
+    assert outcome.counts["MetricsMissing"] == 210
+    assert len(raised) == 25
+    assert outcome.notes[0].startswith("no metrics could be read: ClientError: ")
+
+
+def test_metrics_are_not_asked_for_again_and_again_while_cloudwatch_does_not_answer(stage: Stage) -> None:
+    names = _many_tables(stage, 130)
+    stage.wire.fault = each(THROTTLED, "GetMetricData")
+    outcome = stage.run(*(name.table for name in names))
+    sizes = [len(body["MetricDataQueries"]) for body in stage.wire.bodies("GetMetricData")]
+    assert [size for size in sizes if size > 2] == [210, 50], "throttles are asked for table by table"
+    assert outcome.counts["MetricsMissing"] >= 260
+
+
+# What others do to the tables
+
+
+def test_floor_that_another_run_has_raised_meanwhile_stays(stage: Stage, orders: TargetName) -> None:
+    stage.wire.fault = at(1, lambda _: stage.register(orders, 250, 400), "DescribeTable")
+    outcome = stage.run("orders")
+    assert stage.bounds(orders) == Bounds(250, 400)
+    assert outcome.notes == ["table/orders write: the floor stays at 250, which another run has just set"]
+
+
+def test_table_whose_alarm_starts_another_scaler_is_told(stage: Stage, orders: TargetName, jobs: TargetName) -> None:
+    """1: two scalers on one table set each other's floors."""
+    function = "arn:aws:lambda:us-east-1:111122223333:function:"
+    stage.put_alarm(orders, AlarmActions=[f"{function}other-scaler", "arn:aws:sns:us-east-1:111122223333:ops"])
+    stage.put_alarm(jobs, AlarmActions=[f"{function}my-scaler"])
+    event = {"highwater": "tables", "tables": ["orders", "jobs"]}
+    assert stage.serve(event, options=Options(function="my-scaler")).notes == [
+        "orders: another scaler manages this table too, with the function other-scaler; remove the table from one of "
+        "the two"
+    ]
+
+
+def test_table_that_has_left_the_scaler_is_let_alone(stage: Stage, orders: TargetName, jobs: TargetName) -> None:
+    """18: its plan is still there until CloudFormation cleans up."""
+    stage.store("orders", _stored(released=True))
+    stage.run("orders", "jobs")
+    assert (stage.bounds(orders), stage.bounds(jobs)) == (BY_HAND, PLANNED)
+
+
+# Plans and events that cannot be read
+
+
+def _stored(released: bool = False, **changes: Any) -> str:
+    return json.dumps({"mode": "floor", "plan": PLAN.to_document() | changes, "released": released})
 
 
 def _with_window(**changes: Any) -> str:
@@ -237,19 +371,18 @@ POISONED = {
 
 @pytest.mark.parametrize("poisoned", POISONED.values(), ids=list(POISONED))
 @pytest.mark.parametrize("kind", ["tick", "tables"])
-def test_one_bad_plan_fails_alone_and_is_counted(stage: Stage, kind: str, poisoned: str) -> None:
+def test_one_bad_plan_fails_alone_and_is_counted(stage: Stage, orders: TargetName, kind: str, poisoned: str) -> None:
     """19: no plan, whatever is in it, stops the scaler for the others."""
-    table, broken = stage.table(), stage.table()
-    stage.store(broken, poisoned)
-    stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    at = stage.now().replace(second=0, microsecond=0)
+    stage.table("broken")
+    stage.store("broken", poisoned)
     # the next minutes in which the good table, and the bad one, are due
-    for minute in range(5):
-        answer = stage.serve({"highwater": kind, "time": (at + minute * MINUTE).isoformat()})
+    for _ in range(5):
+        answer = stage.serve({"highwater": kind})
         assert answer.failed == {}
         assert answer.counts["UnreadablePlans"] == 1, answer.notes
-        assert any(broken in note for note in answer.notes)
-    assert stage.bounds(table) == (12, 400)
+        assert any("broken" in note for note in answer.notes)
+        stage.advance(MINUTE)
+    assert stage.bounds(orders) == PLANNED
 
 
 @pytest.mark.parametrize(
@@ -273,54 +406,107 @@ def test_event_that_is_none_is_refused(event: dict[str, Any], message: str) -> N
 
 
 def test_many_plans_are_kept_for_five_minutes_and_few_never(stage: Stage) -> None:
-    home = AwsRegion()
-    cache, now = PlanCache(most_read_always=0), stage.now()
-    first = stage.table()
-    assert [plan.table for plan in cache.read(home, "scaler", now).plans] == [first]
-    second = stage.table()
-    assert len(cache.read(home, "scaler", now + 4 * MINUTE).plans) == 1
-    assert {plan.table for plan in cache.read(home, "scaler", now + 5 * MINUTE).plans} == {first, second}
-    third = stage.table()
-    assert len(cache.read(home, "scaler", now).plans) == 3, "an event from before"
-    fourth = stage.table()
-    assert {plan.table for plan in cache.read(home, "scaler", None).plans} == {first, second, third, fourth}
-    assert len(PlanCache().read(home, "scaler", now).plans) == 4
+    home, cache = stage.region_of(None), PlanCache(most_read_always=0)
+
+    def read(cache: PlanCache, at: Any) -> list[str]:
+        return [plan.table for plan in cache.read(home, "scaler", at).plans]
+
+    stage.table("first")
+    assert read(cache, NOW) == ["first"]
+    stage.table("second")
+    assert read(cache, NOW + 4 * MINUTE) == ["first"]
+    assert read(cache, NOW + 5 * MINUTE) == ["first", "second"]
+    stage.table("third")
+    assert len(read(cache, NOW)) == 3, "an event from before"
+    stage.table("fourth")
+    assert len(read(cache, None)) == 4, "a call by hand"
     always = PlanCache()
-    always.read(home, "scaler", now)
-    stage.table()
-    assert len(always.read(home, "scaler", now).plans) == 5
+    assert len(read(always, NOW)) == 4
+    stage.table("fifth")
+    assert len(read(always, NOW)) == 5
+
+
+# Tables that tags choose
+
+_TAGGED = Options(name="a", function="my-scaler", sees_tags=True)
+# the minute of scaler "a", whose name is the byte 97
+_OF_OTHERS = 23
 
 
 def test_tables_found_by_tag_are_scaled_with_their_indexes(stage: Stage) -> None:
-    tagged, plain, wrong = (stage.table(plan=None) for _ in range(3))
-    for table in (tagged, plain, wrong):
-        stage.register(TargetName(table, None, Dimension.WRITE), 2, 400)
-    bounds = {"read_min": "7", "read_max": "900", "write_min": "21", "write_max": "500"}
-    stage.tag(tagged, managed="floor", **bounds)
-    stage.tag(wrong, managed="floor", **(bounds | {"write_max": "20"}))
-    stage.add_index(tagged, "by-day")
-    stage.register(TargetName(tagged, "by-day", Dimension.WRITE), 4, 400)
-    answer = stage.run(tagged, plain, wrong, scaler=stage.scaler(options=Options(sees_tags=True)))
-    assert stage.bounds(tagged) == (21, 500)
-    assert stage.bounds(tagged, index="by-day") == (21, 500)
-    assert (stage.bounds(plain), stage.bounds(wrong)) == ((2, 400), (2, 400))
+    tags = {"read-min": "7", "read-max": "900", "write-min": "21", "write-max": "500", "managed": "floor"}
+    tagged, plain, wrong = (stage.table(name, plan=None) for name in ("tagged", "plain", "wrong"))
+    by_day = replace(tagged, index="by-day")
+    resources = stage.account.tables["tagged"].resources
+    resources["by-day"] = type(resources[None])({Dimension.READ: 3, Dimension.WRITE: 4})
+    for table, changed in (("tagged", {}), ("wrong", {"write-max": "20"})):
+        stage.account.tables[table].tags = {f"highwater:{key}": value for key, value in (tags | changed).items()}
+    for name in (tagged, plain, wrong, by_day):
+        stage.register(name, 2, 400)
+    answer = stage.serve({"highwater": "tables", "tables": ["tagged", "plain", "wrong"]}, options=_TAGGED)
+    found = [stage.bounds(name) for name in (tagged, by_day, plain, wrong)]
+    assert found == [Bounds(21, 500), Bounds(21, 500), BY_HAND, BY_HAND]
     assert answer.counts["UnreadablePlans"] == 1
 
 
+def _asks_for_others(stage: Stage, kind: str = "tick", options: Options = _TAGGED) -> bool:
+    stage.wire.reset()
+    stage.serve({"highwater": kind, "tables": [] if kind == "tick" else ["orders"]}, options=options)
+    return ["lambda:function"] in [body["ResourceTypeFilters"] for body in stage.wire.bodies("GetResources")]
+
+
+def test_other_scalers_of_tagged_tables_are_asked_for_once_an_hour(stage: Stage) -> None:
+    """For each minute of an hour it would be one more call in each region."""
+    asked = []
+    for _ in range(60):
+        if _asks_for_others(stage):
+            asked.append(stage.now().minute)
+        stage.advance(MINUTE)
+    assert asked == [_OF_OTHERS]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("tables", _TAGGED),
+        ("tick", replace(_TAGGED, sees_tags=False)),
+        ("tick", replace(_TAGGED, function="")),
+        ("tick", replace(_TAGGED, dry_run=True)),
+    ],
+    ids=["tables", "scaler-without-tags", "unknown-function", "dry-run"],
+)
+def test_other_scalers_of_tagged_tables_are_not_asked_for(stage: Stage, kind: str, options: Options) -> None:
+    stage.wait_for_minute(_OF_OTHERS)
+    assert not _asks_for_others(stage, kind, options)
+
+
+def test_tables_are_scaled_where_other_scalers_cannot_be_read(stage: Stage) -> None:
+    def refuse(call: Call) -> Any:
+        return DENIED(call) if call.body["ResourceTypeFilters"] == ["lambda:function"] else None
+
+    stage.wait_for_minute(_OF_OTHERS)
+    stage.wire.fault = each(refuse, "GetResources")
+    outcome = stage.serve({"highwater": "tick"}, options=_TAGGED)
+    assert outcome.notes == [
+        "other scalers of tagged tables in the scaler's region could not be read: ClientError: An error occurred "
+        "(AccessDeniedException) when calling the GetResources operation: not authorized"
+    ]
+    assert outcome.failed == {}
+
+
 def test_table_that_idles_and_bursts_is_noted_once_a_day(stage: Stage) -> None:
-    bursting = stage.table()
-    tomorrow = stage.now() + timedelta(days=1)
-    minutes = (tomorrow + n * MINUTE for n in range(1_440))
-    daily = next(at for at in minutes if is_daily_tick(bursting, int(at.timestamp()) // 60)).replace(second=5)
+    orders = stage.table("orders")
+    minutes = (NOW + timedelta(days=1) + n * MINUTE for n in range(1_440))
+    daily = next(at for at in minutes if is_daily_tick("orders", int(at.timestamp()) // 60)).replace(second=5)
     # an hour before it a burst; the other hours have nothing
-    stage.cloud.advance(daily - stage.now() - 60 * MINUTE)
-    stage.write(bursting, 30)
-    stage.cloud.advance(daily - stage.now() - MINUTE)
-    assert "CheaperOnDemand" not in stage.run(bursting).counts
-    stage.cloud.advance(MINUTE)
-    answer = stage.run(bursting)
+    stage.advance(daily - NOW - 60 * MINUTE)
+    stage.surge(orders, 30 * 98)
+    stage.advance(daily - stage.now() - MINUTE)
+    assert "CheaperOnDemand" not in stage.run("orders").counts
+    stage.advance(MINUTE)
+    answer = stage.run("orders")
     assert answer.counts["CheaperOnDemand"] == 1
     assert answer.notes == [
-        f"{bursting}: on demand, its last day would have cost 4 % of the least that provisioned capacity can cost, as "
+        "orders: on demand, its last day would have cost 4 % of the least that provisioned capacity can cost, as "
         "it idles and bursts; use on-demand, or ask highwater recommend"
     ]

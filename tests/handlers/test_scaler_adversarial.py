@@ -3,342 +3,233 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.region import AwsRegion
-from highwater.aws.tables import DescribedTable
-from highwater.core import Capacity, Dimension, Plan, Window
-from highwater.core.names import TargetName, plan_parameter
-from highwater.core.scaler import Observation
-from highwater.handlers.scaler.handler import Scaler
-from tests.handlers.stage import MINUTE, PLAN, Stage
+from highwater.core import Bounds, Capacity, Units, Window
+from highwater.core.names import TargetName
+from highwater.core.scaler import Mode
+from tests.memory_aws.stage import MINUTE, PLAN, Stage
+from tests.memory_aws.wire import at, each, no_connection, rewritten
 
-pytestmark = pytest.mark.xdist_group("cloud-scaler")
-WRITE = Dimension.WRITE
 Result = dict[str, Any]
+PLANNED = Bounds(12, 400)
+HELD = Bounds(88, 400)
 
 
-def _held_high(stage: Stage) -> str:
-    """A table whose floor stands at 88, of which nothing is asked any more."""
-    table = stage.table()
-    stage.cloud.advance(45 * MINUTE)
-    stage.register(TargetName(table, None, WRITE), 88, 400)
-    return table
+@pytest.fixture
+def high(stage: Stage) -> TargetName:
+    """A table whose floor stands at 88, of which nothing is asked."""
+    return stage.table("orders", floor=88)
 
 
-def _with_answers(stage: Stage, change: Callable[[Result], None]) -> Scaler:
-    """A scaler that gets every series that CloudWatch answers changed on its way."""
-    region = AwsRegion()
+def _change_metrics(stage: Stage, change: Callable[[Result], None]) -> None:
+    """Have the scaler get every series of CloudWatch changed on its way."""
 
-    def after(parsed: dict[str, Any], **_: Any) -> None:
-        for result in parsed["MetricDataResults"]:
+    def change_all(document: dict[str, Any]) -> None:
+        for result in document["MetricDataResults"]:
             change(result)
 
-    region.clients.cloudwatch.meta.events.register("after-call.cloudwatch.GetMetricData", after)
-    return stage.scaler(lambda _: region)
+    stage.wire.fault = each(rewritten(change_all), "GetMetricData")
 
 
-def test_floor_that_nothing_holds_falls(stage: Stage) -> None:
-    table = _held_high(stage)
-    stage.run(table)
-    assert stage.bounds(table) == (12, 400), "or the tests below would show nothing"
+def _values(change: Callable[[int, float], float]) -> Callable[[Result], None]:
+    def change_values(result: Result) -> None:
+        result["Values"] = [change(number, value) for number, value in enumerate(result["Values"])]
+
+    return change_values
 
 
-def _nan(result: Result) -> None:
-    result["Values"] = [math.nan for _ in result["Values"]]
+def _points(change: Callable[[list[Any]], list[Any]]) -> Callable[[Result], None]:
+    def change_points(result: Result) -> None:
+        for member in ("Timestamps", "Values"):
+            result[member] = change(result[member])
 
-
-def _some_nan(result: Result) -> None:
-    result["Values"] = [math.nan if number % 3 == 0 else value for number, value in enumerate(result["Values"])]
-
-
-def _gap(result: Result) -> None:
-    keep = [number for number in range(len(result["Values"])) if number % 20 != 7]
-    for member in ("Timestamps", "Values"):
-        result[member] = [result[member][number] for number in keep]
-
-
-def _negative(result: Result) -> None:
-    result["Values"] = [-1.0 for _ in result["Values"]]
-
-
-def _nothing(result: Result) -> None:
-    result["Timestamps"], result["Values"] = [], []
-
-
-def _old(result: Result) -> None:
-    """The newest quarter of an hour is missing."""
-    for member in ("Timestamps", "Values"):
-        result[member] = result[member][:-15]
-
-
-@pytest.mark.parametrize("change", [_nan, _some_nan, _gap, _negative, _nothing, _old])
-def test_nothing_is_lowered_on_data_that_are_none(stage: Stage, change: Callable[[Result], None]) -> None:
-    table = _held_high(stage)
-    answer = stage.run(table, scaler=_with_answers(stage, change))
-    assert answer.failed == {}
-    assert stage.bounds(table) == (88, 400)
-
-
-def _twice(result: Result) -> None:
-    for member in ("Timestamps", "Values"):
-        result[member] = [each for each in result[member] for _ in range(2)]
-
-
-def _backwards(result: Result) -> None:
-    for member in ("Timestamps", "Values"):
-        result[member] = result[member][::-1]
-
-
-def _late(result: Result) -> None:
-    for member in ("Timestamps", "Values"):
-        result[member] = result[member][:-3]
+    return change_points
 
 
 def _seconds_off(result: Result) -> None:
     result["Timestamps"] = [at + 17 for at in result["Timestamps"]]
 
 
-@pytest.mark.parametrize("change", [_twice, _backwards, _late, _seconds_off])
-def test_data_that_come_twice_out_of_order_or_late_are_data(stage: Stage, change: Callable[[Result], None]) -> None:
-    table = _held_high(stage)
-    stage.run(table, scaler=_with_answers(stage, change))
-    assert stage.bounds(table) == (12, 400)
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(_values(lambda _, value: value), PLANNED, id="data-as-they-are-lower-the-floor"),
+        pytest.param(_points(lambda points: [each for each in points for _ in range(2)]), PLANNED, id="twice-are-data"),
+        pytest.param(_points(lambda points: points[::-1]), PLANNED, id="out-of-order-are-data"),
+        pytest.param(_points(lambda points: points[:-3]), PLANNED, id="late-are-data"),
+        pytest.param(_seconds_off, PLANNED, id="seconds-off-are-data"),
+        pytest.param(_values(lambda *_: math.nan), HELD, id="no-number-is-no-data"),
+        pytest.param(
+            _values(lambda number, value: math.nan if number % 3 == 0 else value), HELD, id="some-no-numbers-are-none"
+        ),
+        pytest.param(
+            _points(lambda points: [each for number, each in enumerate(points) if number % 20 != 7]),
+            HELD,
+            id="gaps-are-no-data",
+        ),
+        pytest.param(_values(lambda *_: -1.0), HELD, id="negative-is-no-data"),
+        pytest.param(_points(lambda _: []), HELD, id="nothing-is-no-data"),
+        pytest.param(_points(lambda points: points[:-15]), HELD, id="without-the-newest-quarter-of-an-hour-are-none"),
+    ],
+)
+def test_nothing_is_lowered_but_on_data(
+    stage: Stage, high: TargetName, change: Callable[[Result], None], expected: Bounds
+) -> None:
+    _change_metrics(stage, change)
+    assert stage.run("orders").failed == {}
+    assert stage.bounds(high) == expected
 
 
-class _Blind(AwsRegion):
-    """CloudWatch answers no metrics."""
-
-    def read_consumption(self, *_: Any) -> Mapping[TargetName, Observation]:
-        message = "no route to CloudWatch"
-        raise ConnectionError(message)
-
-
-def test_without_cloudwatch_a_floor_below_its_plan_rises_and_none_falls(stage: Stage) -> None:
-    high, low = _held_high(stage), stage.table()
-    stage.register(TargetName(low, None, WRITE), 2, 400)
-    answer = stage.run(high, low, scaler=stage.scaler(_Blind))
-    assert (stage.bounds(high), stage.bounds(low)) == ((88, 400), (12, 400))
-    assert answer.counts["MetricsMissing"] == 4
-    assert answer.notes == ["no metrics could be read: ConnectionError: no route to CloudWatch"]
-
-
-def _window_plan(stage: Stage, opened_days_ago: int) -> Plan:
-    """A window of an hour so many days ago."""
-    begun = stage.now() - timedelta(days=opened_days_ago) - 20 * MINUTE
-    window = Window.once(
-        "load",
-        start=f"{begun:%Y-%m-%dT%H:%M}",
-        end=f"{begun + 60 * MINUTE:%Y-%m-%dT%H:%M}",
-        timezone="UTC",
-        write_min=333,
-    )
-    return Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
-
-
-def test_event_from_last_week_finds_the_plan_of_today(stage: Stage) -> None:
-    table = stage.table(_window_plan(stage, opened_days_ago=7))
-    stage.register(TargetName(table, None, WRITE), 2, 400)
-    last_week = stage.now() - timedelta(days=7)
-    answer = stage.run(table, time=last_week.isoformat())
-    assert stage.bounds(table) == (12, 400), "not the floor of last week's window"
-    assert answer.notes[0].startswith(f"the event is of {last_week:%Y-%m-%d %H:%M:%S} UTC, AWS's time is ")
-    assert answer.notes[0].endswith(": the scaler decides for AWS's time")
+def test_without_cloudwatch_a_floor_below_its_plan_rises_and_none_falls(stage: Stage, high: TargetName) -> None:
+    low = stage.table("jobs", floor=2)
+    stage.wire.fault = each(no_connection, "GetMetricData")
+    answer = stage.run("orders", "jobs")
+    assert (stage.bounds(high), stage.bounds(low)) == (HELD, PLANNED)
+    assert answer.counts["MetricsMissing"] >= 4
+    assert answer.notes[0].startswith("no metrics could be read: EndpointConnectionError: ")
 
 
 @pytest.mark.parametrize("skew_minutes", [-4, 4])
-def test_clock_that_is_off_by_minutes_changes_nothing(stage: Stage, skew_minutes: int) -> None:
-    table = _held_high(stage)
-    stage.run(table, time=(stage.now() + skew_minutes * MINUTE).isoformat())
-    assert stage.bounds(table) == (12, 400)
+def test_clock_that_is_off_by_minutes_changes_nothing(stage: Stage, high: TargetName, skew_minutes: int) -> None:
+    stage.run("orders", time=(stage.now() + skew_minutes * MINUTE).isoformat())
+    assert stage.bounds(high) == PLANNED
 
 
 def test_plan_of_forty_days_ago_is_the_plan(stage: Stage) -> None:
-    opens = stage.now() + timedelta(days=40)
-    window = Window.daily(
-        "load", start=f"{opens - 30 * MINUTE:%H:%M}", end=f"{opens + 30 * MINUTE:%H:%M}", timezone="UTC", write_min=333
-    )
-    table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=(window,)))
-    stage.forget_alarms()
-    stage.cloud.advance(timedelta(days=40))
-    stage.run(table)
-    assert stage.bounds(table) == (333, 400)
-
-
-class _Interrupted(AwsRegion):
-    """Something happens right after a table is described for the first time."""
-
-    def __init__(self, happens: Callable[[str], None]) -> None:
-        super().__init__()
-        self._happens = happens
-        self._met: set[str] = set()
-
-    def describe_table(self, table: str) -> DescribedTable:
-        described = super().describe_table(table)
-        if table not in self._met:
-            self._met.add(table)
-            self._happens(table)
-        return described
+    window = Window.daily("load", start="10:00", end="11:00", timezone="UTC", write_min=333)
+    orders = stage.table("orders", replace(PLAN, windows=(window,)))
+    stage.advance(timedelta(days=40))
+    stage.run("orders")
+    assert stage.bounds(orders) == Bounds(333, 400)
 
 
 def test_table_that_is_deleted_in_the_middle_of_a_run_touches_no_other(stage: Stage) -> None:
-    gone, other = stage.table(), stage.table()
-    for table in (gone, other):
-        stage.register(TargetName(table, None, WRITE), 2, 400)
+    gone, other = stage.table("gone", floor=2), stage.table("other", floor=2)
 
-    def lose(table: str) -> None:
-        if table == gone:
-            stage.client("dynamodb").delete_table(TableName=gone)
-            stage.made.remove(gone)
+    def lose(call: Any) -> Any:
+        described = call.send()
+        stage.account.tables.pop("gone", None)
+        return described
 
-    region = _Interrupted(lose)
-    stage.run(gone, other, scaler=stage.scaler(lambda _: region))
-    assert stage.bounds(other) == (12, 400)
+    stage.wire.fault = each(lambda call: lose(call) if call.body["TableName"] == "gone" else None, "DescribeTable")
+    first = stage.run("gone", "other")
+    assert "not found" in first.failed["gone"] or "does not exist" in first.failed["gone"]
     # a target outlives its table
-    stage.register(TargetName(other, None, WRITE), 2, 400)
-    stage.handed_on.clear()
-    answer = stage.run(gone, other)
-    assert answer.failed == {gone: f"TableNotFoundError: Requested resource not found: Table: {gone} not found"}
-    assert stage.bounds(other) == (12, 400)
-    assert [event["tables"] for event in stage.handed_on] == [[gone]]
-    stage.client("ssm").delete_parameter(Name=plan_parameter("scaler", gone))
-
-
-class _Updating(AwsRegion):
-    """Every table is being changed."""
-
-    def describe_table(self, table: str) -> DescribedTable:
-        return replace(super().describe_table(table), is_active=False)
+    assert stage.bounds(gone) == Bounds(2, 400)
+    second = stage.run("gone", "other")
+    assert second.failed == {"gone": "TableNotFoundError: Requested resource not found: Table: gone not found"}
+    assert stage.bounds(other) == PLANNED
+    assert [event["tables"] for event in stage.handed_on] == [["gone"], ["gone"]]
 
 
 def test_table_that_is_being_changed_has_its_floor_set_and_in_direct_mode_is_left(stage: Stage) -> None:
-    floor, direct = stage.table(), stage.table(mode="direct")
-    stage.register(TargetName(floor, None, WRITE), 2, 400)
-    stage.client("dynamodb").update_table(
-        TableName=direct, ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 3}
-    )
-    stage.run(floor, direct, scaler=stage.scaler(_Updating))
-    assert stage.bounds(floor) == (12, 400)
-    assert stage.capacity(direct) == (7, 3), "the next run comes when it is done"
-    stage.run(direct)
-    assert stage.capacity(direct) == (7, 12)
+    floor, direct = stage.table("floor", floor=2), stage.table("direct", mode=Mode.DIRECT, units=(7, 3))
+    for name in (floor, direct):
+        stage.account.tables[name.table].lasting_status = "UPDATING"
+    stage.run("floor", "direct")
+    assert stage.bounds(floor) == PLANNED
+    assert stage.capacity("direct") == Units(7, 3), "the next run comes when it is done"
+    stage.account.tables["direct"].lasting_status = ""
+    stage.run("direct")
+    assert stage.capacity("direct") == Units(7, 12)
+
+
+def _with_spent_decreases(stage: Stage) -> None:
+    """A table of 50 write units, late in an hour, that may not be lowered for a while."""
+    stage.table("orders", mode=Mode.DIRECT, units=(7, 90))
+    stage.wait_for_minute(6)
+    for units in (80, 70, 60, 50):
+        stage.provision("orders", Units(7, units))
+    stage.wait_for_minute(51)
 
 
 def test_used_up_decreases_leave_capacity_and_are_told(stage: Stage) -> None:
-    table = stage.table(mode="direct", units=(7, 90))
-    late = stage.now().replace(hour=23, minute=51, second=0) + timedelta(days=1)
-    stage.cloud.advance(late - 45 * MINUTE - stage.now())
-    for units in (80, 70, 60, 50):
-        stage.client("dynamodb").update_table(
-            TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": units}
-        )
-    stage.cloud.advance(45 * MINUTE)
-    answer = stage.run(table)
-    assert stage.capacity(table) == (7, 50)
+    _with_spent_decreases(stage)
+    answer = stage.run("orders")
+    assert stage.capacity("orders") == Units(7, 50)
     assert answer.counts["DecreaseBudgetExhausted"] == 1
     limits = [limit["code"] for document in answer.decisions for limit in document["limits"]]
     assert "decrease-budget" in limits
 
 
-def test_bounds_that_somebody_turned_upside_down_are_put_right(stage: Stage) -> None:
-    table = stage.table()
-    # a ceiling under the plan's floor
-    stage.register(TargetName(table, None, WRITE), 2, 5)
-    stage.run(table)
-    assert stage.bounds(table) == (12, 400)
+def test_decrease_that_dynamodb_refuses_fails_no_table(stage: Stage) -> None:
+    """Somebody lowered it since the scaler looked; the next run looks again."""
+    orders = stage.table("orders", mode=Mode.DIRECT, units=(7, 90))
+    stage.wait_for_minute(51)
+    stage.wire.fault = at(
+        1, lambda _: stage.account.tables[orders.table].use_up_decreases(stage.account.now), "UpdateTable"
+    )
+    answer = stage.run("orders")
+    assert stage.capacity("orders") == Units(7, 90)
+    assert (answer.failed, stage.handed_on) == ({}, [])
+    assert answer.notes[0].startswith("orders: Subscriber limit exceeded: Provisioned throughput decreases are limited")
 
 
 def test_ceiling_below_what_demand_asks_is_kept(stage: Stage) -> None:
-    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min_capacity=12, max_capacity=31))
-    table = stage.table(plan)
-    stage.cloud.advance(40 * MINUTE)
-    stage.write(table, 30)
-    stage.cloud.advance(4 * MINUTE)
-    answer = stage.run(table)
-    assert stage.bounds(table) == (31, 31)
+    plan = replace(PLAN, write=Capacity.autoscaled(min_capacity=12, max_capacity=31))
+    orders = stage.table("orders", plan)
+    stage.consume(orders, 49)
+    answer = stage.run("orders")
+    assert stage.bounds(orders) == Bounds(31, 31)
     assert answer.counts["AtCeiling"] == 1
 
 
-class _Overtaken(AwsRegion):
-    """Another run acts right after this one has read the targets."""
+def test_run_that_is_overtaken_leaves_the_higher_floor(stage: Stage, high: TargetName) -> None:
+    """A later run has met a surge, after this one has read the targets."""
 
-    def __init__(self, another_run: Callable[[], None]) -> None:
-        super().__init__()
-        self._another_run = another_run
-        self._reads = 0
+    def overtake(call: Any) -> Any:
+        answer = call.send()
+        stage.register(high, 250, 400)
+        return answer
 
-    def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets:
-        registered = super().read_targets(names)
-        self._reads += 1
-        if self._reads == 1:
-            self._another_run()
-        return registered
-
-
-def test_run_that_is_overtaken_leaves_the_higher_floor(stage: Stage) -> None:
-    table = _held_high(stage)
-    # a later run has met a surge
-    region = _Overtaken(lambda: stage.register(TargetName(table, None, WRITE), 250, 400))
-    answer = stage.run(table, scaler=stage.scaler(lambda _: region))
-    assert stage.bounds(table) == (250, 400)
-    assert answer.notes == [f"table/{table} write: the floor stays at 250, which another run has just set"]
+    stage.wire.fault = at(1, overtake, "DescribeScalableTargets")
+    answer = stage.run("orders")
+    assert stage.bounds(high) == Bounds(250, 400)
+    assert answer.notes == ["table/orders write: the floor stays at 250, which another run has just set"]
 
 
 def test_run_that_waited_does_not_lower_what_a_later_one_raised(stage: Stage) -> None:
-    table = stage.table()
-    stage.cloud.advance(40 * MINUTE)
-    stage.write(table, 30)
-    stage.cloud.advance(4 * MINUTE)
-    stage.run(table)
-    assert stage.bounds(table) == (73, 400)
+    orders = stage.table("orders")
+    stage.surge(orders, 30 * 98)
+    stage.run("orders")
     # its event is of before the surge's first datapoint
-    stage.run(table, time=(stage.now() - 4 * MINUTE).isoformat())
-    assert stage.bounds(table) == (73, 400)
+    stage.run("orders", time=(stage.now() - 4 * MINUTE).isoformat())
+    assert stage.bounds(orders) == Bounds(73, 400)
 
 
 def test_capacity_that_was_raised_since_a_run_looked_stays(stage: Stage) -> None:
-    table = stage.table(mode="direct", units=(7, 90))
-    late = stage.now().replace(minute=52, second=0, microsecond=0) + 60 * MINUTE
-    stage.cloud.advance(late - stage.now())
+    stage.table("orders", mode=Mode.DIRECT, units=(7, 90))
+    stage.wait_for_minute(52)
 
-    def another_run() -> None:
-        stage.cloud.advance(timedelta(seconds=3))
-        stage.client("dynamodb").update_table(
-            TableName=table, ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 250}
-        )
+    def another_run(call: Any) -> Any:
+        answer = call.send()
+        stage.advance(timedelta(seconds=3))
+        stage.provision("orders", Units(7, 250))
+        return answer
 
-    region = _Overtaken(another_run)
-    answer = stage.run(table, scaler=stage.scaler(lambda _: region))
-    assert stage.capacity(table) == (7, 250)
+    stage.wire.fault = at(1, another_run, "DescribeScalableTargets")
+    answer = stage.run("orders")
+    assert stage.capacity("orders") == Units(7, 250)
     assert answer.notes == [
-        f"table/{table} {dimension}: capacity was raised while the scaler looked" for dimension in ("read", "write")
+        f"table/orders {dimension}: capacity was raised while the scaler looked" for dimension in ("read", "write")
     ]
-    stage.cloud.advance(timedelta(seconds=3))
-    stage.run(table)
-    assert stage.capacity(table) == (7, 12)
+    stage.advance(timedelta(seconds=3))
+    stage.run("orders")
+    assert stage.capacity("orders") == Units(7, 12)
 
 
 def test_two_runs_at_once_leave_what_the_later_would(stage: Stage) -> None:
-    table = stage.table()
-    stage.cloud.advance(40 * MINUTE)
-    stage.write(table, 30)
-    stage.cloud.advance(4 * MINUTE)
-    now = stage.now()
+    orders = stage.table("orders")
+    stage.surge(orders, 30 * 98)
     # one event of before the surge's first datapoint, and one of now
-    times = [now - 4 * MINUTE, now] * 3
-    threads = [
-        threading.Thread(target=stage.serve, args=({"highwater": "tables", "tables": [table], "time": at.isoformat()},))
-        for at in times
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert stage.bounds(table) == (73, 400)
+    times = [stage.now() - 4 * MINUTE, stage.now()] * 3
+    with ThreadPoolExecutor(len(times)) as pool:
+        list(pool.map(lambda at: stage.run("orders", time=at.isoformat()), times))
+    assert stage.bounds(orders) == Bounds(73, 400)

@@ -12,10 +12,11 @@ from highwater.core.names import TargetName
 from highwater.handlers.cloudformation import Outcome
 from highwater.handlers.cloudformation import physical_id as physical_id_of
 from highwater.handlers.deployment import AFTERMATH_TYPE
+from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.services.update_table import CapacityControl
+from tests.memory_aws.account import Account
+from tests.memory_aws.tables import BUILD_SECONDS, Table
 from tests.sequences.cloudformation import ROLLED_BACK_BUT_FOR_CLEANUP, STACK_ID, Document, FailedError
-from tests.sequences.memory_account import Account
-from tests.sequences.memory_tables import BUILD_SECONDS, Table
 
 _TABLE = "AWS::DynamoDB::Table"
 _TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
@@ -115,7 +116,7 @@ class AccountProvider:
         elif kind == _POLICY:
             name = _target_of_policy(properties)
             if name in account.autoscaling.targets:
-                account.autoscaling.targets[name].utilization_percent = None
+                account.autoscaling.targets[name].tracking = None
         elif kind == _PARAMETER:
             account.parameters.pop(properties["Name"], None)
         elif kind == _ALARM:
@@ -140,8 +141,8 @@ class AccountProvider:
             account.autoscaling.put_actions(name, properties.get("ScheduledActions", []))
         elif kind == _POLICY:
             name = _target_of_policy(properties)
-            tracking = properties["TargetTrackingScalingPolicyConfiguration"]
-            account.autoscaling.targets[name].utilization_percent = int(tracking["TargetValue"])
+            percent = int(properties["TargetTrackingScalingPolicyConfiguration"]["TargetValue"])
+            account.autoscaling.targets[name].tracking = TargetTracking(target_percent=percent)
         elif kind == _PARAMETER:
             account.parameters[properties["Name"]] = properties["Value"]
         elif kind == _FUNCTION:

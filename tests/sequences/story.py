@@ -15,6 +15,7 @@ from highwater.core import Bounds, Dimension, Plan
 from highwater.core.names import TargetName
 from highwater.core.schedule.bounds import bounds_at, bounds_with, has_changed
 from highwater.handlers.deployment import FLOORS_TYPE, MARKS_TYPE
+from tests.memory_aws.account import Account
 from tests.sequences.cloudformation import Resource, Stack
 from tests.sequences.declared import (
     BEGIN,
@@ -27,10 +28,11 @@ from tests.sequences.declared import (
     compose,
     synthesize,
 )
-from tests.sequences.memory_account import CONSUMED, Account
 from tests.sequences.provider import AccountProvider
 
 _HOUR = 3600
+# Units a second that each table and index consumes all the time: less than any floor.
+CONSUMED = 3
 _LATE_IN_THE_HOUR = 57 * 60
 # The capacity for what every table consumes, at 70 %.
 _FOR_TRAFFIC = -(-CONSUMED * 100 // 70)
@@ -66,7 +68,7 @@ class Sequences(RuleBasedStateMachine):
 
     @initialize(hour=st.integers(0, 47))
     def begin(self, hour: int) -> None:
-        self.account = self.account_type(int(BEGIN.timestamp()) + hour * _HOUR + 61)
+        self.account = self.account_type(int(BEGIN.timestamp()) + hour * _HOUR + 61, consumed_units=CONSUMED)
         self.provider = AccountProvider(self.account)
         self.stack = Stack(self.provider)
         self.account.stack_status = lambda: self.stack.status

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -14,14 +12,15 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from highwater.aws.notes import RAISED_FROM_TAG
-from highwater.core import Bounds, Capacity, Dimension, Plan, Window
+from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import Outcome
-from highwater_lab.services.update_table import CapacityControl
-from tests.sequences.memory_account import Account, Role
-from tests.sequences.memory_tables import Document, Table, refused
+from tests.memory_aws.account import Account
+from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
+from tests.memory_aws.tables import Document, Table, refused
+from tests.memory_aws.wire import Call, Fault, Wire
 
 # Of each kind of custom resource.
 _RUNS = int(os.environ.get("HIGHWATER_FAULT_RUNS", "500"))
@@ -71,37 +70,20 @@ class Weather:
         return True
 
 
-@dataclass
-class Faulty:
-    """A client in bad weather: a call fails before it is carried out, or its answer is lost."""
+def _in(weather: Weather) -> Fault:
+    """A fault of each call in bad weather: it fails before it is carried out, or its answer is lost."""
 
-    client: Any
-    weather: Weather
+    def fault(call: Call) -> Any:
+        if not weather.strikes():
+            return None
+        error = weather.random.choice(_FAULTS)()
+        if call.operation == "UpdateTable" and weather.random.random() < 0.2:
+            raise _NO_DECREASE
+        if isinstance(error, ReadTimeoutError):
+            call.send()
+        raise error
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self.client, name)
-        if name == "exceptions":
-            return found
-        if name == "get_paginator":
-            return lambda operation: Faulty(found(operation), self.weather)
-
-        def call(*arguments: Any, **options: Any) -> Any:
-            if not self.weather.strikes():
-                return found(*arguments, **options)
-            fault = self.weather.random.choice(_FAULTS)()
-            if name == "update_table" and self.weather.random.random() < 0.2:
-                raise _NO_DECREASE
-            if isinstance(fault, ReadTimeoutError):
-                _done(found(*arguments, **options))
-            raise fault
-
-        return call
-
-
-def _done(answer: Any) -> None:
-    """What is read page by page is carried out only when it is read."""
-    if isinstance(answer, Iterator):
-        list(answer)
+    return fault
 
 
 PLAN = Plan(
@@ -141,15 +123,12 @@ class Run:
 
     kind: str
     seed: int
-    numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)  # noqa: S311 - no secret
         self.account = Account(int(datetime(2027, 3, 4, 5, 6, 7, tzinfo=UTC).timestamp()))
-        self.account.roles["deployment"] = Role({"All": [{"Action": ACTIONS, "Resource": "*"}]})
-        home = {Dimension.READ: 9, Dimension.WRITE: 140}
-        controls: dict[str | None, CapacityControl] = {None: CapacityControl(home), "by_day": CapacityControl(home)}
-        self.account.tables["orders"] = Table("orders", controls)
+        self.account.roles["deployment"] = role_for_deploys()
+        self.account.tables["orders"] = Table.provisioned("orders", dict.fromkeys([None, "by_day"], Units(9, 140)))
         for name in (TargetName("orders", None, dimension) for dimension in Dimension):
             self.account.autoscaling.register(name, Bounds(7, 900), self.account.now)
         self.account.parameters[PARAMETER] = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN).to_json()
@@ -172,33 +151,14 @@ class Run:
 
     def ask(self, request: str, properties: Document, before: Document | None, faults: int | None = None) -> Outcome:
         """Ask for one thing, and wait for the one answer."""
-        event: Document = {
-            "RequestType": request,
-            "ResourceType": self.kind,
-            "LogicalResourceId": "Any",
-            "PhysicalResourceId": "Any",
-            "StackId": "arn:of:the:stack",
-            "RequestId": str(next(self.numbers)),
-            "ResponseURL": "https://cloudformation.invalid/",
-            "ResourceProperties": properties,
-        }
-        event |= {} if before is None else {"OldResourceProperties": before}
+        event = custom_resource_event(self.kind, request, properties, before)
         weather = Weather(self.random, self.random.choice([0, 1, 3, 10, 40]) if faults is None else faults)
-        self.account.wrap = lambda client: Faulty(client, weather)
-        asked = self.account.now
-        self.account.serve(event)
-        while not self.answers(event):
-            assert self.account.waiting, f"nobody answers {request}"
-            self.account.serve_waiting()
-        assert self.account.now - asked <= _HOUR, f"CloudFormation does not wait so long for {request}"
+        self.account.wrap = Wire(fault=_in(weather)).around
+        answer = ask(self.account, event)
         # what goes on after the answer ends before the next deploy, or meets it
         while self.account.waiting and self.random.random() < 0.8:
             self.account.serve_waiting()
-        (answer,) = self.answers(event)
         return answer
-
-    def answers(self, event: Document) -> list[Outcome]:
-        return [outcome for asked, outcome in self.account.answers if asked["RequestId"] == event["RequestId"]]
 
     def settle(self) -> None:
         """What was handed on ends, in good weather."""
@@ -212,22 +172,6 @@ class Run:
         assert not any(key.startswith(RAISED_FROM_TAG) for key in table.tags), table.tags
         for index, control in table.resources.items():
             assert control.granted[Dimension.WRITE] not in (300, _MARK), f"{index} is left at its mark"
-
-
-ACTIONS = [
-    "application-autoscaling:DescribeScalableTargets",
-    "application-autoscaling:RegisterScalableTarget",
-    "cloudformation:DescribeStacks",
-    "cloudwatch:GetMetricData",
-    "dynamodb:DescribeTable",
-    "dynamodb:ListTagsOfResource",
-    "dynamodb:TagResource",
-    "dynamodb:UntagResource",
-    "dynamodb:UpdateTable",
-    "lambda:InvokeFunction",
-    "ssm:GetParameter",
-    "ssm:PutParameter",
-]
 
 
 @pytest.mark.parametrize("kind", KINDS)

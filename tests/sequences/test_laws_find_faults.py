@@ -8,9 +8,9 @@ import pytest
 
 from highwater.handlers import deployment
 from highwater.handlers.cloudformation import success
+from tests.memory_aws.account import Account
+from tests.memory_aws.tables import Document
 from tests.sequences import test_directed_stories as told
-from tests.sequences.memory_account import Account
-from tests.sequences.memory_tables import Document
 from tests.sequences.story import Sequences, function_id
 
 Tell = Callable[[Sequences], None]

@@ -1,4 +1,4 @@
-"""Application Auto Scaling of DynamoDB in memory: targets, scheduled actions, and tracking that lowers calm tables."""
+"""Application Auto Scaling of DynamoDB in memory: the targets of `highwater_lab.services`, behind a boto3 client."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from zoneinfo import ZoneInfo
 
 from botocore.exceptions import ClientError
 
-from highwater.core import Bounds, Dimension
+from highwater.core import Bounds
 from highwater.core.names import TargetName
-from highwater_lab.services.autoscaling import ScheduledChange
+from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange
 from highwater_lab.services.schedules import parse_expression
-from tests.sequences.memory_tables import Allowed, Document, Table, refused
+from highwater_lab.services.target_tracking import TargetTracking
+from tests.memory_aws.tables import Allowed, Document, Table, is_denied, refused
 
 SCALABLE_TARGET = "arn:aws:application-autoscaling:us-east-1:000000000000:scalable-target/x"
-# Tracking lowers what was idle for a quarter of an hour.
-_IDLE_SECONDS = 15 * 60
+# RegisterScalableTarget asks DynamoDB for these on behalf of the caller, and lists what is denied.
+_ASKED = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
 
 
 @dataclass
 class Target:
-    """A registered target."""
+    """A registered target: its bounds, its scheduled actions, its policy, and whether its scaling is suspended."""
 
-    bounds: Bounds
+    scalable: ScalableTarget
     actions: dict[str, ScheduledChange] = field(default_factory=dict)
-    utilization_percent: int | None = None
+    tracking: TargetTracking | None = None
+    is_suspended: bool = False
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.scalable.floor, self.scalable.ceiling)
 
 
 @dataclass
@@ -39,34 +46,15 @@ class Autoscaling:
     targets: dict[TargetName, Target] = field(default_factory=dict)
 
     def register(self, name: TargetName, bounds: Bounds, at: int) -> None:
-        """RegisterScalableTarget: capacity outside the bounds moves inside, unless the table is being changed."""
-        table = self.tables.get(name.table)
-        if table is None or name.index not in table.resources:
+        """RegisterScalableTarget, which moves capacity outside the bounds inside."""
+        if not self._exists(name):
             raise refused("ValidationException", f"DynamoDB table does not exist: {name.resource_id}")
-        if name in self.targets:
-            self.targets[name].bounds = bounds
-        else:
-            self.targets[name] = Target(bounds)
-        self.move(name, bounds.min, bounds.max, at)
+        target = self.targets.setdefault(name, Target(ScalableTarget(floor=bounds.min, ceiling=bounds.max)))
+        self._set_bounds(name, target, bounds.min, bounds.max, at)
 
     def put_actions(self, name: TargetName, actions: list[Document]) -> None:
         """Replace the scheduled actions of a target, as CloudFormation gives them."""
         self.targets[name].actions = {action["ScheduledActionName"]: _scheduled(action) for action in actions}
-
-    def move(self, name: TargetName, low: int, high: int, at: int) -> None:
-        """Move capacity into a range. What DynamoDB refuses is given up: auto scaling does not look again."""
-        table = self.tables.get(name.table)
-        if table is None or name.index not in table.resources:
-            # CloudFormation deletes an index before the targets that it had
-            return
-        granted = table.resources[name.index].granted
-        wanted = min(max(granted[name.dimension], low), high)
-        if wanted == granted[name.dimension]:
-            return
-        try:
-            table.change(name.index, {**granted, name.dimension: wanted}, at, by_autoscaling=True)
-        except ClientError:
-            return
 
     def next_run(self, after: int, end: int) -> int | None:
         """When the next scheduled action runs, up to *end*."""
@@ -77,19 +65,50 @@ class Autoscaling:
         """Run the scheduled actions of that second."""
         for name, target in self.targets.items():
             for action in target.actions.values():
-                if action.next_run(at - 1) == at:
-                    target.bounds = Bounds(*action.bounds(target.bounds.min, target.bounds.max))
-                    self.move(name, target.bounds.min, target.bounds.max, at)
+                low, high = action.bounds(target.bounds.min, target.bounds.max)
+                if action.next_run(at - 1) == at and low <= high:
+                    self._set_bounds(name, target, low, high, at)
 
     def track(self, consumed_units: int, at: int) -> None:
-        """Have the tracking policies lower what *consumed_units* a second do not need.
+        """Have the tracking policies act on *consumed_units* a second in each of their minutes.
 
-        They raise nothing to its floor (measured 2026-10: for half an hour, capacity below the minimum did not change).
+        Where that would set off the high alarm, less is consumed: the tables of the stories are calm, and capacity
+        below its floor stays there (measured 2026-10: for half an hour, it did not change).
         """
         for name, target in self.targets.items():
-            if target.utilization_percent is not None:
-                needed = -(-consumed_units * 100 // target.utilization_percent)
-                self.move(name, 1, max(needed, target.bounds.min), at)
+            tracking = target.tracking
+            if tracking is None or not self._exists(name):
+                continue
+            units = self._granted(name)
+            quanta = min(consumed_units * 60 * QUANTA_PER_UNIT, tracking.band(units)[1])
+            minutes = [quanta] * tracking.low_periods
+            wanted = target.scalable.tracked(tracking, minutes, len(minutes) - 1, units, at)
+            if wanted is not None and self._change(name, wanted[1], at):
+                target.scalable.cooldowns.note(wanted[0], at, wanted[1])
+
+    def _set_bounds(self, name: TargetName, target: Target, low: int, high: int, at: int) -> None:
+        target.scalable.floor, target.scalable.ceiling = low, high
+        # CloudFormation deletes an index before the targets that it had
+        wanted = target.scalable.clamped(self._granted(name)) if self._exists(name) else None
+        if wanted is not None:
+            self._change(name, wanted, at)
+
+    def _change(self, name: TargetName, units: int, at: int) -> bool:
+        """Change capacity. Auto scaling gives up what DynamoDB refuses, and does not look again."""
+        table = self.tables[name.table]
+        granted = table.resources[name.index].granted
+        try:
+            table.change(name.index, {**granted, name.dimension: units}, at, by_autoscaling=True)
+        except ClientError:
+            return False
+        return True
+
+    def _exists(self, name: TargetName) -> bool:
+        table = self.tables.get(name.table)
+        return table is not None and name.index in table.resources
+
+    def _granted(self, name: TargetName) -> int:
+        return self.tables[name.table].resources[name.index].granted[name.dimension]
 
 
 @dataclass
@@ -101,24 +120,17 @@ class AutoscalingClient:
     allowed: Allowed
 
     def register_scalable_target(
-        self,
-        *,
-        ResourceId: str,
-        ScalableDimension: str,
-        MinCapacity: int,
-        MaxCapacity: int,
-        **_: Any,
-    ) -> None:
+        self, *, ResourceId: str, ScalableDimension: str, MinCapacity: int, MaxCapacity: int, **_: Any
+    ) -> Document:
         self._check("application-autoscaling:RegisterScalableTarget", SCALABLE_TARGET)
         name = TargetName.find(ResourceId, ScalableDimension)
         assert name is not None
-        # it asks for these of the caller, and lists what is denied
-        asked = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
         arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{name.table}"
-        missing = [action for action in asked if not self.allowed(action, arn)]
+        missing = [action for action in _ASKED if not self.allowed(action, arn)]
         if missing:
             raise refused("ValidationException", f"User is missing the following permissions: {', '.join(missing)}")
         self.service.register(name, Bounds(MinCapacity, MaxCapacity), self.now())
+        return {}
 
     def get_paginator(self, operation: str) -> AutoscalingClient:
         assert operation == "describe_scalable_targets"
@@ -126,12 +138,14 @@ class AutoscalingClient:
 
     def paginate(self, *, ResourceIds: list[str], **_: Any) -> Iterator[Document]:
         self._check("application-autoscaling:DescribeScalableTargets", "*")
+        assert len(ResourceIds) <= 50, "DescribeScalableTargets accepts up to 50 resource ids"
         found = [
             {
                 "ResourceId": name.resource_id,
                 "ScalableDimension": name.scalable_dimension,
                 "MinCapacity": target.bounds.min,
                 "MaxCapacity": target.bounds.max,
+                "SuspendedState": {"DynamicScalingInSuspended": target.is_suspended},
             }
             for name, target in self.service.targets.items()
             if name.resource_id in ResourceIds
@@ -141,12 +155,7 @@ class AutoscalingClient:
 
     def _check(self, action: str, arn: str) -> None:
         if not self.allowed(action, arn):
-            raise refused("AccessDeniedException", f"not authorized to perform: {action} on resource: {arn}")
-
-
-def names_of(table: str, index: str | None) -> list[TargetName]:
-    """The two targets of a table or index."""
-    return [TargetName(table, index, dimension) for dimension in Dimension]
+            raise is_denied(action, arn)
 
 
 def _scheduled(action: Document) -> ScheduledChange:

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from highwater.core import Dimension
+from highwater.core import Dimension, Units
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import CapacityControl, Refused
 
 Allowed = Callable[[str, str], bool]
 Document = dict[str, Any]
 
-_TIMING = Timing()
 # An index takes longer to build than the hour in which CloudFormation waits for an answer.
 BUILD_SECONDS = 3 * 3600
 # Until DynamoDB has allocated what the new index needs, nothing of the table can be changed.
 ALLOCATION_SECONDS = 600
 
 
-def refused(code: str, message: str) -> ClientError:
+def refused(code: str, message: str, status: int = 400, operation: str = "Operation") -> ClientError:
     """The error of boto3 for an answer with that code."""
-    return ClientError({"Error": {"Code": code, "Message": message}}, "Operation")
+    metadata: Any = {"HTTPStatusCode": status}
+    return ClientError({"Error": {"Code": code, "Message": message}, "ResponseMetadata": metadata}, operation)
+
+
+def is_denied(action: str, arn: str) -> ClientError:
+    """The error of boto3 for a call that the caller's role does not allow."""
+    return refused("AccessDeniedException", f"not authorized to perform: {action} on resource: {arn}")
 
 
 @dataclass
 class Table:
-    """A provisioned table, its indexes, tags, and when its indexes are built.
+    """A table, its indexes, tags, and when its indexes are built. One on demand has 0 units.
 
     Attributes:
+        timing: How long its changes take.
         lasting_status: A status that lasts, empty for none.
         shows_marks: Whether DescribeTable tells of warm throughput.
     """
@@ -41,8 +48,18 @@ class Table:
     resources: dict[str | None, CapacityControl]
     built: dict[str, int] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
+    timing: Timing = field(default_factory=Timing)
     lasting_status: str = ""
     shows_marks: bool = True
+
+    @classmethod
+    def provisioned(cls, name: str, units: Mapping[str | None, Units], timing: Timing | None = None) -> Table:
+        """A table with this capacity, by index, `None` for the table itself."""
+        controls = {
+            index: CapacityControl({Dimension.READ: each.read, Dimension.WRITE: each.write})
+            for index, each in units.items()
+        }
+        return cls(name, controls, timing=timing or Timing())
 
     @property
     def arn(self) -> str:
@@ -65,7 +82,7 @@ class Table:
             raise refused("ResourceInUseException", f"Attempt to change a resource which is still in use: {self.name}")
         control = self.resources[index]
         control.settle(at)
-        match control.update(at, wanted, _TIMING.pace(by_autoscaling=by_autoscaling)):
+        match control.update(at, wanted, self.timing.pace(by_autoscaling=by_autoscaling)):
             case Refused.IN_USE:
                 raise refused("ResourceInUseException", "Attempt to change a resource which is still in use")
             case Refused.DECREASES:
@@ -75,10 +92,36 @@ class Table:
                 )
             case Refused.UNCHANGED:
                 raise refused("ValidationException", "The provisioned throughput for the table will not change.")
+            case Refused.QUOTA:
+                raise _above_quota(index, wanted)
             case Refused() as other:
                 raise refused("ValidationException", str(other))
             case _:
                 return
+
+    def warm_up(self, index: str | None, wanted: dict[Dimension, int], at: int) -> None:
+        """UpdateTable of warm throughput; raises what DynamoDB refuses it with."""
+        control = self.resources[index]
+        control.settle(at)
+        kind = "table" if index is None else "index"
+        for dimension, units in wanted.items():
+            member = f"{dimension.title()}UnitsPerSecond"
+            if units < control.mark[dimension]:
+                raise refused(
+                    "ValidationException",
+                    f"Requested {member} for WarmThroughput for {kind} is lower than current WarmThroughput, "
+                    "decreasing WarmThroughput is not supported",
+                )
+            if units > DEFAULT_TABLE_QUOTA_UNITS:
+                limit = f"TableMax{dimension.title()}CapacityUnits"
+                raise refused("LimitExceededException", f"Requested {member} for WarmThroughput exceeds {limit}")
+        control.warm_up(at, wanted, self.timing.warming_pace)
+
+    def put_on_demand(self) -> None:
+        """Switch to on-demand capacity, which has 0 units, and marks of its own."""
+        warm = {Dimension.READ: 12_000, Dimension.WRITE: 4_000}
+        nothing = dict.fromkeys(Dimension, 0)
+        self.resources = {index: CapacityControl(nothing, warm) for index in self.resources}
 
     def use_up_decreases(self, at: int) -> None:
         """Lower and raise capacity by hand until DynamoDB accepts no decrease any more."""
@@ -138,27 +181,27 @@ class TablesClient:
 
     def update_table(self, *, TableName: str, **request: Any) -> Document:
         table = self._found("dynamodb:UpdateTable", TableName)
+        changes = request.get("GlobalSecondaryIndexUpdates", [])
         parts: list[tuple[str | None, Document]] = [(None, request)]
-        parts += [
-            (update["Update"]["IndexName"], update["Update"])
-            for update in request.get("GlobalSecondaryIndexUpdates", [])
-        ]
+        parts += [(change["Update"]["IndexName"], change["Update"]) for change in changes]
         for index, part in parts:
             if "ProvisionedThroughput" in part:
                 table.change(index, _units(part["ProvisionedThroughput"]), self.now(), by_autoscaling=False)
             if "WarmThroughput" in part:
                 wanted = {each: part["WarmThroughput"][f"{each.title()}UnitsPerSecond"] for each in Dimension}
-                table.resources[index].warm_up(self.now(), wanted, _TIMING.warming_pace)
+                table.warm_up(index, wanted, self.now())
         return {}
 
-    def tag_resource(self, *, ResourceArn: str, Tags: list[Document]) -> None:
+    def tag_resource(self, *, ResourceArn: str, Tags: list[Document]) -> Document:
         tags = self._found("dynamodb:TagResource", ResourceArn).tags
         tags.update((tag["Key"], tag["Value"]) for tag in Tags)
+        return {}
 
-    def untag_resource(self, *, ResourceArn: str, TagKeys: list[str]) -> None:
+    def untag_resource(self, *, ResourceArn: str, TagKeys: list[str]) -> Document:
         tags = self._found("dynamodb:UntagResource", ResourceArn).tags
         for key in TagKeys:
             tags.pop(key, None)
+        return {}
 
     def get_paginator(self, operation: str) -> TablesClient:
         assert operation == "list_tags_of_resource"
@@ -172,10 +215,20 @@ class TablesClient:
         name = name.rpartition("/")[2]
         arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{name}"
         if not self.allowed(action, arn):
-            raise refused("AccessDeniedException", f"not authorized to perform: {action} on resource: {arn}")
+            raise is_denied(action, arn)
         if name not in self.tables:
             raise refused("ResourceNotFoundException", f"Requested resource not found: Table: {name} not found")
         return self.tables[name]
+
+
+def _above_quota(index: str | None, wanted: dict[Dimension, int]) -> ClientError:
+    kind = "table" if index is None else "index"
+    highest = max(wanted, key=lambda dimension: wanted[dimension])
+    return refused(
+        "LimitExceededException",
+        f"The requested {highest.title()}CapacityUnits, {wanted[highest]}, is above the per {kind} maximum for the "
+        f"account in us-east-1. Per {kind} maximum: {DEFAULT_TABLE_QUOTA_UNITS}.",
+    )
 
 
 def _units(throughput: Document) -> dict[Dimension, int]:

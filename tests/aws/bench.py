@@ -1,0 +1,228 @@
+"""Tables in the local cloud, and a wire to it on which any answer can be lost, delayed or replaced."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.awsrequest import AWSResponse
+from botocore.httpsession import URLLib3Session
+
+from highwater.aws import tables
+from highwater.aws.notes import RAISED_FROM_TAG
+from highwater.core.units import Units
+from highwater_lab.local import LocalCloud
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_numbers = itertools.count(1)
+_HOME = Units(5, 7)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request on its way: its place among all of the wire's, its operation, and how to let it through."""
+
+    number: int
+    operation: str
+    request: Any
+    send: Callable[[], Any]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What is asked."""
+        return dict(json.loads(self.request.body))
+
+
+Fault = Callable[[Call], Any]
+
+
+class Wire:
+    """A client of the code under test: counts its calls and gives each to a fault, which may answer or raise."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.calls: list[Call] = []
+        self.fault: Fault = go_through
+        self._session = URLLib3Session()
+        client.meta.events.register("before-send", self._before_send)
+
+    def reset(self) -> None:
+        """Forget the calls and go through from now on."""
+        self.calls, self.fault = [], go_through
+
+    @property
+    def operations(self) -> list[str]:
+        """The calls made, in order."""
+        return [call.operation for call in self.calls]
+
+    def bodies(self, operation: str) -> list[dict[str, Any]]:
+        """What was asked of that operation, in order."""
+        return [call.body for call in self.calls if call.operation == operation]
+
+    def _before_send(self, request: Any, event_name: str, **_: Any) -> Any:
+        call = Call(
+            len(self.calls) + 1, event_name.rsplit(".", 1)[-1], request, lambda: _closed(self._session.send(request))
+        )
+        self.calls.append(call)
+        return self.fault(call)
+
+
+def go_through(_call: Call) -> Any:
+    """No fault."""
+    return None
+
+
+def at(number: int, fault: Fault, operation: str | None = None) -> Fault:
+    """The fault at just one call: the wire's *number*-th, or the *number*-th of that operation."""
+    seen = 0
+
+    def one(call: Call) -> Any:
+        nonlocal seen
+        if operation is not None and call.operation != operation:
+            return None
+        seen += 1
+        return fault(call) if seen == number else None
+
+    return one
+
+
+def answer(status: int, body: bytes) -> Fault:
+    """An answer without asking the cloud."""
+    return lambda call: _response(call.request.url, status, body)
+
+
+def refusal(code: str, message: str, status: int = 400) -> Fault:
+    """An error answer without asking the cloud."""
+    return answer(
+        status, json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message}).encode()
+    )
+
+
+def rewritten(change: Callable[[dict[str, Any]], None]) -> Fault:
+    """The cloud's own answer, changed on the way back."""
+
+    def rewrite(call: Call) -> Any:
+        response = call.send()
+        document = json.loads(response.content)
+        change(document)
+        return replaced(response, document)
+
+    return rewrite
+
+
+def replaced(response: Any, document: dict[str, Any]) -> Any:
+    """An answer with another content."""
+    return _response(response.url, response.status_code, json.dumps(document).encode())
+
+
+def _closed(response: Any) -> Any:
+    assert response.content is not None  # reads it to the end, so that the connection goes back to its pool
+    return response
+
+
+def _response(url: str, status: int, body: bytes) -> AWSResponse:
+    headers = {"content-type": "application/x-amz-json-1.0", "content-length": str(len(body))}
+    return AWSResponse(url, status, headers, _Raw(body))  # type: ignore[arg-type] # any mapping does
+
+
+class _Raw(io.BytesIO):
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+def update_table(dynamodb: DynamoDBClient, table: str, index: str | None, units: Units) -> None:
+    """Provision, as somebody else would."""
+    tables.set_capacity(dynamodb, table, index, units)
+
+
+@dataclass
+class Bench:
+    """A cloud with a plain client, and the wire that the code under test speaks over."""
+
+    cloud: LocalCloud
+    dynamodb: DynamoDBClient
+    autoscaling: Any
+    wire: Wire
+
+    def make_table(self, units: Units = _HOME, *, on_demand: bool = False, **indexes: Units | tuple[int, int]) -> str:
+        """A table with a unique name and the named indexes."""
+        return self.make_table_with(units, {name: Units(*_pair(pair)) for name, pair in indexes.items()}, on_demand)
+
+    def make_table_with(self, units: Units, indexes: dict[str, Units], on_demand: bool = False) -> str:
+        """Likewise, for index names that are no Python names."""
+        name = f"orders-{next(_numbers)}"
+        request: dict[str, Any] = {
+            "TableName": name,
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        }
+        throughput = {} if on_demand else {"ProvisionedThroughput": _throughput(units)}
+        request |= {"BillingMode": "PAY_PER_REQUEST"} if on_demand else throughput
+        if indexes:
+            request["GlobalSecondaryIndexes"] = [
+                {
+                    "IndexName": index,
+                    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+                | ({} if on_demand else {"ProvisionedThroughput": _throughput(own)})
+                for index, own in indexes.items()
+            ]
+        self.dynamodb.create_table(**request)
+        return name
+
+    def capacities(self, table: str) -> dict[str | None, Units]:
+        """What is provisioned."""
+        return tables.describe_table(self.dynamodb, table).capacities
+
+    def marks(self, table: str) -> dict[str | None, Units]:
+        """The live marks."""
+        return tables.describe_table(self.dynamodb, table).marks
+
+    def tags(self, table: str) -> dict[str, str]:
+        """The table's tags."""
+        arn = tables.describe_table(self.dynamodb, table).arn
+        found = self.dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"]
+        return {tag["Key"]: tag["Value"] for tag in found}
+
+    def has_note(self, table: str) -> bool:
+        """Whether a raise is noted on the table."""
+        return any(key.startswith(RAISED_FROM_TAG) for key in self.tags(table))
+
+    def spend_decreases(self, table: str, index: str | None = None, count: int = 4) -> None:
+        """Use up the day's free decreases, ending at the capacity it starts from."""
+        home = self.capacities(table)[index]
+        for _ in range(count):
+            update_table(self.dynamodb, table, index, Units(home.read, home.write + 1))
+            update_table(self.dynamodb, table, index, home)
+
+
+def _pair(units: Units | tuple[int, int]) -> tuple[int, int]:
+    return (units.read, units.write) if isinstance(units, Units) else units
+
+
+def _throughput(units: Units) -> dict[str, int]:
+    return {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
+
+
+@contextmanager
+def running_bench() -> Iterator[tuple[Bench, dict[str, str]]]:
+    """A cloud, and the variables that point the code under test at it."""
+    import pytest
+
+    with LocalCloud(has_instant_updates=True) as cloud, pytest.MonkeyPatch.context() as environment:
+        variables = cloud.environment()
+        for name, value in variables.items():
+            environment.setenv(name, value)
+        arguments: dict[str, Any] = cloud.client_arguments()
+        plain = boto3.client("dynamodb", **arguments)
+        autoscaling = boto3.client("application-autoscaling", **arguments)
+        yield Bench(cloud, plain, autoscaling, Wire(tables.client())), variables
