@@ -1,45 +1,24 @@
-"""Four processes scan one table beside other traffic, each in its own way and within its own budget."""
+"""Four scans of one table beside other traffic, each in its own way and within its own budget."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import subprocess
-import sys
-import threading
 from datetime import timedelta
 from typing import Any
 
+import boto3
 import pytest
 
+import highwater
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, steady
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.lockstep import SeatClock
 
-pytestmark = [pytest.mark.cloud, pytest.mark.alone, pytest.mark.xdist_group("paced scans")]
+pytestmark = pytest.mark.xdist_group("paced scans")
 READ = Dimension.READ
 CAPACITY, OTHERS, RATE = 260, 60, 40
 _SECONDS = 60
-_SCANNER = """
-import json, sys, time
-import boto3
-import highwater
-more = json.loads(sys.argv[1])
-session = boto3.Session()
-units = 0.0
-found = 0
-began = time.monotonic()
-while time.monotonic() < began + 60:
-    for page in highwater.scan("orders", session=session, **more):
-        units += page.units
-        found += len(page.raw)
-        took = time.monotonic() - began
-        if took >= 60:
-            break
-print(json.dumps({"units": units, "seconds": took, "found": found}))
-"""
 _WAYS: list[dict[str, Any]] = [
     {"read": RATE},
     {
@@ -82,31 +61,43 @@ def _fill(cloud: LocalCloud) -> int:
     return count
 
 
-def test_each_process_keeps_within_one_percent_of_its_budget_and_nobody_else_is_throttled() -> None:
-    with LocalCloud(has_instant_updates=True) as cloud:
+def _scan(cloud: LocalCloud, clock: SeatClock, way: dict[str, Any]) -> tuple[float, int]:
+    """Scan again and again for a minute; units per second, and how many items came."""
+    session: Any = _At(cloud)
+    units, found, began = 0.0, 0, clock.time()
+    while clock.time() < began + _SECONDS:
+        for page in highwater.scan("orders", session=session, **way):
+            units += page.units
+            found += len(page.raw)
+            if clock.time() >= began + _SECONDS:
+                break
+    return units / (clock.time() - began), found
+
+
+class _At:
+    """A session whose clients know the cloud."""
+
+    def __init__(self, cloud: LocalCloud) -> None:
+        self._arguments = cloud.client_arguments()
+
+    def client(self, service: str, **more: Any) -> Any:
+        make: Any = boto3.client
+        return make(service, **self._arguments | more)
+
+
+def test_each_scan_keeps_within_its_budget_and_nobody_else_is_throttled() -> None:
+    with LocalCloud(clock="driven", has_instant_updates=True) as cloud:
         count = _fill(cloud)
-        environment = os.environ | cloud.environment()
-        load = Load(cloud.control, "orders", steady(OTHERS, 0, timedelta(minutes=30), cloud.status().now), threads=3)
-        reports: list[LoadReport] = []
-        others = threading.Thread(target=lambda: reports.append(load.run()))
-        others.start()
-        try:
-            scans = [
-                subprocess.Popen(
-                    [sys.executable, "-c", _SCANNER, json.dumps(way)], env=environment, stdout=subprocess.PIPE
-                )
-                for way in _WAYS
-            ]
-            found = [json.loads(scan.communicate()[0]) for scan in scans]
-        finally:
-            load.stop()
-            others.join()
-    (report,) = reports
+        traffic = steady(OTHERS, 0, timedelta(seconds=_SECONDS * 2), cloud.status().now)
+        load = Load(cloud.control, "orders", traffic, requests_per_second=2)
+        scans = [lambda clock, way=way: _scan(cloud, clock, way) for way in _WAYS]
+        report, *scanned = cloud.play(load.run_on, *scans)
     assert report.total(READ, "throttled") == 0
-    assert report.total(READ, "granted") > 50 * OTHERS
-    rates = [each["units"] / each["seconds"] for each in found]
-    # a process begins with its imports' seconds behind it; a page is a quarter of a second of the budget
+    assert report.total(READ, "granted") == 2 * _SECONDS * OTHERS
+    rates = [rate for rate, _ in scanned]
+    # a page is a quarter of a second of the budget
     assert rates == pytest.approx([RATE] * len(rates), rel=0.025)
     assert sum(rates) == pytest.approx(len(_WAYS) * RATE, rel=0.015)
-    assert found[1]["found"] <= count / 1_000 * 3
-    assert found[1]["units"] > 2_000, "what a filter leaves out is paid for"
+    (_, found), (units, _) = scanned[1], scanned[1]
+    assert found <= count / 1_000 * 3
+    assert units * _SECONDS > 2_000, "what a filter leaves out is paid for"

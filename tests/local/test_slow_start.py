@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,12 +19,13 @@ from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, steady
 from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.lockstep import SeatClock
 
-pytestmark = [pytest.mark.cloud, pytest.mark.alone, pytest.mark.xdist_group("slow start")]
+pytestmark = pytest.mark.xdist_group("slow start")
 WRITE = Dimension.WRITE
-SPEED = 20
+_LEAD, _LOOKS_EVERY = 7, 15
 USERS, RATE, UNITS = 45, 135, 75
-# items of thirty units, so that this machine sends a batch at a time
+# items of thirty units, a batch of which is a few seconds of the rate
 _ITEM = "x" * 30_600
 _ITEM_UNITS = 30
 
@@ -42,51 +42,53 @@ class Outcome:
 
 
 def _run(start: str, minutes: int) -> Outcome:
-    with LocalCloud(speed=SPEED) as cloud:
+    with LocalCloud(clock="driven") as cloud:
         make_tracked_table(cloud, floor=20, ceiling=900, units=UNITS, reads=5)
-        begun, at_begin = time.monotonic(), cloud.status().now.timestamp()
-
-        def seconds() -> float:
-            return at_begin + (time.monotonic() - begun) * SPEED
-
-        load = Load(cloud.control, "orders", steady(0, USERS, timedelta(hours=2), cloud.status().now))
-        reports: list[LoadReport] = []
-        users = threading.Thread(target=lambda: reports.append(load.run()))
-        users.start()
-        try:
-            # CloudWatch knows of the users before the job begins
-            while seconds() < at_begin + 7 * 60:
-                time.sleep(0.05)
-            session: Any = boto3.Session(
-                aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
-            )
-            pacer = Pacer(
-                clock=lambda: round(seconds() * 1e9), pause=lambda wait: time.sleep(wait / SPEED), starts_full=False
-            )
-            job = PacedWrite(table="orders", write=RATE, start=start, session=_At(session, cloud), pacer=pacer)
-            job.followed.clock, job.followed.looks_every = seconds, 15 / SPEED
-            job_begun, full_at = seconds(), None
-            spent: list[tuple[float, float]] = []
-
-            def watch(_: Any) -> None:
-                nonlocal full_at
-                spent.append((seconds() - job_begun, pacer.spent("orders", None, WRITE)[0] / 1_000))
-                if full_at is None and (pacer.rate("orders", None, WRITE) or 0) >= RATE:
-                    full_at = seconds() - job_begun
-                if seconds() > job_begun + minutes * 60:
-                    job.is_stopped.set()
-
-            job.run(_puts(), lambda rejected: pytest.fail(rejected.why), watch)
-            refused = pacer.spent("orders", None, WRITE)[1]
-        finally:
-            load.stop()
-            users.join()
+        length = timedelta(minutes=_LEAD + minutes)
+        load = Load(cloud.control, "orders", steady(0, USERS, length, cloud.status().now), requests_per_second=3)
+        users, job = cloud.play(load.run_on, lambda clock: _work(cloud, clock, start, minutes))
         autoscaling = cloud.client("application-autoscaling")
         activities = autoscaling.describe_scaling_activities(ServiceNamespace="dynamodb")["ScalingActivities"]
         autoscaling.close()
         raises = [int(each["Description"].rsplit(" ", 1)[1].rstrip(".")) for each in activities[::-1]]
+    return Outcome(users, job.refused, raises, job.first_minutes, job.seconds_to_full)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the job got: refused requests, units per second of its first minutes, and when it had its whole rate."""
+
+    refused: int
+    first_minutes: float
+    seconds_to_full: float | None
+
+
+def _work(cloud: LocalCloud, clock: SeatClock, start: str, minutes: int) -> Work:
+    """The job: begins when CloudWatch knows of the users, and writes for *minutes*."""
+    clock.sleep(_LEAD * 60)
+    session: Any = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
+    pacer = Pacer(starts_full=False)
+    job = PacedWrite(table="orders", write=RATE, start=start, session=_At(session, cloud), pacer=pacer)
+    # the job looks itself, by the cloud's clock
+    job.followed.looks_every = threading.TIMEOUT_MAX
+    begun, looked, full_at = clock.time(), clock.time(), None
+    spent: list[tuple[float, float]] = []
+
+    def watch(_: Any) -> None:
+        nonlocal full_at, looked
+        now = clock.time() - begun
+        spent.append((now, pacer.spent("orders", None, WRITE)[0] / 1_000))
+        if clock.time() >= looked + _LOOKS_EVERY:
+            looked = clock.time()
+            job.followed.beat()
+        if full_at is None and (pacer.rate("orders", None, WRITE) or 0) >= RATE:
+            full_at = now
+        if now > minutes * 60:
+            job.is_stopped.set()
+
+    job.run(_puts(), lambda rejected: pytest.fail(rejected.why), watch)
     at_first = next(units / at for at, units in spent if at > 120)
-    return Outcome(reports[0], refused, raises, at_first, full_at)
+    return Work(pacer.spent("orders", None, WRITE)[1], at_first, full_at)
 
 
 def _puts() -> Iterator[Put]:

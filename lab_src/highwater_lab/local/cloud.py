@@ -128,9 +128,10 @@ class LocalCloud:
         """Run *jobs* side by side in lock-step with a driven clock; what they return, in their order.
 
         Each is called in a thread of its own with its `SeatClock`. One of them works at a time; the clock moves when
-        all of them wait, to the next moment that one of them waits for. In a job, `time.sleep`, `time.time` and
-        `time.monotonic` are the clock's, so the pauses of an SDK's retries are in the cloud's time too; in other
-        threads, and in an event loop, they are the machine's.
+        all of them wait, to the next moment that one of them waits for. In a job, `time.sleep`, `time.time`,
+        `time.monotonic` and waits for a `threading.Event` are the clock's, so the pauses of an SDK's retries are in the
+        cloud's time too. In other threads, and in an event loop, they are the machine's, except in threads that run in
+        a copy of the job's context, as `asyncio.to_thread` starts them.
 
         Raises:
             CloudError: The clock runs, or it cannot move because a job neither waits nor ends.

@@ -86,8 +86,8 @@ class Load:
     that the server fails to answer is sent again up to *unanswered_retries* times, with longer and longer pauses, and
     then ends the load.
 
-    Where the clock is driven, one thread sends what is due in a second of the cloud, one request after the other, and
-    then waits for the next second: the same load meets the same answers on every machine.
+    Where the clock is driven, one thread sends each request when it is due, and waits for the answer and for the next
+    one's time: the same load meets the same answers on every machine.
     """
 
     def __init__(
@@ -163,11 +163,13 @@ class Load:
         with self._failing(report) as client:
             for second in range(length):
                 due = {d: int(self._asked_until(d, second + 1) / size) for d, size in sizes.items()}
-                if due != sent:
-                    clock.sleep(max(begun + second - clock.time(), 0))
-                for dimension in sizes:
-                    for _ in range(sent[dimension], due[dimension]):
-                        self._send(report, client, key, dimension, second, elapsed)
+                # spread over the second, so that others who send in it get their turn
+                moments = sorted(
+                    (second + number / (due[d] - sent[d]), d) for d in sizes for number in range(due[d] - sent[d])
+                )
+                for moment, dimension in moments:
+                    clock.sleep(max(begun + moment - clock.time(), 0))
+                    self._send(report, client, key, dimension, moment, elapsed)
                 sent = due
                 if (second + 1) % 60 == 0:
                     clock.sleep(max(begun + second + 1 - clock.time(), 0))

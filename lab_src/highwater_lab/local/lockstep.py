@@ -114,15 +114,18 @@ def take_part(cloud: CloudControl, seat: int) -> Iterator[SeatClock]:
 
 @contextmanager
 def _cloud_time() -> Iterator[None]:
-    """Have the functions of the module `time` be the cloud's in jobs, and the machine's everywhere else."""
+    """Have the module `time`, and waits with a time limit, go by the cloud in jobs, and by the machine elsewhere."""
     names = ("sleep", "time", "monotonic", "monotonic_ns")
     with _PLAYING:
         before = {name: getattr(time, name) for name in names}
+        wait = threading.Event.wait
         for name, real in before.items():
             setattr(time, name, _routed(name, real))
+        setattr(threading.Event, "wait", _routed_wait(wait))  # noqa: B010 - a method is replaced
         try:
             yield
         finally:
+            setattr(threading.Event, "wait", wait)  # noqa: B010
             for name, real in before.items():
                 setattr(time, name, real)
 
@@ -136,3 +139,14 @@ def _routed(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         return getattr(clock, name)(*arguments)
 
     return routed
+
+
+def _routed_wait(real: Callable[..., bool]) -> Callable[..., bool]:
+    def wait(event: threading.Event, timeout: float | None = None) -> bool:
+        clock = _CLOCK.get()
+        if clock is None or timeout is None or event.is_set():
+            return real(event, timeout)
+        clock.sleep(timeout)
+        return event.is_set()
+
+    return wait

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import copy_context
 from typing import Any, Final
 
 Key = Mapping[str, Any] | None
@@ -45,7 +46,11 @@ class SegmentPages:
         self._is_stopped = is_stopped or threading.Event()
         # pages are not read far ahead of whoever works on them
         self._pages: queue.Queue[tuple[int, dict[str, Any]] | BaseException] = queue.Queue(maxsize=workers)
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(workers, len(waiting)))]
+        # each in a copy of the caller's context: traces and the like see one piece of work
+        self._threads = [
+            threading.Thread(target=copy_context().run, args=(self._work,), daemon=True)
+            for _ in range(min(workers, len(waiting)))
+        ]
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any], Key]]:
         """Start the threads and yield pages until `stop`; raises what a thread raised."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -248,7 +249,9 @@ class BlockWriter:
         found = [job_of(first + number, action) for number, action in enumerate(actions)]
         sent = Sent(rejected=tuple(each for each in found if isinstance(each, Rejected)))
         for lap in _laps((each for each in found if isinstance(each, Job)), self.keys):
-            sent = sum(self.pool.map(self.sender.send, list(batches_of(lap))), sent)
+            # each in a copy of the caller's context: traces and the like see one piece of work
+            batches = [(copy_context(), batch) for batch in batches_of(lap)]
+            sent = sum(self.pool.map(lambda each: each[0].run(self.sender.send, each[1]), batches), sent)
         for each in sorted(sent.rejected, key=lambda one: one.number):
             reject(each)
         return sent
