@@ -71,7 +71,7 @@ class Demo:
         out = self._deploy("bulk_load", "BulkLoad", folder, bootstraps=True)
         self._cloud.advance(_WARM_UP)
         self._monday.watch(self._find(out), "BulkLoad/Orders", PICTURE)
-        self._console.print(f"\npicture: {PICTURE.relative_to(ROOT)}\n")
+        self._console.print(f"picture: {PICTURE.relative_to(ROOT)}\n")
 
     def _send_surge(self, folder: Path) -> None:
         out = self._deploy("side_by_side", "SideBySide", folder)
@@ -86,7 +86,7 @@ class Demo:
         surge = Surge(self._cloud, self._console, names, setups, job, fleet)
         surge.run(SURGE_PICTURE, REPORT)
         self._surge_differences = surge.differences
-        self._console.print(f"\npicture: {SURGE_PICTURE.relative_to(ROOT)}\nreport: {REPORT.relative_to(ROOT)}\n")
+        self._console.print(f"picture: {SURGE_PICTURE.relative_to(ROOT)}\nreport: {REPORT.relative_to(ROOT)}")
 
     def _deploy(self, example: str, stack: str, folder: Path, *, bootstraps: bool = False) -> Path:
         """Synthesize and deploy an example with the CDK CLI; return the folder with its template."""

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from rich.console import Console
 from rich.table import Table
 
-from highwater.core import Plan, Target, bounds_at, compile_actions, marks_of
+from highwater.core import Dimension, Plan, Target, bounds_at, compile_actions, marks_of
 from highwater_lab.local import LocalCloud
 from highwater_lab.pictures import save_png, terminal_chart
 
@@ -53,7 +53,7 @@ class Monday:
         self._show_actions(deployed)
         self._draw(deployed, title, picture)
         self._watch_monday(deployed)
-        self._show_activities()
+        self._check_activities()
 
     def _show_table(self, deployed: Deployed) -> None:
         table = self._dynamodb.describe_table(TableName=deployed.table)["Table"]
@@ -115,51 +115,40 @@ class Monday:
 
     def _draw(self, deployed: Deployed, title: str, picture: Path) -> None:
         midnight = _midnight(self._cloud.status().now)
-        for target in deployed.plan.targets():
-            self._console.print(f"\n[bold]{target.label}[/]: floor over the next seven days (units/s, log scale)")
-            self._console.print(terminal_chart(target, midnight, 7, ZONE, min(self._console.width - 9, 100)))
+        write = next(target for target in deployed.plan.targets() if target.dimension is Dimension.WRITE)
+        self._console.print(f"[bold]{write.label}[/]: floor over the next seven days (units/s, log scale)")
+        self._console.print(terminal_chart(write, midnight, 7, ZONE, min(self._console.width - 9, 100)))
         save_png(deployed.plan, title, midnight, 7, ZONE, picture)
 
     def _watch_monday(self, deployed: Deployed) -> None:
-        view = _view("Monday, New York time", ["time", "", "target"], ["floor", "ceiling", "provisioned"])
+        targets = deployed.plan.targets()
+        units = [f"{target.dimension} {what}" for target in targets for what in ("floor", "capacity")]
+        view = _view("Monday, New York time", ["time", ""], units)
         monday = _next_monday(self._cloud.status().now)
         for clock, label in MOMENTS:
             hour, minute = map(int, clock.split(":"))
             moment = monday.replace(hour=hour, minute=minute).astimezone(UTC)
             # half a minute later, so that the scheduled actions of the minute have run
             self._cloud.advance(moment - self._cloud.status().now + timedelta(seconds=30))
-            for position, target in enumerate(deployed.plan.targets()):
+            shown: list[str] = []
+            for target in targets:
                 planned = bounds_at(target, moment)
                 low, high = self._bounds(deployed, target)
-                units = self._provisioned(deployed, target)
-                labels = ("", "") if position else (clock, label)
-                view.add_row(*labels, target.label, f"{low:,}", f"{high:,}", f"{units:,}")
+                provisioned = self._provisioned(deployed, target)
+                shown += [f"{each:,}" for each in (low, provisioned)]
                 self._compare(f"bounds of {target.label} at {clock}", (planned.min, planned.max), (low, high))
                 # the table has no traffic, so target tracking keeps its capacity at the floor
-                self._compare(f"capacity of {target.label} at {clock}", planned.min, units)
-            view.add_section()
+                self._compare(f"capacity of {target.label} at {clock}", planned.min, provisioned)
+            view.add_row(clock, label, *shown)
         self._console.print(view)
-        self._console.print(
-            "[dim]The end of a window lowers the floor. Auto scaling then lowers the capacity, here after a minute, "
-            "because the table has no traffic.[/]\n"
-        )
 
-    def _show_activities(self) -> None:
-        view = _view("Scaling activities, New York time", ["time", "activity", "cause", "status"], [])
+    def _check_activities(self) -> None:
+        """Print how many activities auto scaling had; each that did not succeed is a difference."""
         activities = self._autoscaling.describe_scaling_activities(ServiceNamespace="dynamodb")["ScalingActivities"]
-        for activity in reversed(activities):
-            cause = activity["Cause"]
-            if cause.startswith("monitor alarm"):
-                cause = "low alarm of target tracking: the table has no traffic"
-            view.add_row(
-                f"{activity['StartTime'].astimezone(ZONE):%a %H:%M:%S}",
-                activity["Description"].removesuffix("."),
-                cause,
-                activity["StatusCode"],
-            )
+        self._console.print(f"{len(activities)} scaling activities", highlight=False)
+        for activity in activities:
             if activity["StatusCode"] != "Successful":
                 self.differences.append(f"activity {activity['Description']!r} ended {activity['StatusCode']}")
-        self._console.print(view)
 
     def _bounds(self, deployed: Deployed, target: Target) -> tuple[int, int]:
         resource_id, dimension = _names(deployed.table, target)
@@ -182,11 +171,11 @@ class Monday:
 
 
 def _view(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    view = Table(title=title, title_justify="left")
+    view = Table(title=f"[bold]{title}[/]", title_justify="left", title_style="", box=None, pad_edge=False)
     for column in left:
-        view.add_column(column)
+        view.add_column(column, header_style="dim")
     for column in right:
-        view.add_column(column, justify="right")
+        view.add_column(column, justify="right", header_style="dim")
     return view
 
 

@@ -35,7 +35,7 @@ from highwater_lab.traffic import Stream, Traffic
 WRITE: Final = Dimension.WRITE
 # a late request must not lift a calm minute over the alarm: 27 is below 70 % of 40
 BASE, SURGE = 27, 270
-MINUTES: Final = (4, 14)
+MINUTES: Final = (4, 10)
 # minutes of the base load beforehand, because auto scaling's alarms need a history of metrics
 _LEAD = 20
 # requests of 135 units each, so that two of them in a second are the surge, and one in five seconds the base
@@ -110,9 +110,7 @@ class Surge:
         """Send the surge, write *picture* and *report*, and return the reports of the clients."""
         start = self._align()
         traffic = _traffic(start)
-        self._console.print(
-            f"[bold]A surge from {BASE} to {SURGE} writes/s on all tables[/], second by second of the cloud's clock"
-        )
+        self._console.print(f"[bold]A surge from {BASE} to {SURGE} writes/s on all tables[/], by the cloud's clock")
         self._console.print(
             f"[dim]{'':9}"
             + "".join(f"{head:>{_WIDTH - _BAR - 1}}{'':{_BAR + 1}}" for head in _HEADS)
@@ -155,8 +153,8 @@ class Surge:
         """Print the throttled units of a table beside the simulator's; a difference is noted."""
         throttled, simulated = seen.total(WRITE, "throttled"), run.throttled_units
         self._console.print(
-            f"{title}: throttled {throttled:,.0f} of {seen.total(WRITE, 'asked'):,.0f} units; "
-            f"in the simulator {simulated:,.0f}",
+            f"{title + ':':24} throttled {throttled:>7,.0f} of {seen.total(WRITE, 'asked'):,.0f} units, "
+            f"simulated {simulated:>7,.0f}",
             highlight=False,
         )
         tolerance = max(simulated * _TOLERANCE_PERCENT / 100, seen.units_per_request[WRITE])

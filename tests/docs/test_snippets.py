@@ -131,9 +131,11 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
             assert line.split()[1] in targets
         elif line.startswith("pip install "):
             assert re.fullmatch(
-                r"pip install '?(cdk-highwater|highwater-runtime|highwater-lab)(\[\w+\])?'?|pip install dist/\*\.whl",
+                r"pip install '?(cdk-highwater|highwater-runtime|highwater-lab)(\[cli\])?'?|pip install dist/\*\.whl",
                 line,
             ), line
+        elif line.startswith("uv tool install "):
+            assert line == "uv tool install highwater-local"
         elif not line.startswith("git clone"):
             # the AWS CLI pins a botocore of its own and cannot be in the same environment as MiniStack
             command = f"{sys.executable} -c {_BOTO3!r}" if line == "aws dynamodb list-tables" else line

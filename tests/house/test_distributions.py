@@ -1,4 +1,4 @@
-"""The three wheels, installed into an empty virtual environment outside the repository."""
+"""The wheels, installed into an empty virtual environment outside the repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cdk_cli import ROOT
 pytestmark = pytest.mark.xdist_group("distributions")
 
 REPOSITORY = "https://github.com/cdk-highwater/highwater"
-PARTS = {".": "cdk_highwater", "lambda_src": "highwater", "lab_src": "highwater_lab"}
+PARTS = {".": "cdk_highwater", "lambda_src": "highwater", "lab_src": "highwater_lab", "local_src": "highwater_local"}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_wheels_pass_the_index_check(wheels: dict[str, Path]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("PASSED") == 3
+    assert done.stdout.count("PASSED") == 4
 
 
 @pytest.mark.parametrize("package", PARTS.values())
@@ -95,37 +95,34 @@ def test_version_of_the_cdk_is_the_same_everywhere() -> None:
     assert (ROOT / "docs" / "install.md").read_text().count(f"aws-cdk-lib {oldest[1]}") == 2
 
 
-def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, Path], tmp_path: Path) -> None:
-    environment = tmp_path / "venv"
+def _clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+
+
+def _install(environment: Path, lock: str, *wheels: Path) -> Path:
+    """Install wheels, and what they ask for in the versions of a lock file; the environment's Python."""
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
-    constraints = tmp_path / "constraints.txt"
-    locked = (ROOT / "requirements-dev.txt").read_text()
+    constraints = environment / "constraints.txt"
+    locked = (ROOT / lock).read_text()
     constraints.write_text("\n".join(re.findall(r"^([\w.-]+==\S+(?: ; .*?)?) \\$", locked, re.MULTILINE)))
-    subprocess.run(
-        [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--constraint",
-            str(constraints),
-            str(wheels["cdk_highwater"]),
-            str(wheels["highwater"]),
-            f"{wheels['highwater_lab']}[local]",
-        ],
-        check=True,
-        capture_output=True,
-    )
+    install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(constraints), *map(str, wheels)]
+    subprocess.run(install, check=True, capture_output=True)
+    checked = subprocess.run([str(python), "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    return python
+
+
+def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, Path], tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    python = _install(environment, "requirements-dev.txt", *(wheels[each] for each in list(wheels)[:3]))
     app = tmp_path / "app.py"
     app.write_text((ROOT / "examples" / "bulk_load" / "app.py").read_text())
     out = tmp_path / "cdk.out"
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(
         [str(python), str(app)],
         cwd=tmp_path,
-        env=clean | {"CDK_OUTDIR": str(out), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
+        env=_clean_environment() | {"CDK_OUTDIR": str(out), "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"},
         capture_output=True,
         text=True,
         check=False,
@@ -142,7 +139,7 @@ def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, 
     said = subprocess.run(
         [str(environment / "bin" / "highwater"), "local", "status"],
         cwd=tmp_path,
-        env=clean | {"HOME": str(tmp_path)},
+        env=_clean_environment() | {"HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
@@ -150,4 +147,39 @@ def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, 
     assert (said.returncode, said.stderr) == (
         2,
         "highwater local: no local cloud is running; start one with: highwater local up\n",
+    )
+
+
+@pytest.mark.cloud
+def test_application_is_tested_with_its_own_boto3_against_an_installed_server(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    """The page's test, with the newest boto3 beside `highwater-lab` and MiniStack's beside `highwater-local`."""
+    runtime, lab, server = (wheels[name] for name in ("highwater", "highwater_lab", "highwater_local"))
+    python = _install(tmp_path / "application", "requirements-dev.txt", runtime, lab)
+    _install(tmp_path / "server", "requirements-local.txt", runtime, lab, server)
+    page = (ROOT / "docs" / "test-your-application.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    versions = "import boto3, highwater_lab; assert boto3.__version__ >= '1.44', boto3.__version__\n"
+    command = tmp_path / "server" / "bin" / "highwater-local"
+    done = subprocess.run(
+        [str(python), "-c", versions + code],
+        cwd=tmp_path,
+        env=_clean_environment() | {"HIGHWATER_LOCAL": str(command)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    without = subprocess.run(
+        [str(python), "-c", versions + code],
+        cwd=tmp_path,
+        env=_clean_environment() | {"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert without.stderr.splitlines()[-1] == (
+        "highwater_lab.local.control.CloudError: the local cloud is not installed; install it with: "
+        "uv tool install highwater-local==0.1.0"
     )

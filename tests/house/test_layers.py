@@ -54,13 +54,20 @@ ALLOWED = {
         "boto3",
         "botocore",
         "click",
-        "hypercorn",
         "matplotlib",
-        "ministack",
         "mypy_boto3_*",
         "plotly",
         "rich",
         "yaml",
+    },
+    ROOT / "local_src" / "highwater_local": {
+        "highwater.core",
+        "highwater_lab.local",
+        "highwater_lab.physics",
+        "highwater_lab.services",
+        "highwater_local",
+        "hypercorn",
+        "ministack",
     },
 }
 CORE = "highwater.core"

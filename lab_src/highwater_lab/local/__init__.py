@@ -2,5 +2,6 @@
 
 from highwater_lab.local.cloud import LocalCloud
 from highwater_lab.local.control import CloudError
+from highwater_lab.local.lockstep import SeatClock
 
-__all__ = ["CloudError", "LocalCloud"]
+__all__ = ["CloudError", "LocalCloud", "SeatClock"]
