@@ -1,9 +1,11 @@
-"""Paced scans beside other clients' and live traffic, on a local cloud at the clock's own speed: `make benchmark-pace`.
+"""Paced scans beside other clients' and live traffic, on a local cloud: `make benchmark-pace`.
 
 Each contender scans the same table within the same budget for a minute, one after the other in one run, while other
 traffic reads from it. Reads are strongly consistent, which halves the table that a minute takes. Printed are the units
 that the scan consumed a second, over the whole scan and in its highest second, and how much of the other traffic was
-refused; clients that have no budget have one row. The loop with a rate limiter is written anew from the description in
+refused; clients that have no budget have one row. Clients that wait by Python's clock are measured on a driven clock,
+where their figures are the same in each run; the others, which wait elsewhere or not at all, on one that runs. The loop
+with a rate limiter is written anew from the description in
 the article on rate-limited scans, with the semantics of a limiter that stores a second of permits.
 """
 
@@ -18,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -34,7 +37,6 @@ import highwater
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, steady
-from highwater_lab.local.load_report import LoadReport
 
 READ: Final = Dimension.READ
 CAPACITY, ORGANIC = 3_000, 200
@@ -61,7 +63,7 @@ for item in pages:
 class Spent:
     """Units by second since the start."""
 
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic())
     seconds: dict[int, float] = field(default_factory=dict)
     ended: float = 0.0
 
@@ -177,6 +179,8 @@ CONTENDERS: Final[dict[str, Contender]] = {
     "PynamoDB rate_limit": with_pynamodb,
     "pydynox FixedRate": with_pydynox,
 }
+# those that wait in Python, where a driven clock is theirs too
+_DRIVEN: Final = frozenset({"highwater.scan", "limiter loop of the article", "PynamoDB rate_limit"})
 WITHOUT_BUDGET: Final[dict[str, Contender]] = {
     "aws-dynamodb-parallel-scan": with_parallel_scan,
     "botocore adaptive": with_adaptive_mode,
@@ -206,16 +210,22 @@ class _Limiter:
 def measure(cloud: LocalCloud, session: boto3.Session, contender: Contender, budget: int, seconds: int) -> Result:
     """Scan for so long at the most, beside other reads, and see what both got."""
     traffic = steady(ORGANIC, 0, timedelta(minutes=10), cloud.status().now)
-    load = Load(cloud.control, _TABLE, traffic, threads=4, requests_per_second=100)
-    reports: list[LoadReport] = []
-    thread = threading.Thread(target=lambda: reports.append(load.run()))
-    thread.start()
-    time.sleep(2)
-    spent = Spent()
-    contender(session, budget, spent, spent.began + seconds)
-    load.stop()
-    thread.join()
-    (report,) = reports
+    load = Load(cloud.control, _TABLE, traffic, threads=4, requests_per_second=100 if cloud.clock == "running" else 4)
+
+    def scan(_: object = None) -> Spent:
+        time.sleep(2)
+        spent = Spent()
+        contender(session, budget, spent, spent.began + seconds)
+        load.stop()
+        return spent
+
+    if cloud.clock == "driven":
+        report, spent = cloud.play(load.run_on, scan)
+    else:
+        with ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(load.run)
+            spent = scan()
+            report = sent.result()
     asked = report.total(READ, "asked")
     refused = 100 * report.total(READ, "throttled") / asked if asked else 0.0
     whole = [units for second, units in spent.seconds.items() if second > 0]
@@ -239,6 +249,9 @@ def fill(cloud: LocalCloud, units: int) -> None:
         while left:
             left = dynamodb.batch_write_item(RequestItems=left)["UnprocessedItems"]
         written, number = written + sum(sizes), number + 25
+        if cloud.clock == "driven":
+            # in a second a partition takes a thousand units
+            cloud.step(1)
     dynamodb.close()
 
 
@@ -264,18 +277,21 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     results: dict[tuple[str, int | None], list[Result]] = {}
     contenders = CONTENDERS | WITHOUT_BUDGET
-    with LocalCloud(has_instant_updates=True) as cloud:
-        fill(cloud, given.units)
-        endpoint = cloud.environment()
-        session = _session(endpoint)
-        names = [given.only] if given.only else [*contenders]
-        each: list[tuple[str, int | None]] = [(n, budget) for budget in given.budgets for n in names if n in CONTENDERS]
-        each += [(name, None) for name in names if name in WITHOUT_BUDGET]
-        for name, budget in track(each * given.rounds, "scans", console=Console(stderr=True)):
-            found = measure(cloud, session, contenders[name], budget or 0, given.seconds)
-            results.setdefault((name, budget), []).append(found)
-            # the burst bucket of the table fills again, so that each contender meets the same
-            cloud.advance(timedelta(minutes=6))
+    names = [given.only] if given.only else [*contenders]
+    each: list[tuple[str, int | None]] = [(n, budget) for budget in given.budgets for n in names if n in CONTENDERS]
+    each += [(name, None) for name in names if name in WITHOUT_BUDGET]
+    for is_driven in (True, False):
+        chosen = [(name, budget) for name, budget in each if (name in _DRIVEN) is is_driven]
+        if not chosen:
+            continue
+        with LocalCloud(clock="driven" if is_driven else "running", has_instant_updates=True) as cloud:
+            fill(cloud, given.units)
+            session = _session(cloud.environment())
+            for name, budget in track(chosen * given.rounds, "scans", console=Console(stderr=True)):
+                found = measure(cloud, session, contenders[name], budget or 0, given.seconds)
+                results.setdefault((name, budget), []).append(found)
+                # the burst bucket of the table fills again, so that each contender meets the same
+                cloud.advance(timedelta(minutes=6))
     for row in rows(results):
         print(row)
     return 0

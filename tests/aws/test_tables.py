@@ -23,6 +23,7 @@ from highwater.aws.tables import (
 )
 from highwater.core.units import Units
 from tests.aws.bench import Bench, at, refusal, rewritten
+from tests.core.examples import SAME_EACH_TIME
 
 HOME = Units(5, 7)
 SPENT = (
@@ -314,7 +315,7 @@ def test_raised_from_when_index_names_are_long_fits_into_tags(bench: Bench, inde
     max_examples=20,
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
-    derandomize=True,
+    derandomize=SAME_EACH_TIME,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,10 +123,8 @@ def long_load(command: Command) -> Iterator[tuple[Command, subprocess.Popen[str]
         ProvisionedThroughput={"ReadCapacityUnits": 20, "WriteCapacityUnits": 30},
     )
     with command.start("local", "traffic", "orders", "--writes", "40/s", "--for", "1h") as process:
-        deadline = time.monotonic() + 60
         while not dynamodb.scan(TableName="orders", Limit=1)["Count"]:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            pass
         dynamodb.close()
         yield command, process
         process.kill()

@@ -1,13 +1,15 @@
-"""How many examples a law is tried with."""
+"""How many examples a law is tried with, and whether they are the same in each run."""
 
 from __future__ import annotations
 
 import os
 from typing import Final
 
-_IS_FULL: Final = os.environ.get("HIGHWATER_EXAMPLES") == "full"
+# unset: a quarter of the examples, the same in each run; full: all of them; nightly: all of them, new in each run
+_WANTED: Final = os.environ.get("HIGHWATER_EXAMPLES", "")
+SAME_EACH_TIME: Final = _WANTED != "nightly"
 
 
 def examples(full: int) -> int:
-    """Return *full* in `make test`; a quarter of it for pytest by itself, which is run after every change."""
-    return full if _IS_FULL else max(full // 4, 1)
+    """Return *full* in `make nightly` and `make coverage`; elsewhere, where tests run after every change, a quarter."""
+    return full if _WANTED in ("full", "nightly") else max(full // 4, 1)

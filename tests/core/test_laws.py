@@ -46,7 +46,7 @@ from tests.core.aas_model import (
     minute_of,
     play,
 )
-from tests.core.examples import examples
+from tests.core.examples import SAME_EACH_TIME, examples
 
 DAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 SIXTY_DAYS = 60 * DAY
@@ -75,7 +75,7 @@ def law(count: int) -> settings:
     return settings(
         max_examples=examples(count),
         deadline=None,
-        derandomize=True,
+        derandomize=SAME_EACH_TIME,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
 

@@ -94,7 +94,7 @@ def test_surge_moves_the_floor_a_hand_edit_and_a_deploy_are_healed_and_removal_l
     now = cloud.status().now
     cloud.advance((now + 60 * MINUTE).replace(minute=20, second=0) - now)
     start = cloud.status().now
-    load = Load(cloud.control, "scaled-orders", steady(0, 60, 6 * MINUTE, start))
+    load = Load(cloud.control, "scaled-orders", steady(0, 60, 6 * MINUTE, start), requests_per_second=5)
     report = load.run()
     assert report.total(Dimension.WRITE, "throttled") > 0, "the burst bucket of 12 units holds for a minute"
     assert _until(cloud, lambda: _floor(autoscaling) >= 60, 6), "the alarm did not bring the scaler about"

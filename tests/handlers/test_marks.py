@@ -24,6 +24,7 @@ from highwater.handlers import deployment, marks
 from highwater.handlers.cloudformation import Outcome, failure, success
 from highwater.handlers.marks import PROVISION_AND_LOWER, WARM_THROUGHPUT
 from highwater.handlers.patience import Patience
+from tests.core.examples import SAME_EACH_TIME
 from tests.handlers.serving import HOUR, KilledError, Serving, Wanted, marks_event
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.wire import Call, Fault, at, lost_answer, no_connection, refusal, rewritten
@@ -759,7 +760,7 @@ def _random_event(kind: str, name: str) -> dict[str, Any]:
 @settings(
     max_examples=60,
     deadline=None,
-    derandomize=True,
+    derandomize=SAME_EACH_TIME,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -22,6 +22,8 @@ from highwater_lab.traffic import Stream, Traffic
 
 # Requests a real second that a machine of two cores sends and serves with room to spare
 MOST_REQUESTS_PER_SECOND = 250
+# in a second of a driven clock, which takes as long as its requests do
+_DRIVEN_REQUESTS_PER_SECOND = 10
 # An item of 400 KB, a batch of a hundred keys
 _MOST_UNITS_PER_REQUEST = {Dimension.READ: 100, Dimension.WRITE: 390}
 _KEYS = 4_096
@@ -81,10 +83,10 @@ def units_per_request(
 class Load:
     """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table make them.
 
-    At its peak it sends *requests_per_second*, of real time where the clock runs and of the cloud's where it is driven;
-    with fewer, requests are larger. *prepare* is called with each DynamoDB client before its first request. A request
-    that the server fails to answer is sent again up to *unanswered_retries* times, with longer and longer pauses, and
-    then ends the load.
+    At its peak it sends *requests_per_second*: of real time where the clock runs, by default 250, and of the cloud's
+    where it is driven, by default 10. With fewer, requests are larger. *prepare* is called with each DynamoDB client
+    before its first request. A request that the server fails to answer is sent again up to *unanswered_retries* times,
+    with longer and longer pauses, and then ends the load.
 
     Where the clock is driven, one thread sends each request when it is due, and waits for the answer and for the next
     one's time: the same load meets the same answers on every machine.
@@ -99,7 +101,7 @@ class Load:
         retries: int = 0,
         unanswered_retries: int = 0,
         threads: int = 8,
-        requests_per_second: int = MOST_REQUESTS_PER_SECOND,
+        requests_per_second: int | None = None,
         tell: Callable[[LoadReport, int], None] | None = None,
         prepare: Callable[[Any], None] | None = None,
     ) -> None:
@@ -185,7 +187,9 @@ class Load:
         dimensions = [d for d in Dimension if Stream(None, d) in self._traffic.rates]
         if not dimensions:
             raise LoadError(f"traffic {self._traffic.name} asks nothing of the table itself")
-        speed, rate = status.speed or 1, self._requests_per_second
+        speed = status.speed or 1
+        usual = MOST_REQUESTS_PER_SECOND if status.speed else _DRIVEN_REQUESTS_PER_SECOND
+        rate = self._requests_per_second or usual
         sizes = {d: units_per_request(self._traffic, d, speed, rate) for d in dimensions}
         minutes = {d: [LoadMinute() for _ in range(self._traffic.minutes + 1)] for d in dimensions}
         key = self._key_of_table()
