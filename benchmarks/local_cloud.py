@@ -23,7 +23,7 @@ import boto3
 from botocore.config import Config
 
 from highwater_lab.local.held_port import HeldPort
-from highwater_lab.local.process import start_process, stop_process
+from highwater_lab.local.process import ServerOptions, find_server, start_process, stop_process
 
 LIMIT = 0.6
 THREADS = (1, 8, 16)
@@ -46,7 +46,7 @@ asyncio.run(serve(app, config))
 @contextmanager
 def metered(folder: Path) -> Iterator[int]:
     """Run the local cloud; yields its port."""
-    server = start_process(0, folder / "metered.log", folder)
+    server = start_process(0, folder / "metered.log", folder, ServerOptions())
     yield server.port
     server.stop()
 
@@ -57,7 +57,7 @@ def plain(folder: Path) -> Iterator[int]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     with (folder / "plain.log").open("wb") as log, HeldPort() as held:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PLAIN, str(held.port), *map(str, held.descriptors)],
+            [str(_python()), "-c", _PLAIN, str(held.port), *map(str, held.descriptors)],
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -68,6 +68,11 @@ def plain(folder: Path) -> Iterator[int]:
     yield held.port
     stop_process(process.pid)
     process.wait()
+
+
+def _python() -> Path:
+    """The Python of the local cloud's environment, which has MiniStack."""
+    return find_server().resolve().parent / "python"
 
 
 def client_of(port: int) -> Any:

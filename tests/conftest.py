@@ -26,7 +26,7 @@ os.environ["CDK_VALIDATION"] = "false"
 
 
 # fixtures that start a local cloud
-_CLOUDS = frozenset({"bench", "bootstrapped", "cloud", "highwater", "running", "scaled_cloud", "stage"})
+_CLOUDS = frozenset({"bootstrapped", "cloud", "highwater", "running", "shared_bench"})
 _FOLDERS_OF_CLOUDS = frozenset({"deploys", "examples", "local"})
 
 

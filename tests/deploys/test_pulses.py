@@ -231,17 +231,18 @@ def test_two_hundred_processes_that_begin_together_are_told_of_and_those_that_ar
     # the jump has emptied the table's bucket
     stage.cloud.advance(timedelta(minutes=10))
     before = stage.told("pulsed-orders")
-    found = subprocess.run(
-        [sys.executable, str(stage.folder / "crowd.py")],
-        env=stage.environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    killed, unanswered, told = (int(count) for count in found.stdout.split())
-    assert (killed, unanswered + told) == (20, 180), found.stderr
+    command = [sys.executable, str(stage.folder / "crowd.py")]
+    with subprocess.Popen(
+        command, env=stage.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as crowd:
+        while crowd.poll() is None:
+            # Systems Manager answers 40 reads in a second
+            stage.cloud.step(1)
+        said, wrong = crowd.communicate()
+    killed, unanswered, told = (int(count) for count in said.split())
     # a busy machine may not answer in time: such a pulse may have arrived, and is not sent again
-    assert unanswered <= 60
+    assert (killed, unanswered + told) == (20, 180), wrong
+    assert told > 0
     assert told * 3 <= stage.told("pulsed-orders") - before <= 200 * 3
 
 
