@@ -26,7 +26,7 @@ os.environ["CDK_VALIDATION"] = "false"
 
 
 # fixtures that start a local cloud
-_CLOUDS = frozenset({"bootstrapped", "cloud", "highwater", "running", "shared_bench"})
+_CLOUDS = frozenset({"bootstrapped", "cloud", "highwater", "long_load", "running", "shared_bench"})
 _FOLDERS_OF_CLOUDS = frozenset({"deploys", "examples", "local"})
 
 

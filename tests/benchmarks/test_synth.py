@@ -6,7 +6,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.cdk_cli import ROOT
+
+pytestmark = pytest.mark.cloud
 
 MOST_RESOURCES = 500
 

@@ -6,8 +6,9 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +37,16 @@ def highwater(command: Command) -> Iterator[Command]:
             for origin in ("localhost:3000", "*", "http://localhost:3000/page", "null")
         ),
         ("up --port x", " up: Invalid value for '--port': 'x' is not a valid integer range."),
+        (
+            "up --clock driven --speed 20",
+            ": a driven clock has no speed; leave out --speed 20, or --clock driven",
+        ),
+        (
+            "up --starts-at 2026-03-02T07:59",
+            ": a running clock begins now; add --clock driven, or leave out --starts-at",
+        ),
         ("status", NONE_RUNS),
+        ("step 10s", NONE_RUNS),
         ("advance 1h", NONE_RUNS),
         ("down", NONE_RUNS),
         *(
@@ -82,12 +92,45 @@ def test_up_prints_variables_that_point_the_tools_at_it(highwater: Command) -> N
     )
 
 
-def test_advance_moves_the_clock_and_json_tells_it(highwater: Command) -> None:
-    up = json.loads(highwater("local", "up", "--port", str(free_port()), "--json").stdout)
+def test_advance_and_step_move_a_driven_clock_and_json_tells_it(highwater: Command) -> None:
+    driven = ("--clock", "driven", "--starts-at", "2026-03-02T07:59")
+    up = json.loads(highwater("local", "up", "--port", str(free_port()), *driven, "--json").stdout)
     assert up["environment"]["AWS_ENDPOINT_URL"] == up["endpoint"]
-    ahead = json.loads(highwater("local", "advance", "2d3h4m", "--json").stdout)
-    moved = datetime.fromisoformat(ahead["now"]) - datetime.fromisoformat(up["now"])
-    assert timedelta(0) <= moved - timedelta(days=2, hours=3, minutes=4) < timedelta(seconds=30)
+    assert (up["now"], up["speed"]) == ("2026-03-02T07:59:00+00:00", 0)
+    assert json.loads(highwater("local", "advance", "2d3h4m", "--json").stdout)["now"] == "2026-03-04T11:03:00+00:00"
+    stepped = highwater("local", "step", "90s")
+    assert stepped.stdout.splitlines()[1] == "clock              Wednesday 2026-03-04 11:04:30 UTC, driven"
+
+
+def test_clock_that_runs_is_not_stepped(highwater: Command) -> None:
+    highwater("local", "up", "--port", str(free_port()))
+    assert refused(highwater("local", "step", "10s")) == (
+        "highwater local: the clock runs by itself; use advance, or start the cloud with --clock driven"
+    )
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        (
+            {"PATH": "/nowhere"},
+            "the local cloud is not installed; install it with: uv tool install highwater-local==0.1.0",
+        ),
+        (
+            {"HIGHWATER_LOCAL": "/nowhere/highwater-local"},
+            "HIGHWATER_LOCAL names '/nowhere/highwater-local', which is no command; name highwater-local, or unset the "
+            "variable",
+        ),
+    ],
+    ids=["not-installed", "variable-names-nothing"],
+)
+def test_server_that_is_not_there_is_told_with_the_command_that_installs_it(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], message: str
+) -> None:
+    # a Python without the server's command beside it
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert refused(command("local", "up", **variables)) == f"highwater local: {message}"
 
 
 def test_down_ends_it(highwater: Command) -> None:
@@ -134,6 +177,7 @@ def test_help_of_every_command_says_what_it_does(highwater: Command) -> None:
         ("local", "up"): "Start the local cloud in the background.",
         ("local", "status"): "Show the local cloud's endpoint, its clock and the number of its tables.",
         ("local", "advance"): "Move the cloud's clock ahead by DURATION, such as 45m, 2h30m or 3d.",
+        ("local", "step"): "Move the cloud's driven clock ahead by DURATION, such as 10s, 5m or 1h.",
         ("local", "down"): "Stop the local cloud and delete its tables and stacks.",
     }.items():
         done = highwater(*words, "--help")

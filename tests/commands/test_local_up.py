@@ -16,6 +16,8 @@ from highwater_lab.local.held_port import HeldPort
 from tests.command import Command
 from tests.ports import servers
 
+pytestmark = pytest.mark.cloud
+
 Begin = Callable[..., "subprocess.Popen[str]"]
 
 

@@ -51,7 +51,11 @@ def _snippets() -> Iterator[Snippet]:
 
 def _of(language: str) -> list[Any]:
     return [
-        pytest.param(snippet, id=f"{snippet.page}-{snippet.number}")
+        pytest.param(
+            snippet,
+            id=f"{snippet.page}-{snippet.number}",
+            marks=[pytest.mark.cloud] if "LocalCloud(" in snippet.code else [],
+        )
         for snippet in _snippets()
         if snippet.language == language
     ]

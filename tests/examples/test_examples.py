@@ -11,7 +11,7 @@ import pytest
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT, CdkCli
 
-pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud")]
+pytestmark = pytest.mark.xdist_group("cloud")
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +99,7 @@ def test_bulk_load_comes_out_as_declared_and_goes_again(bootstrapped: CdkCli) ->
     assert name in cloud.client("dynamodb").list_tables()["TableNames"], "a table outlives its stack"
 
 
+@pytest.mark.quick
 def test_existing_table_is_scaled_and_stays_what_it_was(bootstrapped: CdkCli) -> None:
     cloud = bootstrapped.cloud
     throughput = {"ReadCapacityUnits": 6, "WriteCapacityUnits": 7}

@@ -23,7 +23,7 @@ from highwater.handlers.boosts.refusal import RefusedError
 from highwater_lab.local import LocalCloud
 from tests.handlers.test_boost_coordinator import ARN, World
 
-pytestmark = pytest.mark.xdist_group("cloud-scaler")
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("cloud-scaler")]
 _REQUESTS = 200
 
 

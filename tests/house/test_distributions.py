@@ -113,6 +113,7 @@ def _install(environment: Path, lock: str, *wheels: Path) -> Path:
     return python
 
 
+@pytest.mark.cloud
 def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, Path], tmp_path: Path) -> None:
     environment = tmp_path / "venv"
     python = _install(environment, "requirements-dev.txt", *(wheels[each] for each in list(wheels)[:3]))

@@ -20,6 +20,8 @@ from cdk_highwater import BoostCoordinator, TaggedTables, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import placed_stack, scalable_table
 
+pytestmark = pytest.mark.cloud
+
 EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/app.py"))
 # left to users and therefore not acknowledged by the library
 LEFT_TO_USERS = {

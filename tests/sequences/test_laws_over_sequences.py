@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.core.examples import examples
 from tests.sequences.story import Sequences, function_id
 
-# Stories of up to so many steps; some end earlier.
-_STORIES_BY_DEFAULT = 260
+# Stories of at most *_STEPS* steps; some end earlier.
+_STORIES_BY_DEFAULT = examples(260)
 _STORIES = int(os.environ.get("HIGHWATER_SEQUENCES", _STORIES_BY_DEFAULT))
 _STEPS = 60
 _STEPS_OF_A_STORY = 39
@@ -25,7 +26,7 @@ def test_laws_over_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
             max_examples=_STORIES,
             stateful_step_count=_STEPS,
             deadline=None,
-            # the same stories in every run of make test; make sequences tells others each time
+            # the same stories in every run of make test; make sequences draws new ones each time
             derandomize=_STORIES == _STORIES_BY_DEFAULT,
             database=None,
             suppress_health_check=list(HealthCheck),
