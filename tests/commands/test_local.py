@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,7 +127,7 @@ def test_clock_that_runs_is_not_stepped(highwater: Command) -> None:
     ids=["not-installed", "variable-names-nothing"],
 )
 def test_server_that_is_not_there_is_told_with_the_command_that_installs_it(
-    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str], message: str
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, Any], message: str
 ) -> None:
     # a Python without the server's command beside it
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
