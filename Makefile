@@ -33,13 +33,13 @@ setup: tools $(PYTHON_READY) $(LOCAL_READY) $(NODE_READY) ## Virtual environment
 demo: setup ## Deploy an example to a local cloud with the real CDK CLI, watch a Monday, and a surge with native scaling, the scaler and a boost (offline, free)
 	@$(BIN)/python examples/demo/demo.py
 
-# tests of a cloud often wait for it, so there is one worker more than there are processors
+# some tests wait for a process of their own, so there is one worker more than there are processors
 MORE_WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
 PYTEST = $(BIN)/python -m pytest --dist loadgroup
 
 .PHONY: test
 test: setup check ## Style, types and the quick tests (offline, free; under five minutes). ARGS="tests/core -x"
-	@$(PYTEST) --numprocesses auto -m "not cloud" $(ARGS)
+	@$(PYTEST) --numprocesses $(MORE_WORKERS) -m "not cloud" $(ARGS)
 
 .PHONY: test-cloud
 test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free; under twelve minutes). ARGS="tests/deploys"
@@ -49,7 +49,7 @@ test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free
 
 .PHONY: nightly
 nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
-	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/handlers tests/aws
+	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/handlers tests/services tests/simulation
 	@$(MAKE) --no-print-directory sequences
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz

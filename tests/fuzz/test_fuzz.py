@@ -19,7 +19,7 @@ from highwater.cli.terminal import inert
 from tests.command import Command, Done
 from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_text
 
-RUNS = int(os.environ.get("HIGHWATER_FUZZ_RUNS", "60"))
+RUNS = int(os.environ.get("HIGHWATER_FUZZ_RUNS", "20"))
 FIRST_SEED = int(os.environ.get("HIGHWATER_FUZZ_SEED", "1"))
 CORPUS = sorted(
     path

@@ -19,7 +19,7 @@ from highwater_lab.local.control import ACCOUNT
 from highwater_lab.local.lockstep import SeatClock
 
 # the one module of `make test` that talks to a local cloud
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.xdist_group("driven clock")]
 STARTS_AT = datetime(2026, 3, 2, 7, 59, 30, tzinfo=UTC)
 # tells what a function sees of the time, before and after it sleeps
 HANDLER = """
