@@ -140,6 +140,7 @@ def test_service_time_when_read_is_utc(header: str, expected: datetime) -> None:
 
 
 def test_see_targets_when_throttled_asks_again(bench: Bench, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the SDK's pauses between its retries
     monkeypatch.setattr("time.sleep", lambda _: None)
     throttled = refusal("ThrottlingException", "Rate exceeded")
     wire.fault = lambda call: throttled(call) if call.number < 8 else None

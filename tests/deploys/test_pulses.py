@@ -79,7 +79,7 @@ with take_part(CloudControl(port), seat):
     due = began
     while (now := time.time()) < began + before + after:
         due += 0.15 if now > began + before else 1.5
-        time.sleep(max(due - now, 0))
+        time.sleep(max(due - now, 0))  # the cloud's time
         items = [{"PutRequest": {"Item": {"pk": {"S": f"{seat}-{time.time_ns()}-{n}"}}}} for n in range(10)]
         try:
             answer = dynamodb.batch_write_item(RequestItems={table: items})

@@ -28,6 +28,7 @@ _REQUESTS = 200
 
 
 def _pause(attempt: int) -> None:
+    # a client's own pause, so that 200 threads do not write one item all at once; nothing is asserted of its length
     time.sleep(random.uniform(0, min(0.5, 0.02 * 2**attempt)))  # noqa: S311 - not for security
 
 
