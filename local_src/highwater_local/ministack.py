@@ -15,6 +15,7 @@ from highwater_local.borrowed import DECLARED, Function, Handlers, Script, Value
 
 # As local_src/pyproject.toml pins it: another version may have moved a function that is replaced here
 WANTED: Final = "1.5.33"
+REINSTALL: Final = "install highwater-local anew, in an environment of its own"
 Document = dict[str, Any]
 
 
@@ -23,8 +24,7 @@ class MiniStackError(Exception):
 
     def __init__(self, found: str | None, lacking: list[str]) -> None:
         installed = f"{found or 'none'} is installed" + (f", without {', '.join(lacking)}" if lacking else "")
-        fix = "install highwater-local anew, in an environment of its own"
-        super().__init__(f"the local cloud needs MiniStack {WANTED}, but {installed}; {fix}")
+        super().__init__(f"the local cloud needs MiniStack {WANTED}, but {installed}; {REINSTALL}")
 
 
 TABLE: Final = "AWS::DynamoDB::Table"

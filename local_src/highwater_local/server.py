@@ -285,7 +285,11 @@ def main(arguments: list[str] | None = None) -> int:
         ministack.load()
         # functions inherit the environment, and their loggers this level
         os.environ.pop("LOG_LEVEL")
-    except (ModuleNotFoundError, ministack.MiniStackError) as wrong:
+    except ModuleNotFoundError as absent:
+        library = str(absent.name).split(".")[0]
+        print(f"the local cloud lacks the library {library}; {ministack.REINSTALL}", file=sys.stderr)
+        return 1
+    except ministack.MiniStackError as wrong:
         print(wrong, file=sys.stderr)
         return 1
     clock = CloudClock(given.speed, given.driven_from)

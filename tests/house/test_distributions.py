@@ -106,7 +106,17 @@ def _install(environment: Path, lock: str, *wheels: Path) -> Path:
     constraints = environment / "constraints.txt"
     locked = (ROOT / lock).read_text()
     constraints.write_text("\n".join(re.findall(r"^([\w.-]+==\S+(?: ; .*?)?) \\$", locked, re.MULTILINE)))
-    install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(constraints), *map(str, wheels)]
+    install = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--constraint",
+        str(constraints),
+        *map(str, wheels),
+    ]
     subprocess.run(install, check=True, capture_output=True)
     checked = subprocess.run([str(python), "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout

@@ -49,7 +49,7 @@ def _python(program: str) -> subprocess.CompletedProcess[str]:
         pytest.param(NONE, f"the local cloud needs MiniStack 1.5.33, but none is installed; {FIX}", id="not-installed"),
         pytest.param(
             "sys.modules['hypercorn'] = None",
-            "import of hypercorn.asyncio halted; None in sys.modules",
+            f"the local cloud lacks the library hypercorn; {FIX}",
             id="no-web-server",
         ),
         pytest.param(
