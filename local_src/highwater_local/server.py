@@ -1,6 +1,6 @@
 """The local cloud's process: MiniStack with Application Auto Scaling, capacity control and a clock of its own.
 
-Serves AWS requests and, under `/_highwater/`, the commands `status` and `advance`; on loopback only.
+Serves AWS requests and, under `/_highwater/`, the cloud's own commands (`commands.py`); on loopback only.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class Timeline:
 
     @contextmanager
     def changing_stack(self) -> Iterator[None]:
-        """An operation on a stack, which whoever asked for it waits for."""
+        """Count an operation on a stack as a caller that waits: functions that sleep meanwhile move the clock."""
         self._stacks += 1
         self._notice()
         try:

@@ -44,7 +44,7 @@ class SeatClock:
         return round(self.time() * 10**6) * 1_000
 
     def sleep(self, seconds: float) -> None:
-        """Wait until the cloud's clock has moved by *seconds*; less than a microsecond is one."""
+        """Wait until the cloud's clock has moved by *seconds*, at least by a microsecond; 0 only lets others work."""
         # several threads of a job may wait at the same time
         connection = self._idle.pop() if self._idle else self._cloud.connect()
         try:
