@@ -19,7 +19,7 @@ from acceptance.hangup import LastingOutput, hear_hangup
 from acceptance.parts.catalogue import choose
 from acceptance.place import Place, forget_other_places, local_place
 from acceptance.run import Run
-from highwater.cli.interrupts import hear_interrupts
+from highwater.cli.terminal import hear_interrupts
 from highwater.core import HighwaterError
 from highwater_lab.local.control import CloudError
 

@@ -9,7 +9,7 @@ import boto3
 
 from acceptance.cdk import App
 from acceptance.stage import Stage
-from highwater.client import BoostRefusedError, CoordinatorClient
+from highwater import BoostRefusedError, CoordinatorClient
 
 _PERMITTED_WITHIN: Final = timedelta(minutes=3)
 

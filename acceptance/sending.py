@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from acceptance.stage import Stage
 from highwater.core import Dimension
-from highwater_lab.local.load import Load
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import Load, LoadReport
 from highwater_lab.traffic import Traffic
 
 # Six seconds in all: a full run sends some hundred thousand requests over the internet, and some are not answered

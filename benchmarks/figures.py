@@ -20,9 +20,9 @@ from highwater_lab.rehearse import Rehearsal, rehearse
 from highwater_lab.report.page import write_page
 from highwater_lab.report.picture import write_run
 from highwater_lab.report.terminal import print_rehearsal
-from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
-from highwater_lab.simulation.events import EventKind
+from highwater_lab.simulation.run import EventKind
 from highwater_lab.traffic import scenario
 
 ROOT = Path(__file__).resolve().parents[1]

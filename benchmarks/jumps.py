@@ -17,7 +17,7 @@ from highwater.core.boosts import Lease, units_for_rate
 from highwater_lab.figures import SURGE
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
-from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup, simulate
 from highwater_lab.traffic import Stream, Traffic, scenario

@@ -22,8 +22,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from highwater_lab.local.held_port import HeldPort
-from highwater_lab.local.process import ServerOptions, find_server, start_process, stop_process
+from highwater_lab.local.process import HeldPort, ServerOptions, find_server, start_process, stop_process
 
 LIMIT = 0.6
 THREADS = (1, 8, 16)

@@ -20,11 +20,10 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import ClientError
 
-from highwater.client import CoordinatorClient, Meter, Pulse
-from highwater.client.counts import Counts
+from highwater import CoordinatorClient, Meter, Pulse
+from highwater.client.hooks import Counts
 from highwater.core import Dimension
-from highwater.core.pulses import Hint
-from highwater.core.pulses.item import hints_text
+from highwater.core.pulses import Hint, hints_text
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 

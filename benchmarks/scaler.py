@@ -25,7 +25,7 @@ from highwater.core import Capacity, IndexCapacity, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
 from highwater.core.scaler.attention import alarm_threshold
 from highwater.handlers.scaler.event import ALARM, ScalerEvent
-from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.gather import Outcome
 from highwater.handlers.scaler.run import Run
 
 TABLES: Final = 2_500

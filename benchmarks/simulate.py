@@ -21,7 +21,7 @@ from rich.progress import track
 
 from highwater.core import Dimension
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, Plan, Units, Window
 from highwater.core.boosts import Lease, grant
-from highwater.core.boosts.documents import lease_document
+from highwater.core.boosts.lease import lease_document
 from highwater.core.pulses import Slots
 from highwater.core.scaler import (
     Clock,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from highwater_lab.local.held_port import HeldPort
+from highwater_lab.local.process import HeldPort
 
 
 def free_port() -> int:

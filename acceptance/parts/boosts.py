@@ -11,8 +11,8 @@ from acceptance.cdk import App
 from acceptance.deployed import names_of_type, read_state
 from acceptance.parts.part import Part
 from acceptance.stage import Stage
-from highwater.client import Boost
-from highwater.client import boost as make_boost
+from highwater import Boost
+from highwater import boost as make_boost
 from highwater.core import Dimension
 from highwater.core.names import TargetName, coordinator_parameter
 

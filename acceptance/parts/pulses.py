@@ -15,10 +15,10 @@ from acceptance.parts.part import Part
 from acceptance.place import clock_of
 from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
-from highwater.client import CoordinatorClient, Pulse
+from highwater import CoordinatorClient, Pulse
 from highwater.core import Dimension
 from highwater.core.names import TargetName, coordinator_parameter, pulses_parameter
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import LoadReport
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.template import find_table, load_templates
 from highwater_lab.traffic import Stream, Traffic

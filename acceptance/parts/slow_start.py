@@ -15,17 +15,16 @@ from acceptance.parts.part import Part
 from acceptance.place import clock_of
 from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
-from highwater.client import Pacer, Put
-from highwater.client.write import PacedWrite, WriteProgress, refuse
+from highwater import Pacer, Put
+from highwater.bulk.write import PacedWrite, WriteProgress, refuse
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 from highwater.core.pacing import Start
-from highwater_lab.local.load import steady
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import LoadReport, steady
 from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse import PlannedJob
 from highwater_lab.rehearse.jobs import jobs_of
-from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import JobRun, ResourceSetup, TableSetup, TargetSetup, simulate
 from highwater_lab.traffic import Stream, Traffic
 

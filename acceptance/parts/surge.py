@@ -13,8 +13,7 @@ from acceptance.parts.part import Part
 from acceptance.sending import check_sent, load_of, sending
 from acceptance.stage import Stage
 from highwater.core import Dimension
-from highwater_lab.local.load import Load
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import Load, LoadReport
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.template import find_table, load_templates
 from highwater_lab.traffic import Stream, Traffic

@@ -1,34 +1,36 @@
-"""The scaler's Lambda function, with its role, log group and dead-letter queue."""
+"""The function of a scaler or coordinator, and what each of its tables needs: parameter, alarms, custom resources."""
 
 from __future__ import annotations
 
 import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_highwater.function_asset import make_function, powertools_files, runtime_files
-from cdk_highwater.permissions import (
+from cdk_highwater.asset import id_within, make_function, powertools_files, runtime_files, unique_name
+from cdk_highwater.capacity import TableCapacity
+from cdk_highwater.deployment import DeploymentFunction
+from cdk_highwater.iam import (
     TABLE_ACTIONS,
     reading_plans,
     reading_targets_and_metrics,
     scaling_tagged_tables,
     setting_bounds,
 )
-from cdk_highwater.rule_packs import (
-    LOG_RULES,
-    QUEUE_RULES,
-    SCALER_FUNCTION_RULES,
-    acknowledge,
-    role_rules,
-    scaler_role_rules,
-)
-from cdk_highwater.tagged_tables import TaggedTables
-from cdk_highwater.unique_names import unique_name
-from highwater.core.names import LOG_GROUPS_PREFIX
-from highwater.core.scaler.tagged_plans import FINDER_TAG
+from cdk_highwater.nag import LOG_RULES, QUEUE_RULES, SCALER_FUNCTION_RULES, acknowledge, role_rules, scaler_role_rules
+from cdk_highwater.ownership import TaggedTables
+from cdk_highwater.quotas import count_alarms
+from cdk_highwater.subject import Subject
+from highwater.core import Finding, Plan, Target
+from highwater.core.findings import conflict, error
+from highwater.core.limits import MAX_PLAN_BYTES
+from highwater.core.names import LOG_GROUPS_PREFIX, LONGEST_TABLE_IN_ALARM, TargetName, plan_parameter
+from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
+from highwater.core.scaler.plan import FINDER_TAG
 
 # a run for 2,500 tables takes less (benchmarks/scaler.py); another invocation continues with the remaining tables
 _TIMEOUT = cdk.Duration.minutes(3)
@@ -130,3 +132,167 @@ class ScalerFunction(Construct):
                 "POWERTOOLS_SERVICE_NAME": self.name,
             },
         )
+
+
+class ScaledTable(Construct):
+    """One table of a `ThrottleAwareScaler` or a `BoostCoordinator`, in all regions of its replicas.
+
+    Args:
+        scope: The scaler or coordinator.
+        id: Unique within *scope*, derived from the table only.
+        subject: The table.
+        plan: The plan for the table.
+        mode: Whether the scaler sets floors or capacity, or floors for boosts alone.
+        function: The scaler's function, which receives permissions for the table.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, subject: Subject, plan: Plan, mode: Mode, function: ScalerFunction
+    ) -> None:
+        super().__init__(scope, id)
+        self._stack = cdk.Stack.of(self)
+        self._function = function
+        subject = subject.seen_from(self._stack)
+        own_region = self._other_region(subject.region)
+        regions = [own_region, *(self._other_region(region) for region in subject.replica_regions())]
+        self._plans = {region: self._store_plan(subject, plan, mode, region) for region in regions}
+        for region in regions:
+            function.allow_table(subject.arn if region == own_region else subject.arn_in(region), region)
+        # an alarm must be in the region of its metric
+        if mode.follows_demand and self._is_same_region(subject.region, subject.stack.region):
+            is_here = own_region is None
+            stack = self._stack if is_here else subject.stack
+            parent = _alarms_of(subject, stack)
+            count_alarms(self, (stack.account, stack.region), plan.targets(), of_each=1)
+            for target in plan.targets():
+                if parent is not None and target.capacity.is_autoscaled:
+                    self._add_alarm(parent, subject, target, starts_function=is_here)
+
+    def serve_deploys(self, capacity: TableCapacity) -> list[cdk.CustomResource]:
+        """Create custom resources, one per region: after a deploy they invoke the scaler, on removal they reset floors.
+
+        On removal, floors return to the plan's values, without windows that the scaler opens and closes.
+        """
+        function_arn = self._function.function.function_arn
+        deployment = DeploymentFunction.of(self._stack)
+        deployment.allow_invoking(function_arn)
+        reading_plans = deployment.allow_handing_over(self._function.name)
+        if None in self._plans:
+            # the table's deploys can only change plans of their own region
+            first = capacity.hand_over_to(self._function.name)
+            if first is not None:
+                self._plans[None].node.add_dependency(first)
+        # once the scaler is removed, nothing would close a window that the scaler opened
+        remaining = capacity.plan.without_windows() if capacity.are_windows_held else capacity.plan
+        properties = {"TableName": capacity.subject.name, "Plan": remaining.to_json(), "Scaler": function_arn}
+        if capacity.are_windows_held:
+            properties["Held"] = capacity.plan.to_json()
+        resources = []
+        for region in self._plans:
+            permissions = deployment.allow_floors(capacity.subject, region)
+            resource = cdk.CustomResource(
+                self,
+                f"Scaled{region or ''}",
+                resource_type="Custom::HighwaterScaled",
+                service_token=deployment.service_token,
+                properties=properties
+                | {"Parameter": plan_parameter(self._function.name, capacity.subject.name, region)}
+                | ({} if region is None else {"Region": region}),
+            )
+            resource.node.add_dependency(capacity, *self._plans.values(), *permissions, reading_plans)
+            resources.append(resource)
+        return resources
+
+    def _other_region(self, region: str) -> str | None:
+        """The region, or `None` if it is the scaler's."""
+        return None if self._is_same_region(region, self._stack.region) else region
+
+    def _is_same_region(self, region: str, other: str) -> bool:
+        # an unresolved region counts as equal: the CDK allows such a stack no references to other regions
+        return cdk.Token.is_unresolved(region) or cdk.Token.is_unresolved(other) or region == other
+
+    def _store_plan(self, subject: Subject, plan: Plan, mode: Mode, region: str | None) -> ssm.CfnParameter:
+        scaled = ScaledPlan(table=subject.name, mode=mode, plan=plan, region=region, scaler=self._function.name)
+        return ssm.CfnParameter(
+            self,
+            f"Plan{region or ''}",
+            name=scaled.parameter,
+            type="String",
+            # a parameter in the advanced tier cannot go back to the standard tier with its 4 KB (AWS Systems Manager
+            # User Guide, "Managing parameter tiers", read 2026-11)
+            tier="Intelligent-Tiering",
+            description="Highwater: the plan for this table, read by its scaler",
+            value=scaled.to_json(),
+        )
+
+    def _add_alarm(self, scope: Construct, subject: Subject, target: Target, *, starts_function: bool) -> None:
+        """Create the target's alarm.
+
+        The scaler changes the threshold with the capacity. A deploy sets it for the base floor; at worst, the low
+        threshold causes one run more.
+        """
+        table = subject.name
+        kind = target.dimension.title()
+        where = kind if target.index is None else f"{target.index}-{kind}"
+        dimensions = [cloudwatch.CfnAlarm.DimensionProperty(name="TableName", value=table)]
+        if target.index is not None:
+            dimensions.append(
+                cloudwatch.CfnAlarm.DimensionProperty(name="GlobalSecondaryIndexName", value=target.index)
+            )
+        cloudwatch.CfnAlarm(
+            scope,
+            f"{where}Alarm",
+            # a name that CloudFormation makes cannot be cut here; `scaled_name_findings` tells of one that is too long
+            alarm_name=TargetName(subject.literal_name or table, target.index, target.dimension).alarm,
+            alarm_description="Consumption is near capacity: Highwater's scaler reviews the target at once",
+            namespace="AWS/DynamoDB",
+            metric_name=f"Consumed{kind}CapacityUnits",
+            dimensions=dimensions,
+            statistic="Sum",
+            period=60,
+            evaluation_periods=1,
+            threshold=alarm_threshold(int(target.capacity.min_capacity)),
+            comparison_operator="GreaterThanThreshold",
+            treat_missing_data="ignore",
+            alarm_actions=[self._function.function.function_arn] if starts_function else None,
+        )
+
+
+def _alarms_of(subject: Subject, stack: cdk.Stack) -> Construct | None:
+    """The parent of a table's alarms in *stack*; `None` if another scaler of the stack has them, which is an error.
+
+    Its id depends on the table alone. An alarm has one name, and CloudFormation creates before it deletes: if the id
+    depended on the scaler, a table could not move to another one, nor a scaler be renamed, in one deploy.
+    """
+    id = f"ScalerAlarms-{id_within(stack, subject.construct)}"
+    return None if stack.node.try_find_child(id) is not None else Construct(stack, id)
+
+
+def scaled_name_findings(subject: Subject) -> list[Finding]:
+    """Return the finding about a name that CloudFormation makes, which is too long for the alarms of a scaler."""
+    stack = subject.stack
+    if subject.template is None or subject.literal_name is not None or cdk.Token.is_unresolved(stack.stack_name):
+        return []
+    # CloudFormation makes it of both names, two hyphens and twelve characters or a few more
+    longest = len(stack.stack_name) + len(stack.get_logical_id(subject.template)) + 16
+    if longest <= LONGEST_TABLE_IN_ALARM:
+        return []
+    what = f"a name of up to {longest} characters, which CloudFormation makes of those of the stack and the table"
+    allowed = f"up to {LONGEST_TABLE_IN_ALARM} characters, so that the names of a scaler's alarms fit CloudWatch"
+    return [error("scaledNameTooLong", "the table", what, allowed, "give it a table_name, or a shorter id")]
+
+
+def scaler_findings(plan: Plan) -> list[Finding]:
+    """Return what keeps a scaler or a coordinator from setting the floors of a plan."""
+    targets = plan.targets()
+    if not any(target.capacity.is_autoscaled for target in targets):
+        problem = "all capacity is fixed, so the scaler has nothing to change"
+        return [conflict("scalerNothingAutoscaled", "the table", problem, "give Capacity.autoscaled(max_capacity=)")]
+    if any(target.capacity.is_deploy_time for target in targets):
+        problem = "bounds are known only at deploy time, but the scaler's plan needs numbers"
+        return [conflict("scalerDeployTimeBounds", "the table", problem, "write the numbers into the plan")]
+    if plan.size_bytes > MAX_PLAN_BYTES:
+        allowed = f"up to {MAX_PLAN_BYTES:,} bytes, the size limit of an SSM parameter"
+        fix = "use fewer windows or shorter names"
+        return [error("scalerPlanTooLong", "the table", f"a plan of {plan.size_bytes:,} bytes", allowed, fix)]
+    return []

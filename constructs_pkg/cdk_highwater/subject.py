@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import IConstruct
 
-from cdk_highwater.permissions import table_arn
+from cdk_highwater.iam import table_arn
 
 TableLike = dynamodb.ITable | dynamodb.ITableV2 | dynamodb.CfnTable
 _ON_DEMAND = "PAY_PER_REQUEST"

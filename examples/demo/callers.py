@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import boto3
 
 import highwater
-from highwater.client import BoostAnswer, Pulse
+from highwater import BoostAnswer, Pulse
 from highwater.client.coordinator import CoordinatorClient
 from highwater.core.names import coordinator_parameter, pulses_parameter
 from highwater_lab.local import LocalCloud

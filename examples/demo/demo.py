@@ -25,7 +25,7 @@ from monday import Deployed, Monday
 from rich.console import Console
 from side_by_side import Surge, Tables
 
-from highwater.cli.interrupts import hear_interrupts
+from highwater.cli.terminal import hear_interrupts
 from highwater.core import Plan
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import CloudError

@@ -17,16 +17,15 @@ from typing import Any, Final, Generic, TypeVar
 from callers import Caller
 from rich.console import Console
 
-from highwater.client import BoostAnswer, Pulse
+from highwater import BoostAnswer, Pulse
 from highwater.core import Dimension
 from highwater.core.boosts import units_for_rate
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.load import Load
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import Load, LoadReport
 from highwater_lab.local.lockstep import SeatClock
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.rehearse import PlannedBoost, Rehearsal
-from highwater_lab.rehearse.boosts import leases_of
+from highwater_lab.rehearse.jobs import leases_of
 from highwater_lab.report.page import write_page
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import Run, TableSetup

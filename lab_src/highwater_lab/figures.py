@@ -15,9 +15,9 @@ from typing import Final
 from highwater.core import Dimension
 from highwater.core.boosts import Lease
 from highwater_lab.policies.declared import Declared
-from highwater_lab.policies.on_demand import OnDemandMode
+from highwater_lab.policies.dynamodb import OnDemandMode
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.schedules import At
-from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TableSetup, TargetSetup, simulate
 from highwater_lab.simulation.policy import Policy

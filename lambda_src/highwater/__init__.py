@@ -1,50 +1,126 @@
-"""Highwater's runtime: provisioned capacity for DynamoDB, declared and kept.
+"""Highwater's runtime: provisioned capacity for DynamoDB.
 
-`highwater.boost` asks for capacity before a job starts, `highwater.pulse` has a process say what it asks for,
-`highwater.pace` keeps it within a budget, and `highwater.scan`, `highwater.write` and `highwater.transform` read and
-write many items within one. They are imported when they are first used, so that what needs the core alone does not
-import boto3.
+`boost` requests capacity before a job starts, `pulse` reports a process's demand, `pace` keeps the requests of a
+session within a budget, and `scan`, `write` and `transform` read and write many items within one. Their value types and
+errors are here too; everything else in the package is internal, but for what `cdk_highwater` exports.
+
+Names are imported when they are first used, so that what needs the core alone does not import boto3.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from highwater.client.boost import boost
-    from highwater.client.pace import pace
-    from highwater.client.pulse import pulse
-    from highwater.client.scan import scan
-    from highwater.client.transform import transform
-    from highwater.client.write import write
+    from highwater.bulk.budget import PacedWorkError, PaceError, Pacer
+    from highwater.bulk.items import Delete, Put, Update
+    from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
+    from highwater.bulk.send import Rejected
+    from highwater.bulk.session import Pacing, pace
+    from highwater.bulk.transform import transform
+    from highwater.bulk.write import WritePlan, WriteProgress, write
+    from highwater.client.boost import (
+        Boost,
+        BoostAnswer,
+        BoostNotReadyError,
+        BoostState,
+        GrantedTarget,
+        TargetState,
+        boost,
+    )
+    from highwater.client.coordinator import (
+        BoostError,
+        BoostRefusedError,
+        CoordinatorClient,
+        CoordinatorUnavailableError,
+    )
+    from highwater.client.hooks import Meter
+    from highwater.client.pulse import Pulse, pulse
+    from highwater.client.sizing import read_units_for_scan, write_units_for_load
 
-__all__ = ["boost", "pace", "pulse", "scan", "transform", "write"]
+__all__ = [
+    "Boost",
+    "BoostAnswer",
+    "BoostError",
+    "BoostNotReadyError",
+    "BoostRefusedError",
+    "BoostState",
+    "CoordinatorClient",
+    "CoordinatorUnavailableError",
+    "Delete",
+    "GrantedTarget",
+    "Meter",
+    "PaceError",
+    "PacedScan",
+    "PacedWorkError",
+    "Pacer",
+    "Pacing",
+    "Pulse",
+    "Put",
+    "Rejected",
+    "ScanPage",
+    "ScanPlan",
+    "ScanProgress",
+    "TargetState",
+    "Update",
+    "WritePlan",
+    "WriteProgress",
+    "boost",
+    "pace",
+    "pulse",
+    "read_units_for_scan",
+    "scan",
+    "transform",
+    "write",
+    "write_units_for_load",
+]
+
+# the module of each name
+_HOMES: Final = {
+    "Boost": "highwater.client.boost",
+    "BoostAnswer": "highwater.client.boost",
+    "BoostError": "highwater.client.coordinator",
+    "BoostNotReadyError": "highwater.client.boost",
+    "BoostRefusedError": "highwater.client.coordinator",
+    "BoostState": "highwater.client.boost",
+    "CoordinatorClient": "highwater.client.coordinator",
+    "CoordinatorUnavailableError": "highwater.client.coordinator",
+    "Delete": "highwater.bulk.items",
+    "GrantedTarget": "highwater.client.boost",
+    "Meter": "highwater.client.hooks",
+    "PaceError": "highwater.bulk.budget",
+    "PacedScan": "highwater.bulk.scan",
+    "PacedWorkError": "highwater.bulk.budget",
+    "Pacer": "highwater.bulk.budget",
+    "Pacing": "highwater.bulk.session",
+    "Pulse": "highwater.client.pulse",
+    "Put": "highwater.bulk.items",
+    "Rejected": "highwater.bulk.send",
+    "ScanPage": "highwater.bulk.scan",
+    "ScanPlan": "highwater.bulk.scan",
+    "ScanProgress": "highwater.bulk.scan",
+    "TargetState": "highwater.client.boost",
+    "Update": "highwater.bulk.items",
+    "WritePlan": "highwater.bulk.write",
+    "WriteProgress": "highwater.bulk.write",
+    "boost": "highwater.client.boost",
+    "pace": "highwater.bulk.session",
+    "pulse": "highwater.client.pulse",
+    "read_units_for_scan": "highwater.client.sizing",
+    "scan": "highwater.bulk.scan",
+    "transform": "highwater.bulk.transform",
+    "write": "highwater.bulk.write",
+    "write_units_for_load": "highwater.client.sizing",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "boost":
-        from highwater.client.boost import boost
+    if name not in _HOMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(_HOMES[name]), name)
 
-        return boost
-    if name == "pace":
-        from highwater.client.pace import pace
 
-        return pace
-    if name == "pulse":
-        from highwater.client.pulse import pulse
-
-        return pulse
-    if name == "scan":
-        from highwater.client.scan import scan
-
-        return scan
-    if name == "transform":
-        from highwater.client.transform import transform
-
-        return transform
-    if name == "write":
-        from highwater.client.write import write
-
-        return write
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
+def __dir__() -> list[str]:
+    return __all__

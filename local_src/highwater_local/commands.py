@@ -9,9 +9,8 @@ from datetime import timedelta
 from importlib import metadata
 from typing import Any, Final
 
-from highwater_local.agenda import Agenda
 from highwater_local.clock import CloudClock
-from highwater_local.timeline import StuckError, Timeline
+from highwater_local.timeline import Agenda, StuckError, Timeline
 
 CONTROL_PATH: Final = "/_highwater/"
 # Ten years: zone rules are guesses before that

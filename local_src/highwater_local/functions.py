@@ -1,19 +1,21 @@
-"""The logs and metrics of Lambda functions, of their runs and what they print; and their recursion.
-
-MiniStack keeps what a function prints as its log, and counts runs that a client asks for but none that a schedule, an
-alarm or an event starts. Here every run counts, and the log has this cloud's times. AWS also takes lines in
-CloudWatch's embedded metric format for metrics ("Embedded metric format specification", Amazon CloudWatch User Guide,
-read 2026-11). Their times here are this cloud's, whatever clock the function went by.
-"""
+"""Lambda functions: their runs, counted for the clock, their logs and metrics, and their URLs."""
 
 from __future__ import annotations
 
+import contextvars
 import json
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any, Final
+from uuid import uuid4
 
 from highwater_local import ministack
-from highwater_local.function_logging import log_as_lambda_does
+from highwater_local.strict.permissions import URL_PATH, role_of_token
+from highwater_local.timeline import Timeline
+from highwater_local.worker import PATIENCE, give_cloud_time, log_as_lambda_does
 
 Document = dict[str, Any]
 
@@ -87,3 +89,193 @@ def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float],
     except (ValueError, KeyError, TypeError, AttributeError):
         # AWS leaves such a line in the log and makes no metric of it
         return
+
+
+class FunctionUrls:
+    """Stands in front of MiniStack's function URLs, of a cloud on *port*."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._build = ministack.function_url_event.replace(self._with_identity)
+        self._attributes = ministack.function_url_attributes.replace(self._here)
+
+    def _here(self, config: Document) -> Document:
+        """The attributes of a URL in CloudFormation, with an address that leads to this cloud."""
+        found: Document = self._attributes(config)
+        id = str(found["FunctionUrl"]).split("://", 1)[-1].split(".", 1)[0]
+        return found | {"FunctionUrl": f"http://localhost:{self._port}{URL_PATH}{id}/"}
+
+    def _with_identity(self, url_id: str, account: str, *more: Any, **named: Any) -> Document:
+        event: Document = self._build(url_id, account, *more, **named)
+        identity = caller_of(event["headers"], account)
+        if identity is not None:
+            event["requestContext"]["authorizer"] = {"iam": identity}
+        return event
+
+
+def caller_of(headers: Document, account: str) -> Document | None:
+    """Who signed a request, by its session token or access key; `None` for one that is not signed.
+
+    Keys that this cloud did not give out are taken for those of the account's root, as everywhere in it.
+    """
+    role = role_of_token(headers.get("x-amz-security-token", ""))
+    key = ministack.access_key_of(headers)
+    if not key:
+        return None
+    if role is not None:
+        name, function = role
+        arn = f"arn:aws:sts::{account}:assumed-role/{name}/{function}"
+        return _identity(key, account, arn, f"AROA{name.upper()[:16]}:{function}")
+    known = ministack.caller_identity(key)
+    if known is not None:
+        return _identity(key, account, known["userArn"], known["userId"])
+    return _identity(key, account, f"arn:aws:iam::{account}:root", account)
+
+
+def _identity(key: str, account: str, arn: str, user: str) -> Document:
+    # members without a value are null in AWS's events too
+    return {
+        "accessKey": key,
+        "accountId": account,
+        "callerId": user,
+        "cognitoIdentity": None,
+        "principalOrgId": None,
+        "userArn": arn,
+        "userId": user,
+    }
+
+
+# before the first and the second retry of a function that failed
+_AFTER_ERROR: Final = (timedelta(minutes=1), timedelta(minutes=2))
+# before retries of an invocation that was throttled: twice as long each time, from the first to the second
+_AFTER_THROTTLE: Final = (timedelta(seconds=1), timedelta(minutes=5))
+_MOST_RETRIES: Final = 2
+_LONGEST_AGE_SECONDS: Final = 6 * 3600
+_REFUSED: Final = 400
+
+
+class Invocations:
+    """Stands in front of MiniStack's ways to run a function; in force as soon as this is made."""
+
+    def __init__(self, timeline: Timeline, port: int, *, is_driven: bool) -> None:
+        self._timeline = timeline
+        # the run in the background that a thread belongs to
+        self._run: contextvars.ContextVar[str | None] = contextvars.ContextVar("run", default=None)
+        # that run, by the request of one of its tries
+        self._runs_of_requests: dict[str, str] = {}
+        # runs of executions of state machines whose thread has not begun
+        self._starting: deque[str] = deque()
+        give_cloud_time(port, is_driven=is_driven)
+        self._in_worker = ministack.run_in_worker.replace(self._run_in_worker)
+        ministack.start_function.replace(self.start)
+        ministack.invoke_function.replace(self._invoke)
+        self._run_execution = ministack.run_execution.replace(self._execute)
+        self._start_own = ministack.start_execution.replace(self._start_execution)
+        ministack.wait_in_state.replace(self._wait_in_state)
+
+    def run_of(self, request_id: str) -> str:
+        """The run that a function's request belongs to."""
+        return self._runs_of_requests.get(request_id, request_id)
+
+    def start(self, function: Document, event: Any) -> None:
+        """Run a function in the background."""
+        run = str(uuid4())
+        self._timeline.begin(run, is_background=True)
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(self._run_with_retries, run, function, event), daemon=True).start()
+
+    def _invoke(self, arn: str, payload: str) -> None:
+        """What EventBridge, its Scheduler and alarms do."""
+        function, configuration, _ = ministack.find_function(arn)
+        if function and configuration:
+            self.start(ministack.function_version(function, configuration), json.loads(payload))
+
+    def _run_with_retries(self, run: str, function: Document, event: Any) -> None:
+        self._run.set(run)
+        try:
+            configuration = function.get("config") or function
+            region, account = configuration["FunctionArn"].split(":")[3:5]
+            with ministack.request_scope(account, region):
+                result = self._try(run, function, event)
+                target = _failure_target(function, configuration)
+                if result.get("error") and target:
+                    ministack.tell_failure(target, configuration["FunctionName"], event, result)
+        finally:
+            self._timeline.end(run)
+
+    def _try(self, run: str, function: Document, event: Any) -> Document:
+        """Run it until it succeeds or its retries or its time are used up; what its last try answered."""
+        rules = _rules(function)
+        most = rules.get("MaximumRetryAttempts")
+        retries = iter(_AFTER_ERROR[: _MOST_RETRIES if most is None else int(most)])
+        left = timedelta(seconds=int(rules.get("MaximumEventAgeInSeconds") or _LONGEST_AGE_SECONDS))
+        throttled, longest = _AFTER_THROTTLE
+        while True:
+            result: Document = ministack.run_function(function, event)
+            if not result.get("error"):
+                return result
+            if result.get("throttle"):
+                pause: timedelta | None = throttled
+                throttled = min(throttled * 2, longest)
+            else:
+                pause = next(retries, None)
+            if pause is None or pause > left:
+                return result
+            left -= pause
+            self._timeline.sleep(pause, run)
+
+    def _run_in_worker(self, function: Document, event: Any, request_id: str) -> Document:
+        """Run it in a process; one that somebody waits for is counted from here on."""
+        background = self._run.get()
+        counted = nullcontext() if background else self._timeline.running(request_id, is_background=False)
+        if background:
+            self._runs_of_requests[request_id] = background
+        try:
+            with counted:
+                result: Document = self._in_worker(_patient(function), event, request_id)
+                return result
+        finally:
+            self._runs_of_requests.pop(request_id, None)
+
+    def _start_execution(self, request: Document) -> Any:
+        """Start an execution of a state machine, which is counted from here on."""
+        run = str(uuid4())
+        self._timeline.begin(run, is_background=True)
+        self._starting.append(run)
+        answer = self._start_own(request)
+        if answer[0] >= _REFUSED:
+            self._starting.remove(run)
+            self._timeline.end(run)
+        return answer
+
+    def _execute(self, arn: str) -> None:
+        run = self._starting.popleft() if self._starting else str(uuid4())
+        self._run.set(run)
+        with self._timeline.running(run, is_background=True):
+            self._run_execution(arn)
+
+    def _wait_in_state(self, seconds: float) -> None:
+        """Wait in a state of an execution, or before it tries a state again."""
+        run = self._run.get()
+        if run is not None and seconds > 0:
+            self._timeline.sleep(timedelta(seconds=seconds), run)
+
+
+def _rules(function: Document) -> Document:
+    found: Document = function.get("event_invoke_config") or {}
+    return found or (function.get("event_invoke_configs") or {}).get("$LATEST") or {}
+
+
+def _failure_target(function: Document, configuration: Document) -> str:
+    destinations = _rules(function).get("DestinationConfig") or {}
+    letters = configuration.get("DeadLetterConfig") or {}
+    return str((destinations.get("OnFailure") or {}).get("Destination") or letters.get("TargetArn") or "")
+
+
+def _patient(function: Document) -> Document:
+    """The function with more real time than its own: its timeout is one of the cloud's clock."""
+    configuration = function.get("config") or function
+    if not str(configuration.get("Runtime", "python")).startswith("python"):
+        return function
+    longer = configuration | {"Timeout": float(configuration.get("Timeout", 3)) * PATIENCE}
+    return function | {"config": longer}

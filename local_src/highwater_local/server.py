@@ -21,32 +21,23 @@ from typing import Any
 from highwater_lab.local.journal import Contents, Journal
 from highwater_lab.services.timing import Timing
 from highwater_local import ministack
-from highwater_local.agenda import Agenda
-from highwater_local.alarms import Alarms
-from highwater_local.autoscaling.operations import answer
+from highwater_local.autoscaling.alarms import TrackingAlarms
+from highwater_local.autoscaling.operations import PendingUpdates, answer
 from highwater_local.autoscaling.records import ServiceError
 from highwater_local.autoscaling.service import AutoScaling
-from highwater_local.bodies import again, is_object, read_body
-from highwater_local.capacity.data_plane import DataPlane
 from highwater_local.clock import CloudClock, CloudTime
+from highwater_local.cloudformation import Provisioners, Stacks
+from highwater_local.cloudwatch import Alarms, Metrics
 from highwater_local.commands import CONTROL_PATH, Answer, Commands
-from highwater_local.faults import HeldFaults
-from highwater_local.function_urls import FunctionUrls
-from highwater_local.functions import Functions
+from highwater_local.dynamodb.data_plane import DataPlane
+from highwater_local.dynamodb.tables import Tables
+from highwater_local.functions import Functions, FunctionUrls, Invocations
 from highwater_local.guard import Guard
-from highwater_local.invocations import Invocations
-from highwater_local.metrics import Metrics
 from highwater_local.parameters import Parameters
-from highwater_local.provisioners import Provisioners
-from highwater_local.schedules import Schedules
-from highwater_local.shapes import malformed
-from highwater_local.stacks import Stacks
+from highwater_local.requests import HeldFaults, again, is_object, malformed, read_body
 from highwater_local.strict.checks import Checks
-from highwater_local.strict.pending import PendingUpdates
 from highwater_local.strict.request import AUTOSCALING_PREFIX, Request
-from highwater_local.tables import Tables
-from highwater_local.timeline import Timeline
-from highwater_local.tracking_alarms import TrackingAlarms
+from highwater_local.timeline import Agenda, Schedules, Timeline
 
 _NO_OBJECT = {"__type": "SerializationException", "message": "the request is no JSON object"}
 _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")

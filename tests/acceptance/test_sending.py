@@ -14,8 +14,7 @@ from acceptance.account import AccountClock
 from acceptance.record import Check
 from acceptance.sending import check_sent, load_of
 from highwater.core import Dimension
-from highwater_lab.local.load import Load, steady
-from highwater_lab.local.load_report import LoadMinute, LoadReport
+from highwater_lab.local.load import Load, LoadMinute, LoadReport, steady
 from tests.acceptance.fake_place import FakePlace, refusal, stage_of
 
 SPEED = 600

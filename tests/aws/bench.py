@@ -15,7 +15,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.httpsession import URLLib3Session
 
 from highwater.aws import tables
-from highwater.aws.notes import RAISED_FROM_TAG
+from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core.units import Units
 from highwater_lab.local import LocalCloud
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from highwater.aws.alarms import move_threshold, read_alarms
+from highwater.aws.cloudwatch import move_threshold, read_alarms
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
 from tests.aws.bench import Bench

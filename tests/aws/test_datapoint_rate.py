@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from highwater.aws.datapoint_rate import DatapointRate
-from highwater.aws.metrics import metrics_per_call
+from highwater.aws.cloudwatch import DatapointRate, metrics_per_call
 
 
 @dataclass

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from highwater.aws import notes, tables
+from highwater.aws import tables
+from highwater.aws import tags as notes
 from highwater.aws.tables import (
     DecreaseRefusedError,
     DescribedTable,

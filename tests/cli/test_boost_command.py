@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater.client import CoordinatorClient
+from highwater import CoordinatorClient
 from tests.command import Command, refused
 
 
@@ -61,7 +61,7 @@ def test_coordinator_that_cannot_be_reached_is_a_finding(
     command: Command, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient = functools.partial(CoordinatorClient, pause=lambda _: None)
-    monkeypatch.setattr("highwater.cli.boosts.CoordinatorClient", impatient)
+    monkeypatch.setattr("highwater.cli.boost.CoordinatorClient", impatient)
     done = command(*arguments, "--coordinator", "http://127.0.0.1:9/")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"highwater {arguments[0]}: the coordinator at http://127.0.0.1:9/ does not answer: ")

@@ -11,7 +11,7 @@ import pytest
 # The interrupt comes while a weak reference's callback runs, in which Python drops exceptions.
 DROPPED = """
 import signal, sys, threading, weakref
-from highwater.cli.interrupts import hear_interrupts
+from highwater.cli.terminal import hear_interrupts
 
 class Module:
     pass
@@ -29,7 +29,7 @@ except KeyboardInterrupt:
     print("heard")
 """
 OTHER = """
-from highwater.cli.interrupts import hear_interrupts
+from highwater.cli.terminal import hear_interrupts
 
 class Broken:
     def __del__(self):

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from highwater.client import Boost, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
-from highwater.handlers.boosts.call import Call
-from highwater.handlers.boosts.refusal import RefusedError
+from highwater import Boost, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
+from highwater.handlers.coordinator.call import Call, RefusedError
 from tests.handlers.test_boost_coordinator import LOADER, World
 
 

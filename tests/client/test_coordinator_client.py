@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 import highwater
-from highwater.client import BoostAnswer, BoostNotReadyError, BoostRefusedError, CoordinatorUnavailableError
+from highwater import BoostAnswer, BoostNotReadyError, BoostRefusedError, CoordinatorUnavailableError
 from highwater.client.boost import Boost
 from highwater.client.coordinator import URL_VARIABLE, CoordinatorClient
 

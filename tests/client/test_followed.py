@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from highwater.client import PacedWorkError, PaceError, Pacer
-from highwater.client.followed import FollowedRate, follow
-from highwater.client.pacer import Paid
-from highwater.client.requests import Refusal, RefusalKind
+from highwater import PacedWorkError, PaceError, Pacer
+from highwater.bulk.adaptive import FollowedRate, follow
+from highwater.bulk.budget import Paid
+from highwater.client.hooks import Refusal, RefusalKind
 from highwater.core import Dimension
 from highwater.core.pacing import Start
 from tests.client.virtual_clock import SECOND, Clock

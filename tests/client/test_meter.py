@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from pynamodb.attributes import UnicodeAttribute
 from pynamodb.models import Model
 
-from highwater.client import CoordinatorClient, Meter, Pulse
-from highwater.client.counts import Counts
+from highwater import CoordinatorClient, Meter, Pulse
+from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled
 

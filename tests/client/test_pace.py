@@ -12,8 +12,8 @@ import pytest
 from botocore.config import Config
 
 import highwater
-from highwater.client import Meter, PaceError, Pacer
-from highwater.client.counts import Counts
+from highwater import Meter, PaceError, Pacer
+from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from tests.client.scripted import CONSUMED, ITEM, DynamoDB, throttled
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from highwater.client import BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError, Pulse
+from highwater import BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError, Pulse
 from highwater.core import Dimension
-from highwater.core.pulses import Hint
-from highwater.core.pulses.item import hints_text
+from highwater.core.pulses import Hint, hints_text
 
 WRITE = (None, Dimension.WRITE)
 # a whole minute

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from highwater.client import CoordinatorClient, Pulse
+from highwater import CoordinatorClient, Pulse
 from highwater.core import Dimension
 
 TARGETS = ((None, Dimension.READ), (None, Dimension.WRITE), ("by_day", Dimension.WRITE))

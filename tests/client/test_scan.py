@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import PacedWorkError, PaceError, ScanPage, ScanProgress
-from highwater.client.checkpoint import Checkpoint, ScanHeader
-from highwater.client.reader import PageReader
-from highwater.client.segments import SegmentPages
+from highwater import PacedWorkError, PaceError, ScanPage, ScanProgress
+from highwater.bulk.checkpoint import Checkpoint, ScanHeader
+from highwater.bulk.scan import SegmentPages
+from highwater.bulk.send import PageReader
 from highwater.core.pacing import PageSize
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.virtual_clock import SECOND, Clock

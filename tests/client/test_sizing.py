@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from highwater.client import read_units_for_scan, write_units_for_load
+from highwater import read_units_for_scan, write_units_for_load
 from highwater.core.boosts import LeaseError
 
 MINUTE = timedelta(minutes=1)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import Delete, PacedWorkError, Put, ScanProgress, Update, WriteProgress
-from highwater.client.actions import Action
+from highwater import Delete, PacedWorkError, Put, ScanProgress, Update, WriteProgress
+from highwater.bulk.items import Action
 from tests.client.memory_table import MemoryTable, refused
 from tests.client.memory_writes import MemoryWrites
 from tests.client.virtual_clock import SECOND, Clock

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater.client import Delete, PacedWorkError, Put, Rejected, Update, WriteProgress
-from highwater.client.actions import Action
-from highwater.client.writer import BatchSender, Job, Sent, batches_of, job_of
+from highwater import Delete, PacedWorkError, Put, Rejected, Update, WriteProgress
+from highwater.bulk.items import Action
+from highwater.bulk.send import BatchSender, Job, Sent, batches_of, job_of
 from highwater.core import Dimension
-from highwater.core.pacing.items import item_bytes, write_units_of
+from highwater.core.pacing import item_bytes, write_units_of
 from tests.client.memory_table import refused
 from tests.client.memory_writes import MemoryWrites
 from tests.client.virtual_clock import SECOND, Clock
@@ -109,7 +109,7 @@ def test_nothing_that_comes_back_is_lost_and_each_key_ends_as_its_last_action_sa
     clock = Clock()
     sender = BatchSender(table, clock.pacer(), "orders", clock.pause)
     sender.pacer.limit("orders", Dimension.WRITE, 1_000)
-    from highwater.client.write import _laps
+    from highwater.bulk.write import _laps
 
     jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), Job)]
     for lap in _laps(jobs, ("pk",)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from highwater.client import Pacer
+from highwater import Pacer
 
 SECOND = 1_000_000_000
 

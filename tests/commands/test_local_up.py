@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from highwater_lab.local.held_port import HeldPort
+from highwater_lab.local.process import HeldPort
 from tests.command import Command
 from tests.ports import servers
 

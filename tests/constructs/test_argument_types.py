@@ -101,8 +101,7 @@ TYPES: dict[str, tuple[Call, str]] = {
     ),
     "holder-of-boosts": (
         lambda stack: scalable_table(stack, windows=[NIGHT], windows_held_by=_made()),
-        "windows_held_by must be a ThrottleAwareScaler, got cdk_highwater.boost_coordinator.BoostCoordinator; "
-        f"{HOLDER}",
+        f"windows_held_by must be a ThrottleAwareScaler, got cdk_highwater.boosts.BoostCoordinator; {HOLDER}",
     ),
     "holder-of-a-mixin": (
         lambda _: CapacityManaged(read=READ, write=WRITE, windows_held_by=True),  # type: ignore[arg-type]
@@ -134,7 +133,7 @@ TYPES: dict[str, tuple[Call, str]] = {
     ),
     "tagged-class": (
         lambda stack: _scaler(stack, tagged=TaggedTables),
-        f"tagged must be a TaggedTables, got <class 'cdk_highwater.tagged_tables.TaggedTables'>; {TAGGED}",
+        f"tagged must be a TaggedTables, got <class 'cdk_highwater.ownership.TaggedTables'>; {TAGGED}",
     ),
     "dry-run": (
         lambda stack: _scaler(stack, dry_run="false"),
@@ -223,8 +222,7 @@ TYPES: dict[str, tuple[Call, str]] = {
     ),
     "tables-of-a-dashboard": (
         lambda stack: _dashboard(stack, tables=_jobs()),
-        "tables must be a list of tables, got cdk_highwater.high_water_table.HighWaterTable; give the tables in "
-        "brackets",
+        "tables must be a list of tables, got cdk_highwater.table.HighWaterTable; give the tables in brackets",
     ),
     "scaler-of-a-dashboard": (
         lambda stack: _dashboard(stack, scaler="scaler"),

@@ -13,9 +13,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 
 from cdk_highwater import BoostCoordinator, HighWaterTable, ThrottleAwareScaler
-from highwater.aws.leases import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
+from highwater.aws.coordinator_table import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from highwater.client.coordinator import URL_VARIABLE
-from highwater.handlers.boosts.call import DETAIL_TYPE
+from highwater.handlers.coordinator.call import DETAIL_TYPE
 from tests.constructs.template_view import TemplateView, messages, new_app, placed_stack, scalable_table
 
 MAXIMA = "allowed: whole numbers, 0 or more, and one above 0"
@@ -60,7 +60,7 @@ def test_url_authenticates_and_its_address_is_where_clients_look(stack: cdk.Stac
     name = coordinator.coordinator_name
     assert names == {f"/highwater/{what}/{name}" for what in ("coordinators", "leases", "pulses")}
     (function,) = _resources(stack, "AWS::Lambda::Function")
-    assert function["Handler"] == "highwater.handlers.boosts.handler.handler"
+    assert function["Handler"] == "highwater.handlers.coordinator.handler.handler"
     assert function["Environment"]["Variables"]["HIGHWATER_COORDINATOR"] == coordinator.coordinator_name
 
 
@@ -70,7 +70,10 @@ def test_coordinator_shares_the_function_of_a_scaler(stack: cdk.Stack) -> None:
     coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
     assert coordinator.function.node.path == scaler.function.node.path
     handlers = [function["Handler"] for function in _resources(stack, "AWS::Lambda::Function")]
-    assert sorted(handlers) == ["highwater.handlers.boosts.handler.handler", "highwater.handlers.deployment.handler"]
+    assert sorted(handlers) == [
+        "highwater.handlers.coordinator.handler.handler",
+        "highwater.handlers.deploy.handler.handler",
+    ]
     metrics = [alarm.get("MetricName") for alarm in _resources(stack, "AWS::CloudWatch::Alarm")]
     assert metrics.count("LeasesMissing") == 1
     with pytest.raises(ValueError, match=r"^Shop/Scaler: has a coordinator already, Shop/Boosts; use that one$"):

@@ -15,7 +15,7 @@ import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import HighWaterMark, Window, manage_capacity
-from cdk_highwater.function_asset import runtime_files, write_asset
+from cdk_highwater.asset import runtime_files, write_asset
 from tests.constructs.template_view import READ, WRITE, TemplateView, arn, key, new_stack
 
 NIGHT = Window.daily("night", start="23:00", end="02:00", timezone="UTC", write_min=900)
@@ -142,7 +142,7 @@ def test_asset_holds_core_adapters_and_handlers_only() -> None:
     assert "tzdata/zoneinfo/Europe/Berlin" in files, "Lambda's own zone database may be older than that of synth"
     other = [file for file in files if file.startswith("highwater/") and not file.endswith(".py")]
     assert other == ["highwater/core/prices.json"], "what a boost costs is part of its answer"
-    assert "highwater/handlers/deployment.py" in files
+    assert "highwater/handlers/deploy/handler.py" in files
 
 
 def test_asset_is_the_same_whatever_machine_it_is_packed_on(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_asset_runs_with_boto3_alone(tmp_path: Path) -> None:
     write_asset(tmp_path / "asset.zip", [runtime_files])
     shutil.unpack_archive(tmp_path / "asset.zip", tmp_path)
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.deployment as d; "
+        "import sys; sys.path.insert(0, sys.argv[1]); import highwater.handlers.deploy.handler as d; "
         "assert d.__file__.startswith(sys.argv[1]); "
         "outside = {m.split('.')[0] for m in sys.modules} & {'aws_cdk', 'jsii', 'click', 'rich', 'highwater_lab'}; "
         "assert not outside, outside; print(d.handler.__name__)"

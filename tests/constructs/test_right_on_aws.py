@@ -23,7 +23,7 @@ from cdk_highwater import (
     Window,
     manage_capacity,
 )
-from cdk_highwater.function_asset import runtime_files
+from cdk_highwater.asset import runtime_files
 from tests.constructs.template_view import (
     READ,
     WRITE,

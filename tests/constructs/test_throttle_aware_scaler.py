@@ -17,7 +17,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_sns as sns
 
 from cdk_highwater import Capacity, TaggedTables, ThrottleAwareScaler, Window, manage_capacity
-from cdk_highwater.function_asset import powertools_files, runtime_files, write_asset
+from cdk_highwater.asset import powertools_files, runtime_files, write_asset
 from tests.constructs.template_view import (
     READ,
     WRITE,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from highwater.core import Bounds, Capacity, Plan, ScheduledAction, Target, Window, compile_actions
-from highwater.core.schedule.actions import recurring_action, single_action
-from highwater.core.schedule.effective import effective
+from highwater.core.schedule.compiler import effective, recurring_action, single_action
 
 BOUNDS = Bounds(33, 220)
 BASE = Bounds(22, 220)

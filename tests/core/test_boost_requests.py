@@ -10,8 +10,8 @@ import pytest
 
 from highwater.core import Capacity, Dimension, IndexCapacity, Plan
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, LeaseError, find_cap, index_shares_percent
-from highwater.core.boosts.documents import lease_document, lease_of_document, target_of_text, target_text
-from highwater.core.prices import unit_hour_micro_usd
+from highwater.core.boosts.lease import lease_document, lease_of_document, target_of_text, target_text
+from highwater.core.limits import unit_hour_micro_usd
 from tests.core.leases import NOW, lease
 
 READ, WRITE = Dimension.READ, Dimension.WRITE

@@ -21,7 +21,7 @@ from highwater.core import (
     baseline,
     check,
 )
-from highwater.core.checks.check import checked, errors_of
+from highwater.core.checks import checked, errors_of
 
 DEPLOY_TIME: float = struct.unpack(">d", b"\xfb\xff\x00\x00\x00\x00\x00\x01")[0]
 READ = Capacity.autoscaled(min_capacity=11, max_capacity=110)

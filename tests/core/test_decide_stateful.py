@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from highwater.core import DecreaseBudget, Dimension
 from highwater.core.scaler import Decision, Observation, ScalerSettings, TargetState, decide, in_one_call, wanted_units
-from highwater.core.scaler.decide import MISSING_AFTER
+from highwater.core.scaler.stages import MISSING_AFTER
 from tests.core.examples import SAME_EACH_TIME, examples
 
 _START = datetime(2027, 3, 4, 21, 40, 20, tzinfo=UTC)

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
-from highwater.core.pulses import Hint, Slots
-from highwater.core.pulses.item import (
+from highwater.core.pulses import (
+    Hint,
+    Slots,
     amount_attribute,
     hints_of_text,
     hints_text,

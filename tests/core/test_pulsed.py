@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from highwater.core.pulses import Slots, slot_at
 from highwater.core.scaler import Decision, LimitCode, Mode, Observation, ScalerSettings, decide
-from highwater.core.scaler.fresh import coverage_percent, fresh_of, help_seconds
+from highwater.core.scaler.demand import coverage_percent, fresh_of, help_seconds
 from tests.core.test_decide import LATE, NOW, law, state, steady
 
 FLOOR = ScalerSettings.floor()

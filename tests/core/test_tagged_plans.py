@@ -6,7 +6,7 @@ import pytest
 
 from highwater.core import HighWaterMark
 from highwater.core.scaler import Mode
-from highwater.core.scaler.tagged_plans import plan_of_tags
+from highwater.core.scaler.plan import plan_of_tags
 
 TAGS = {
     "highwater:managed": "direct",

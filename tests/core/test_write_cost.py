@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core.pacing.items import nesting_of
-from highwater.core.pacing.write_cost import IndexParts, WriteCost
+from highwater.core.pacing import IndexParts, WriteCost, nesting_of
 
 KEYS = frozenset({"pk", "state"})
 EVERYTHING = IndexParts("by_state", frozenset({"state"}), None, is_local=False)

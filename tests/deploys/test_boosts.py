@@ -20,7 +20,7 @@ import boto3
 import pytest
 
 import highwater
-from highwater.client import Boost, BoostRefusedError, CoordinatorClient
+from highwater import Boost, BoostRefusedError, CoordinatorClient
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
 

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.held_port import HeldPort
+from highwater_lab.local.process import HeldPort
 from tests.cdk_cli import ROOT
 
 pytestmark = pytest.mark.xdist_group("demo")

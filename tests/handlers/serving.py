@@ -8,9 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from highwater.core.units import Units
-from highwater.handlers import deployment, marks
-from highwater.handlers.cloudformation import Outcome, failure
-from highwater.handlers.patience import Patience
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy import marks
+from highwater.handlers.deploy.response import Outcome, failure
+from highwater.handlers.deploy.waiting import Patience
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.deploys import custom_resource_event
 

@@ -11,18 +11,15 @@ from typing import Any
 
 import pytest
 
-from highwater.aws.leases import LeaseTable
-from highwater.aws.wakes import Wakes
+from highwater.aws.coordinator_table import LeaseTable
+from highwater.aws.schedules import Wakes
 from highwater.core import Bounds, Capacity, Dimension, IndexCapacity, Plan, Units, Window
 from highwater.core.boosts import BoostCap, Caller
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
-from highwater.handlers.boosts.call import Call, read_boost_event, read_request
-from highwater.handlers.boosts.coordinator import Coordinator
-from highwater.handlers.boosts.kept_plans import KeptPlans
-from highwater.handlers.boosts.refusal import RefusedError
-from highwater.handlers.scaler.kept import Kept
-from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
+from highwater.handlers.coordinator.coordinator import Coordinator, KeptPlans
+from highwater.handlers.scaler.gather import Kept, Outcome
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account
@@ -280,7 +277,7 @@ def test_whoever_lost_its_grant_may_still_give_its_boost_back() -> None:
 
 
 def test_boosts_that_would_fill_their_item_are_refused_and_renewals_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("highwater.aws.leases._MOST_BYTES", 600)
+    monkeypatch.setattr("highwater.aws.coordinator_table._MOST_BYTES", 600)
     world = World()
     world.ask(reason="\u00e9" * 150)
     assert world.refusal(id="nightly-2") == (

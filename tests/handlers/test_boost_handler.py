@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from highwater.handlers.boosts.handler import handler
+from highwater.handlers.coordinator.handler import handler
 from tests.handlers.test_boost_coordinator import ARN, ROOT
 
 EVENT = {"detail-type": "Highwater Boost", "source": "acme.loader", "id": "0-1-2", "detail": {"table": "orders"}}

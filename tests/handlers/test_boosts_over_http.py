@@ -16,10 +16,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from highwater.aws.leases import LeaseTable
-from highwater.client import CoordinatorClient
-from highwater.handlers.boosts.call import read_request
-from highwater.handlers.boosts.refusal import RefusedError
+from highwater import CoordinatorClient
+from highwater.aws.coordinator_table import LeaseTable
+from highwater.handlers.coordinator.call import RefusedError, read_request
 from highwater_lab.local import LocalCloud
 from tests.handlers.test_boost_coordinator import ARN, World
 

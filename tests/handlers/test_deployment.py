@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
-from highwater.aws import notes, tables
+from highwater.aws import tables
+from highwater.aws import tags as notes
 from highwater.core import Capacity, Plan, Window
 from highwater.core.units import Units
-from highwater.handlers import cloudformation, deployment, marks
-from highwater.handlers.patience import Patience
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy import marks
+from highwater.handlers.deploy import response as cloudformation
+from highwater.handlers.deploy.waiting import Patience
 from tests.handlers.serving import KilledError, marks_event
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.deploys import custom_resource_event

@@ -11,8 +11,9 @@ import pytest
 
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
-from highwater.handlers import deployment, marks
-from highwater.handlers.cloudformation import failure, success
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy import marks
+from highwater.handlers.deploy.response import failure, success
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account
 from tests.memory_aws.clients import Functions

@@ -16,8 +16,8 @@ import pytest
 from highwater.aws.tables import ForbiddenError, TableNotFoundError, TableRefusedError
 from highwater.core import Capacity, IndexCapacity, Plan, Window
 from highwater.core.units import Units
-from highwater.handlers import floors
-from highwater.handlers.patience import Patience
+from highwater.handlers.deploy import floors
+from highwater.handlers.deploy.waiting import Patience
 from tests.memory_aws.bench import Bench
 from tests.memory_aws.stage import NOW
 from tests.memory_aws.wire import Call, at, each, refusal, rewritten

@@ -11,7 +11,7 @@ import pytest
 
 from highwater.core import Capacity
 from highwater.core.scaler import Mode
-from highwater.handlers.boosts.refusal import RefusedError
+from highwater.handlers.coordinator.call import RefusedError
 from tests.handlers.test_boost_coordinator import PLAN, World
 
 SECOND = timedelta(seconds=1)

@@ -10,8 +10,8 @@ import pytest
 
 from highwater.core import Bounds, Capacity, Plan, Units, Window
 from highwater.core.names import TargetName
-from highwater.handlers import deployment
-from highwater.handlers.cloudformation import Outcome, success
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy.response import Outcome, success
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
 from tests.memory_aws.stage import PLAN, Stage
 

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from highwater.aws import tables
 from highwater.aws.tables import TableRefusedError
 from highwater.core.units import Units
-from highwater.handlers import deployment, marks
-from highwater.handlers.cloudformation import Outcome, failure, success
-from highwater.handlers.marks import PROVISION_AND_LOWER, WARM_THROUGHPUT
-from highwater.handlers.patience import Patience
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy import marks
+from highwater.handlers.deploy.marks import PROVISION_AND_LOWER, WARM_THROUGHPUT
+from highwater.handlers.deploy.response import Outcome, failure, success
+from highwater.handlers.deploy.waiting import Patience
 from tests.core.examples import SAME_EACH_TIME
 from tests.handlers.serving import HOUR, KilledError, Serving, Wanted, marks_event
 from tests.memory_aws.bench import Bench

@@ -10,7 +10,7 @@ import pytest
 
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
-from highwater.handlers import deployment
+from highwater.handlers.deploy import handler as deployment
 from highwater_lab.services.update_table import CapacityControl
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import custom_resource_event, role_for_deploys

@@ -16,8 +16,7 @@ from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 from highwater.core.scaler.attention import is_daily_tick, is_full_tick
 from highwater.handlers.scaler.event import ScalerEvent
 from highwater.handlers.scaler.handler import TablesFailedError
-from highwater.handlers.scaler.plan_cache import PlanCache
-from highwater.handlers.scaler.run import Options
+from highwater.handlers.scaler.run import Options, PlanCache
 from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage
 from tests.memory_aws.wire import Call, at, each, refusal
 

@@ -16,7 +16,7 @@ from botocore.parsers import ResponseParserError
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.handlers.scaler.event import ScalerEvent
-from highwater.handlers.scaler.outcome import Outcome
+from highwater.handlers.scaler.gather import Outcome
 from highwater.handlers.scaler.run import Run
 from tests.memory_aws.stage import Stage
 from tests.memory_aws.wire import Call, Fault, refusal

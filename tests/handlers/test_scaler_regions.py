@@ -11,9 +11,9 @@ import pytest
 from highwater.aws.region import AwsRegion
 from highwater.core import Bounds, Window
 from highwater.core.scaler.attention import is_full_tick, is_other_scalers_tick
-from highwater.core.scaler.tagged_plans import FINDER_TAG
-from highwater.handlers import deployment
-from highwater.handlers.patience import Patience
+from highwater.core.scaler.plan import FINDER_TAG
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy.waiting import Patience
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.deploys import custom_resource_event
 from tests.memory_aws.stage import MINUTE, PLAN, Stage

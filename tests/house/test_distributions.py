@@ -145,7 +145,7 @@ def test_wheels_in_an_empty_environment_synthesize_an_example(wheels: dict[str, 
     assert "Custom::HighwaterFloors" in types
     asset = next(path for path in out.iterdir() if path.name.startswith("asset."))
     with zipfile.ZipFile(asset) as archive:
-        assert "highwater/handlers/deployment.py" in archive.namelist()
+        assert "highwater/handlers/deploy/handler.py" in archive.namelist()
 
     said = subprocess.run(
         [str(environment / "bin" / "highwater"), "local", "status"],

@@ -25,10 +25,13 @@ ALLOWED = {
         "mypy_boto3_*",
     },
     RUNTIME / "client": {"highwater.core", "highwater.client", "boto3", "botocore"},
+    RUNTIME / "bulk": {"highwater.core", "highwater.client", "highwater.bulk", "boto3", "botocore"},
     RUNTIME / "cli": {
         "highwater.core",
         "highwater.aws",
+        "highwater",
         "highwater.client",
+        "highwater.bulk",
         "highwater.cli",
         "boto3",
         "botocore",
@@ -47,7 +50,6 @@ ALLOWED = {
     ROOT / "lab_src" / "highwater_lab": {
         # the lab's commands are subcommands of the runtime's, and print as it does
         "highwater.cli.durations",
-        "highwater.cli.interrupts",
         "highwater.cli.terminal",
         "highwater.core",
         "highwater_lab",
@@ -72,7 +74,7 @@ ALLOWED = {
     },
 }
 CORE = "highwater.core"
-GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits", "names", "prices", "units")}
+GROUND = {f"{CORE}.{name}" for name in ("budget", "errors", "findings", "limits", "names", "units")}
 # the core's places from the ground up, and the places that each may import beside the ground and itself
 CORE_ARROWS = {
     "plan": set(),
@@ -134,10 +136,16 @@ def test_folder_imports_only_what_its_arrows_allow(folder: Path) -> None:
     assert files
 
 
+def _files_of(place: str) -> list[Path]:
+    """A place of the core is a file or a folder."""
+    file = RUNTIME / "core" / f"{place}.py"
+    return [file] if file.exists() else sorted((RUNTIME / "core" / place).rglob("*.py"))
+
+
 @pytest.mark.parametrize("place", CORE_ARROWS)
 def test_place_of_the_core_imports_only_what_its_arrows_allow(place: str) -> None:
     allowed = {*GROUND, f"{CORE}.{place}", *(f"{CORE}.{name}" for name in CORE_ARROWS[place])}
-    files = sorted((RUNTIME / "core" / place).rglob("*.py"))
+    files = _files_of(place)
     wrong = [
         f"{path.name} imports {module}"
         for path in files
@@ -149,7 +157,7 @@ def test_place_of_the_core_imports_only_what_its_arrows_allow(place: str) -> Non
 
 
 def test_ground_of_the_core_imports_only_itself() -> None:
-    files = [path for path in (RUNTIME / "core").glob("*.py") if path.stem != "__init__"]
+    files = [path for path in (RUNTIME / "core").glob("*.py") if path.stem not in {"__init__", *CORE_ARROWS}]
     assert {f"{CORE}.{path.stem}" for path in files} == GROUND
     wrong = [
         f"{path.name} imports {module}"
@@ -205,7 +213,7 @@ def test_one_file_of_the_local_cloud_reaches_into_ministack() -> None:
         for path in folder.rglob("*.py")
         if any(module.split(".")[0] == "ministack" for module in _imports(path)) or "import_module" in path.read_text()
     }
-    assert found == {"borrowed.py"}
+    assert found == {"ministack.py"}
 
 
 def test_every_folder_of_the_lab_has_its_arrows() -> None:
@@ -225,3 +233,18 @@ def test_what_computes_reads_no_clock_and_no_environment(folder: Path) -> None:
 def test_no_room_is_named_for_nothing() -> None:
     names = {path.stem for part in ALLOWED for path in part.rglob("*.py")}
     assert names.isdisjoint({"utils", "util", "helpers", "helper", "common", "misc", "manager"})
+
+
+@pytest.mark.parametrize("folder", ALLOWED, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_no_module_has_the_name_of_a_function_that_its_package_exports(folder: Path) -> None:
+    wrong = []
+    for package in folder.rglob("__init__.py"):
+        modules = {path.stem for path in package.parent.glob("*.py")}
+        exported = {
+            alias.asname or alias.name
+            for node in ast.parse(package.read_text()).body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        wrong += [f"{package.parent.relative_to(ROOT)}: {name}" for name in sorted(modules & exported)]
+    assert wrong == []

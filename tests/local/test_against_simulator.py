@@ -9,10 +9,9 @@ import pytest
 from benchmarks.local_day import make_tracked_table, run_day
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.load import Load
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import Load, LoadReport
 from highwater_lab.policies.catalogue import run_policy
-from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
 

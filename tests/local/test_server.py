@@ -21,7 +21,7 @@ import boto3
 import pytest
 
 from highwater_lab.local import CloudError, LocalCloud
-from highwater_lab.local.held_port import HeldPort
+from highwater_lab.local.process import HeldPort
 from tests.local.world import World, client, refused, unique, world_of
 
 _LOOPBACK = {"0100007F", "00000000000000000000000001000000"}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from highwater_local.shapes import malformed
+from highwater_local.requests import malformed
 
 
 @pytest.mark.parametrize(

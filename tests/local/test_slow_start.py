@@ -13,12 +13,11 @@ import boto3
 import pytest
 
 from benchmarks.local_day import make_tracked_table
-from highwater.client import Pacer, Put
-from highwater.client.write import PacedWrite
+from highwater import Pacer, Put
+from highwater.bulk.write import PacedWrite
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
-from highwater_lab.local.load import Load, steady
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import Load, LoadReport, steady
 from highwater_lab.local.lockstep import SeatClock
 
 pytestmark = pytest.mark.xdist_group("slow start")

@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater_lab.local import LocalCloud
-from highwater_lab.physics.keys import HASHES
-from highwater_local.capacity.meter import hash_of
+from highwater_lab.physics.partitions import HASHES
+from highwater_local.dynamodb.meters import hash_of
 from tests.local.world import MINUTE, metric, written
 
 pytestmark = pytest.mark.xdist_group("cloud")

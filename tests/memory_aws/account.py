@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
-from highwater.aws import tagged
-from highwater.aws.datapoint_rate import DatapointRate
-from highwater.aws.plans import ScaledPlans
+from highwater.aws import tags as tagged
+from highwater.aws.cloudwatch import DatapointRate
+from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion, Clients
 from highwater.core.names import TargetName
-from highwater.handlers.cloudformation import Outcome
-from highwater.handlers.deployment import Deployment
-from highwater.handlers.patience import Patience
+from highwater.handlers.deploy.handler import Deployment
+from highwater.handlers.deploy.response import Outcome
+from highwater.handlers.deploy.waiting import Patience
+from highwater.handlers.scaler.gather import Outcome as Turn
 from highwater.handlers.scaler.handler import Scaler
-from highwater.handlers.scaler.outcome import Outcome as Turn
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.autoscaling import Autoscaling, AutoscalingClient
 from tests.memory_aws.clients import Functions, Metrics, Parameters, Stacks, Tagging

@@ -14,9 +14,8 @@ from botocore.exceptions import ClientError
 from highwater.core import Bounds
 from highwater.core.names import TargetName
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange
+from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange, TargetTracking
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.services.target_tracking import TargetTracking
 from tests.memory_aws.tables import Allowed, Document, Table, is_denied, refused
 
 SCALABLE_TARGET = "arn:aws:application-autoscaling:us-east-1:000000000000:scalable-target/x"

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from highwater.aws import tables
-from highwater.aws.notes import RAISED_FROM_TAG
+from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.core.units import Units

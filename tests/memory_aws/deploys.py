@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from highwater.handlers.cloudformation import Outcome
+from highwater.handlers.deploy.response import Outcome
 from tests.memory_aws.account import Account, Role
 from tests.memory_aws.tables import Document
 

@@ -10,9 +10,8 @@ from typing import Any
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
+from highwater.handlers.scaler.gather import NOTHING_KEPT, Kept, Outcome
 from highwater.handlers.scaler.handler import Scaler
-from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
-from highwater.handlers.scaler.outcome import Outcome
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account, MemoryRegion

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from highwater.core import Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT, KeyDistribution, Partitions
-from highwater_lab.physics.keys import HASHES, WHOLE
-from highwater_lab.physics.partitions import partitions_for
+from highwater_lab.physics.partitions import HASHES, WHOLE, partitions_for
 
 WRITE, READ = Dimension.WRITE, Dimension.READ
 DISTRIBUTIONS = st.one_of(

@@ -9,8 +9,8 @@ import pytest
 
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.simulation import simulate
-from highwater_lab.simulation.events import EventKind
 from highwater_lab.simulation.fleet import Pulses
+from highwater_lab.simulation.run import EventKind
 from tests.simulation.tables import WRITE, table, tracked, writes
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from highwater_lab.policies.catalogue import POLICY_NAMES, PolicyError, find_policy, run_policy
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
-from highwater_lab.simulation.events import EventKind
+from highwater_lab.simulation.run import EventKind
 from highwater_lab.traffic import Stream, Traffic
 from tests.simulation.tables import READ, START, WRITE, table, tracked, writes
 

@@ -12,7 +12,7 @@ import pytest
 from highwater.core import Capacity, Dimension, Plan
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater_lab.rehearse import PlannedBoost, RehearsalError, rehearse
-from highwater_lab.rehearse.boosts import leases_of
+from highwater_lab.rehearse.jobs import leases_of
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.simulation import Run, TableSetup

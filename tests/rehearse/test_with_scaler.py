@@ -16,7 +16,7 @@ from highwater.core.scaler import Mode
 from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse import rehearse
 from highwater_lab.simulation import Run, simulate
-from highwater_lab.simulation.events import EventKind
+from highwater_lab.simulation.run import EventKind
 from highwater_lab.template import TemplateError, find_table, load_templates
 from tests.simulation.tables import START, writes
 

@@ -14,9 +14,8 @@ import pytest
 
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.rehearse import PlannedJob, Rehearsal, rehearse
-from highwater_lab.report.curves import curves, shown_targets
 from highwater_lab.report.page import write_page
-from highwater_lab.report.picture import write_picture
+from highwater_lab.report.picture import curves, shown_targets, write_picture
 from highwater_lab.report.terminal import advice, job_lines
 from highwater_lab.simulation import ResourceSetup, TableSetup
 from highwater_lab.traffic import scenario

@@ -10,11 +10,11 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from highwater.aws.notes import RAISED_FROM_TAG
+from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core import Bounds, Dimension, Plan
 from highwater.core.names import TargetName
 from highwater.core.schedule.bounds import bounds_at, bounds_with, has_changed
-from highwater.handlers.deployment import FLOORS_TYPE, MARKS_TYPE
+from highwater.handlers.deploy.handler import FLOORS_TYPE, MARKS_TYPE
 from tests.memory_aws.account import Account
 from tests.sequences.cloudformation import Resource, Stack
 from tests.sequences.declared import (

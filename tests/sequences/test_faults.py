@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from highwater.aws.notes import RAISED_FROM_TAG
+from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.handlers import deployment, marks
-from highwater.handlers.cloudformation import Outcome
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy import marks
+from highwater.handlers.deploy.response import Outcome
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
 from tests.memory_aws.tables import Document, Table, refused

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from highwater.handlers import deployment
-from highwater.handlers.cloudformation import success
+from highwater.handlers.deploy import handler as deployment
+from highwater.handlers.deploy.response import success
 from tests.memory_aws.account import Account
 from tests.memory_aws.tables import Document
 from tests.sequences import test_directed_stories as told

@@ -8,9 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from highwater_lab.services.autoscaling import ScalableTarget, ScheduledChange, bounds_before
+from highwater_lab.services.autoscaling import Alarm, ScalableTarget, ScheduledChange, TargetTracking, bounds_before
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.services.target_tracking import Alarm, TargetTracking
 from highwater_lab.services.timing import Timing
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from highwater_lab.services.price_list import price_file
-from highwater_lab.services.prices import PriceError
+from highwater_lab.services.prices import PriceError, price_file
 
 TODAY = date(2026, 11, 23)
 USAGES = ("WriteCapacityUnit-Hrs", "ReadCapacityUnit-Hrs", "WriteRequestUnits", "ReadRequestUnits")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from highwater_lab.services.target_tracking import Alarm, TargetTracking
+from highwater_lab.services.autoscaling import Alarm, TargetTracking
 
 TRACKING = TargetTracking(target_percent=70)
 

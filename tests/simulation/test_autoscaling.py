@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 from highwater.core import Dimension
 from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.services.target_tracking import TargetTracking
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TargetSetup
-from highwater_lab.simulation.events import EventKind
+from highwater_lab.simulation.run import EventKind
 from tests.simulation.tables import START, WRITE, table, tracked, writes
 
 

@@ -9,7 +9,7 @@ from highwater_lab.figures import BOOSTED, FIGURES, SURGE
 from highwater_lab.physics import Cause
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run
-from highwater_lab.simulation.events import EventKind
+from highwater_lab.simulation.run import EventKind
 
 SURGE_SECOND = int(SURGE.total_seconds())
 SEEDS = (1, 7, 23)

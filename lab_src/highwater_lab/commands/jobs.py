@@ -1,17 +1,58 @@
-"""Background work on the command line: `write=2000 at 02:00 for 7200000 units slow`."""
+"""Boosts and background work on the command line.
+
+For example `write=8000 at 02:00 for 30m`, and `write=2000 at 02:00 for 7200000 units slow`.
+"""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, time
 
 import click
 
+from highwater.cli.durations import Duration
 from highwater.core import Dimension
 from highwater.core.pacing import Start
-from highwater_lab.commands.boosts import parse_time
-from highwater_lab.rehearse import PlannedJob
+from highwater_lab.rehearse import PlannedBoost, PlannedJob
 
-_FORM = re.compile(
+_BOOST_FORM = re.compile(
+    r"(?:(?P<index>[A-Za-z0-9_.-]{3,255})\.)?(?P<dimension>read|write)=(?P<units>[0-9]{1,8})(?P<total> in total)?"
+    r" at (?P<at>[0-9:T-]{5,16}) for (?P<length>[0-9a-z]+)"
+)
+
+
+class BoostOption(click.ParamType[PlannedBoost]):
+    """A click type for a boost, of the table or of an index: `by_status.write=900 in total at 02:00 for 30m`."""
+
+    name = "boost"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> PlannedBoost:
+        """Parse the text; raise `click.BadParameter` if it is no boost."""
+        if isinstance(value, PlannedBoost):
+            return value
+        match = _BOOST_FORM.fullmatch(" ".join(str(value).split()))
+        at = None if match is None else parse_time(match["at"])
+        if match is None or at is None:
+            self.fail(f"{value!r} is no boost; write it like 'write=8000 at 02:00 for 30m'", param, ctx)
+        return PlannedBoost(
+            index=match["index"],
+            dimension=Dimension(match["dimension"]),
+            units=int(match["units"]),
+            is_total=match["total"] is not None,
+            at=at,
+            length=Duration().convert(match["length"], param, ctx),
+        )
+
+
+def parse_time(text: str) -> time | datetime | None:
+    """Return a time of day, or an instant in UTC; `None` for a text that is neither."""
+    try:
+        return time.fromisoformat(text) if "T" not in text else datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+_JOB_FORM = re.compile(
     r"(?:(?P<index>[A-Za-z0-9_.-]{3,255})\.)?(?P<dimension>read|write)=(?P<rate>[1-9][0-9]{0,7})(?P<share>%)?"
     r" at (?P<at>[0-9:T-]{5,16}) for (?P<units>[1-9][0-9]{0,14}) units(?: (?P<start>slow|boosted))?"
     r"(?P<throttled> throttled)?"
@@ -27,7 +68,7 @@ class JobOption(click.ParamType[PlannedJob]):
         """Parse the text; raise `click.BadParameter` if it is no job."""
         if isinstance(value, PlannedJob):
             return value
-        match = _FORM.fullmatch(" ".join(str(value).split()))
+        match = _JOB_FORM.fullmatch(" ".join(str(value).split()))
         at = None if match is None else parse_time(match["at"])
         if match is None or at is None:
             self.fail(f"{value!r} is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'", param, ctx)

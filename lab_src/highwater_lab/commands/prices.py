@@ -16,8 +16,7 @@ from rich.table import Table
 from highwater.cli.terminal import open_console, say
 from highwater_lab.commands.options import Misuse, check_places
 from highwater_lab.files import read_file, replace_file
-from highwater_lab.services.price_list import PRICE_LIST_URL, price_file
-from highwater_lab.services.prices import PriceError, Prices, load_prices
+from highwater_lab.services.prices import PRICE_LIST_URL, PriceError, Prices, load_prices, price_file
 
 _SECONDS_TO_WAIT = 60
 _path = click.Path(path_type=Path)

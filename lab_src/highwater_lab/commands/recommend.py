@@ -19,7 +19,7 @@ from highwater_lab.commands.options import Finite, Misuse, check_places, progres
 from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
-from highwater_lab.report.curve import write_curve
+from highwater_lab.report.picture import write_curve
 from highwater_lab.services.prices import Prices
 from highwater_lab.traffic import Traffic, write_traffic
 

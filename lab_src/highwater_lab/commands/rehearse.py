@@ -11,8 +11,7 @@ from rich.markup import escape
 from highwater.cli.terminal import open_console
 from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_ACCOUNT_QUOTA_UNITS, DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.commands.boosts import BoostOption
-from highwater_lab.commands.jobs import JobOption
+from highwater_lab.commands.jobs import BoostOption, JobOption
 from highwater_lab.commands.options import (
     Finite,
     KeysOption,

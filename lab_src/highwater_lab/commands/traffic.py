@@ -13,13 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from highwater.cli.durations import Duration
-from highwater.cli.interrupts import stopped_by_signals
-from highwater.cli.terminal import open_console, say
+from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.local.control import CloudControl, CloudError
-from highwater_lab.local.load import Load, steady
-from highwater_lab.local.load_report import LoadReport
+from highwater_lab.local.load import Load, LoadReport, steady
 from highwater_lab.local.whereabouts import none_running, recall
 from highwater_lab.traffic import SCENARIOS, Traffic, read_traffic, scenario
 

@@ -1,24 +1,111 @@
-"""A load generator: real boto3 clients that ask a table for *n* units a second of the clock where it is."""
+"""A load generator: real boto3 clients that request *n* units a second of the cloud's clock from a table."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import queue
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.local.control import CloudControl
-from highwater_lab.local.load_report import LoadMinute, LoadReport
-from highwater_lab.local.load_request import ask, is_unanswered
 from highwater_lab.local.lockstep import SeatClock, play
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.traffic import Stream, Traffic
+
+
+@dataclass(slots=True)
+class LoadMinute:
+    """What was asked for and granted in one minute of the cloud's clock, in units; the answer's minute counts."""
+
+    asked: float = 0.0
+    granted: float = 0.0
+    throttled: float = 0.0
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What the clients saw.
+
+    Attributes:
+        begun: The cloud's time at the start.
+        speed: How many times faster than real time its clock ran; 0 for a clock that was driven.
+        units_per_request: How large each request was, by dimension.
+        minutes: By dimension, each minute of the cloud since the start.
+        requests: How many were sent.
+        throttled_requests: How many of them were throttled in the end.
+        retries: How often the SDK sent one again.
+        unanswered: How often the server failed to answer, or the connection was lost, and the load sent it again.
+        latencies_ms: Real milliseconds of each answered request.
+        most_behind_seconds: By how many cloud seconds the latest answer came after its request had been due.
+        failure: What ended the load before its time; empty if nothing did.
+    """
+
+    begun: datetime
+    speed: int
+    units_per_request: dict[Dimension, int]
+    minutes: dict[Dimension, list[LoadMinute]]
+    requests: int = 0
+    throttled_requests: int = 0
+    retries: int = 0
+    unanswered: int = 0
+    latencies_ms: list[float] = field(default_factory=list)
+    most_behind_seconds: float = 0.0
+    failure: str = ""
+
+    def total(self, dimension: Dimension, member: str) -> float:
+        """All units `asked`, `granted` or `throttled` of a dimension."""
+        return float(sum(getattr(minute, member) for minute in self.minutes[dimension]))
+
+    def latency_ms(self, percent: int) -> float:
+        """A percentile of the latencies, 0 where nothing was answered."""
+        if len(self.latencies_ms) < 2:
+            return self.latencies_ms[0] if self.latencies_ms else 0.0
+        return statistics.quantiles(self.latencies_ms, n=100)[percent - 1]
+
+
+def ask(
+    client: Any, table: str, key: list[str], values: list[str], dimension: Dimension, units: int
+) -> tuple[int, dict[str, Any]]:
+    """Send one request; the units granted, and the answer."""
+    names = [{name: {"S": value} for name in key} for value in values]
+    if dimension is Dimension.WRITE:
+        return units, client.put_item(TableName=table, Item=_item(names[0], units * 1024))
+    if units == 1:
+        return 1, client.get_item(TableName=table, Key=names[0], ConsistentRead=True)
+    asked = {table: {"Keys": [_aside(name) for name in names], "ConsistentRead": True}}
+    answer = client.batch_get_item(RequestItems=asked)
+    left = answer["UnprocessedKeys"].get(table, {}).get("Keys", [])
+    return units - len(left), answer
+
+
+def is_unanswered(error: Exception) -> bool:
+    """Whether the same request may be answered in a moment: an error of the server's own, or a lost connection."""
+    from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+    if isinstance(error, ClientError):
+        metadata: Any = error.response.get("ResponseMetadata", {})
+        return int(metadata.get("HTTPStatusCode", 0)) >= 500
+    return isinstance(error, ConnectionError | HTTPClientError)
+
+
+def _aside(names: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """A key under which nothing is written, so that its read costs one unit."""
+    return {name: {"S": f"read-{value['S']}"} for name, value in names.items()}
+
+
+def _item(names: dict[str, dict[str, str]], size: int) -> dict[str, dict[str, str]]:
+    """An item of just *size* bytes."""
+    used = sum(len(name) + len(value["S"]) for name, value in names.items()) + len("fill")
+    return names | {"fill": {"S": "x" * max(0, size - used)}}
+
 
 # Requests a real second that a machine of two cores sends and serves with room to spare
 MOST_REQUESTS_PER_SECOND = 250

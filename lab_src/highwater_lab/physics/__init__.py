@@ -4,12 +4,9 @@ Amounts are *quanta*: sixtieths of a capacity unit. A whole number of units per 
 per second, so no result depends on rounding.
 """
 
-from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket
-from highwater_lab.physics.causes import Cause
-from highwater_lab.physics.keys import KeyDistribution
-from highwater_lab.physics.on_demand import OnDemand
-from highwater_lab.physics.partitions import Partitions
-from highwater_lab.physics.throughput import Provisioned
+from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket, Cause
+from highwater_lab.physics.partitions import KeyDistribution, Partitions
+from highwater_lab.physics.throughput import OnDemand, Provisioned
 
 __all__ = [
     "BURST_SECONDS",

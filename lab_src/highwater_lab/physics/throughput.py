@@ -1,13 +1,15 @@
-"""Provisioned throughput of one dimension of a table or index."""
+"""Throughput of a table or index in one dimension: provisioned, and in on-demand capacity mode."""
 
 from __future__ import annotations
 
 from array import array
+from collections import deque
+from typing import Final
 
 from highwater.core import Dimension
-from highwater_lab.physics.bucket import BURST_SECONDS, Bucket
-from highwater_lab.physics.causes import Cause
-from highwater_lab.physics.partitions import Partitions
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS, ON_DEMAND_WARM_READ_UNITS, ON_DEMAND_WARM_WRITE_UNITS
+from highwater_lab.physics.bucket import BURST_SECONDS, QUANTA_PER_UNIT, Bucket, Cause
+from highwater_lab.physics.partitions import PARTITION_UNITS, Partitions
 
 
 class Provisioned:
@@ -96,3 +98,96 @@ class Provisioned:
         """Count *amount* as throttled."""
         if amount:
             self.refused[cause] = self.refused.get(cause, 0) + amount
+
+
+# Amazon DynamoDB Developer Guide, "On-demand capacity mode", read 2026-11: a table serves up to twice its previous peak
+# at once; traffic that more than doubles within 30 minutes may be throttled
+PEAK_AGE_MINUTES: Final = 30
+
+_WARM = {Dimension.READ: ON_DEMAND_WARM_READ_UNITS, Dimension.WRITE: ON_DEMAND_WARM_WRITE_UNITS}
+
+
+class OnDemand:
+    """One dimension of an on-demand table or index.
+
+    It serves up to its warm throughput or twice its previous peak, whichever is more. The previous peak is the highest
+    rate of a minute at least 30 minutes ago. Requests above that, and requests above a partition's limit, are throttled
+    with the cause KEY_RANGE; above *max_units* with MAX_ON_DEMAND; above *quota_units* with ACCOUNT. There is no burst
+    bucket: unused throughput of one second is not available in the next.
+
+    Attributes:
+        units: Always 0, because no capacity is provisioned.
+        refused: Throttled quanta by cause, since the caller last cleared the mapping.
+    """
+
+    __slots__ = ("_configured_limits", "_partitions", "_peak", "_recent", "_warm", "dimension", "refused", "units")
+
+    def __init__(
+        self,
+        dimension: Dimension,
+        partitions: Partitions,
+        warm_units: int = 0,
+        max_units: int | None = None,
+        quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
+    ) -> None:
+        self.dimension = dimension
+        self.units = 0
+        self.refused: dict[Cause, int] = {}
+        self._partitions = partitions
+        self._warm = max(_WARM[dimension], warm_units) * QUANTA_PER_UNIT
+        self._configured_limits = [(quota_units * QUANTA_PER_UNIT, Cause.ACCOUNT)]
+        if max_units is not None:
+            self._configured_limits.append((max_units * QUANTA_PER_UNIT, Cause.MAX_ON_DEMAND))
+        self._recent: deque[int] = deque()
+        self._peak = 0
+
+    def warm_to(self, units: int) -> None:
+        """Take at least *units* per second at once from now on."""
+        self._warm = max(self._warm, units * QUANTA_PER_UNIT)
+
+    @property
+    def limit(self) -> int:
+        """The throughput that the partitions serve now, in quanta per second."""
+        return max(self._warm, 2 * self._peak)
+
+    def room(self) -> tuple[int, Cause]:
+        """Return the most that one second can serve of evenly spread requests, in quanta, and the cause above that."""
+        return min([(self.limit, Cause.KEY_RANGE), *self._configured_limits])
+
+    def available(self, rate: int) -> tuple[int, Cause]:
+        """Return how much of *rate* the next second can serve, and the cause of throttling if that is less."""
+        lowest_limit, cause = self.room()
+        passed = rate - self._partitions.refused(rate, self.dimension)
+        return (passed, Cause.KEY_RANGE) if passed <= lowest_limit else (lowest_limit, cause)
+
+    def holds(self, rate: int, seconds: int) -> bool:  # noqa: ARG002 - all seconds are alike
+        """Return whether a constant *rate* would be served for *seconds* without throttling."""
+        return self.available(rate)[0] == rate
+
+    def take(self, amount: int) -> None:
+        """Advance by one second that serves *amount*; without a burst bucket nothing changes."""
+
+    def serve(self, rate: int, seconds: int) -> int:
+        """Advance by *seconds* at a constant *rate* (quanta per second); return the quanta served."""
+        served, cause = self.available(rate)
+        if served < rate:
+            self.refuse(cause, (rate - served) * seconds)
+        return served * seconds
+
+    def serve_each(self, rates: array[int]) -> int:
+        """Advance by one second at each of *rates*; return the quanta served."""
+        return sum(self.serve(rate, 1) for rate in rates)
+
+    def refuse(self, cause: Cause, amount: int) -> None:
+        """Count *amount* as throttled."""
+        self.refused[cause] = self.refused.get(cause, 0) + amount
+
+    def end_minute(self, consumed: int) -> None:
+        """End a minute that consumed this many quanta; a rate becomes the previous peak 30 minutes later."""
+        self._recent.append(consumed // 60)
+        if len(self._recent) > PEAK_AGE_MINUTES:
+            rate = self._recent.popleft()
+            if rate > self._peak:
+                self._peak = rate
+                per_partition = PARTITION_UNITS[self.dimension] * QUANTA_PER_UNIT
+                self._partitions.grow(-(-2 * rate // per_partition))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from highwater.core import Dimension
-from highwater_lab.services.target_tracking import TargetTracking
-from highwater_lab.simulation.policy import Policy
-from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.services.autoscaling import TargetTracking
+from highwater_lab.simulation.policy import Calls, Policy, Seen, SeenTarget
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.traffic.series import Traffic
 

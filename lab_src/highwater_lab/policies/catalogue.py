@@ -12,16 +12,14 @@ from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamic_dynamodb import DynamicDynamodb
+from highwater_lab.policies.dynamodb import Fixed, Native, OnDemandMode
 from highwater_lab.policies.dynamodb_lambda_autoscale import DynamodbLambdaAutoscale
-from highwater_lab.policies.fixed import Fixed
 from highwater_lab.policies.highwater import (
     HighwaterDirect,
     HighwaterDirectPulse,
     HighwaterFloor,
     HighwaterFloorPulse,
 )
-from highwater_lab.policies.native import Native
-from highwater_lab.policies.on_demand import OnDemandMode
 from highwater_lab.policies.sprkem import Sprkem
 from highwater_lab.policies.step_cron import StepCron
 from highwater_lab.policies.throttle_aware_lambda import ThrottleAwareLambda

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from highwater.core.plan.plan import TargetKey
-    from highwater.core.scaler.scaled_plan import ScaledPlan
-    from highwater_lab.simulation.seen import Calls, Seen
+    from highwater.core.scaler.plan import ScaledPlan
+    from highwater_lab.simulation.policy import Calls, Seen
     from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic
 

@@ -6,8 +6,7 @@ import math
 
 from highwater.core import Dimension
 from highwater_lab.services.update_table import Refused
-from highwater_lab.simulation.policy import Poller
-from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Calls, Poller, Seen, SeenTarget
 
 _UPPER_PERCENT, _LOWER_PERCENT = 90, 30
 _STEP_PERCENT = 50

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from highwater_lab.simulation.policy import Poller
-from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
+from highwater_lab.simulation.policy import Calls, Poller, Seen, SeenResource, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
 _LAST_HALF_HOUR = 23 * _HOUR + 1_800

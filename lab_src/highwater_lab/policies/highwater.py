@@ -29,21 +29,21 @@ from highwater.core.scaler import (
 )
 from highwater.core.scaler import SeenTarget as SeenTargetOfTurn
 from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
-from highwater.core.scaler.fresh import COVERAGE_MINUTES
+from highwater.core.scaler.demand import COVERAGE_MINUTES
 from highwater_lab.physics import Cause
-from highwater_lab.services.target_tracking import TargetTracking
+from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
-    from highwater_lab.simulation.seen import SeenResource as SimulatedResource
+    from highwater_lab.simulation.policy import Calls, Seen, SeenTarget
+    from highwater_lab.simulation.policy import SeenResource as SimulatedResource
     from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic
 
 _TRACKING_PERCENT: Final = 90
 _SLOTS: Final = (COVERAGE_MINUTES + 5) * SLOTS_PER_MINUTE
-# Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.metrics).
+# Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.cloudwatch).
 _THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
 
 
@@ -60,7 +60,7 @@ class HighwaterScaler(Policy, ABC):
     """
 
     mode: Mode
-    source = "Highwater: highwater.core.scaler.review, defaults of docs/decisions/0013"
+    source = "Highwater: highwater.core.scaler.turn, defaults of docs/decisions/0013"
     period_seconds = 60
     offset_seconds = 40
     alarms_per_target = 1

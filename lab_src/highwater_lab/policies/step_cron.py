@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from highwater.core import Dimension
-from highwater_lab.simulation.policy import Poller
-from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Calls, Poller, Seen, SeenTarget
 
 _DAY, _HOUR = 86_400, 3_600
 _NIGHT_END = 6 * _HOUR

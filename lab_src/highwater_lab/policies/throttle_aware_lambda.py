@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from highwater_lab.simulation.policy import Poller
-from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Calls, Poller, Seen, SeenTarget
 
 _TARGET, _BUFFERED_TARGET = 0.8, 0.6
 _LOW_INCREASE, _HIGH_INCREASE = 200, 1_000

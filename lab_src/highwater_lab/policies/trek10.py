@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from highwater_lab.simulation.policy import Poller
-from highwater_lab.simulation.seen import Calls, Seen, SeenTarget
+from highwater_lab.simulation.policy import Calls, Poller, Seen, SeenTarget
 
 _DOWN_EVERY = 6 * 3_600
 _PADDING = 10

@@ -6,7 +6,7 @@ import json
 
 from highwater.core import Capacity, IndexCapacity, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater_lab.recommend.candidates import Candidate
+from highwater_lab.recommend.search import Candidate
 
 _ON_DEMAND = """\
 from aws_cdk import aws_dynamodb as dynamodb

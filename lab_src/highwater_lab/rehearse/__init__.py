@@ -1,7 +1,6 @@
 """Rehearsals: a template is simulated under traffic before it is deployed."""
 
-from highwater_lab.rehearse.boosts import PlannedBoost
-from highwater_lab.rehearse.jobs import PlannedJob
+from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
 

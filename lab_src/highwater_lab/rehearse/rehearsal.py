@@ -16,8 +16,7 @@ from highwater_lab.physics import KeyDistribution
 from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.declared import Declared
-from highwater_lab.rehearse.boosts import PlannedBoost, leases_of
-from highwater_lab.rehearse.jobs import PlannedJob, boosts_of, jobs_of
+from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob, boosts_of, jobs_of, leases_of
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup

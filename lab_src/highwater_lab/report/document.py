@@ -7,7 +7,7 @@ from typing import Any
 
 from highwater_lab.rehearse import Rehearsal
 from highwater_lab.simulation import JobRun, Run
-from highwater_lab.simulation.events import Event
+from highwater_lab.simulation.run import Event
 
 
 def rehearsal_document(rehearsal: Rehearsal) -> dict[str, Any]:

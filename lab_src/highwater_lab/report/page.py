@@ -13,10 +13,10 @@ from typing import Any, Final
 from highwater_lab.files import replace_file
 from highwater_lab.physics import Cause
 from highwater_lab.rehearse import Rehearsal
-from highwater_lab.report.curves import Curves, Step, curves, shown_targets
+from highwater_lab.report.picture import Curves, Step, curves, shown_targets
 from highwater_lab.report.terminal import advice, job_lines, share_text, span_text
 from highwater_lab.simulation import Run, TargetRun
-from highwater_lab.simulation.events import EventKind
+from highwater_lab.simulation.run import EventKind
 
 _COLOURS: Final = {"demand": "#8a8f98", "consumed": "#1f77b4", "provisioned": "#c0392b", "band": "rgba(39,174,96,0.10)"}
 _CAUSE_COLOURS: Final = {

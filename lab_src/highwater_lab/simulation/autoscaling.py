@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from highwater.core import Bounds, Dimension
-from highwater_lab.services.autoscaling import ScheduledChange
-from highwater_lab.services.target_tracking import Alarm
+from highwater_lab.services.autoscaling import Alarm, ScheduledChange
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
-from highwater_lab.simulation.events import Event, EventKind
+from highwater_lab.simulation.run import Event, EventKind
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import TargetState
 

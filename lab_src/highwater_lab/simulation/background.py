@@ -8,7 +8,7 @@ from typing import Final
 from highwater.core import Dimension
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, Follower, Shown
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.simulation.job import Job, JobRun
+from highwater_lab.simulation.setup import Job, JobRun
 from highwater_lab.simulation.table import SimulatedTable
 from highwater_lab.simulation.targets import TargetState
 

@@ -1,13 +1,170 @@
-"""The one interface of all policies."""
+"""The one interface of all policies, and what a policy sees of a table."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from highwater_lab.simulation.fleet import Pulses
-from highwater_lab.simulation.seen import Calls, Seen
+from highwater.core import Bounds, Dimension, Units
+from highwater.core.pulses import SLOT_SECONDS, Slots
+from highwater_lab.physics import Cause
+from highwater_lab.services.update_table import CapacityControl, Refused
+from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup
+from highwater_lab.simulation.targets import TargetState
 from highwater_lab.traffic.series import Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls that a scaler changes a table with.
+
+    Attributes:
+        update_table: Index or `None`, wanted units by dimension; answers what refused it, or `None`.
+        set_bounds: Index or `None`, dimension, bounds: RegisterScalableTarget, which clamps at once.
+    """
+
+    update_table: Callable[[str | None, Mapping[Dimension, int]], Refused | None]
+    set_bounds: Callable[[str | None, Dimension, Bounds], None]
+
+
+class SeenTarget:
+    """One target: its capacity, bounds, and the metrics of its last minutes, per second unless said otherwise."""
+
+    def __init__(self, state: TargetState) -> None:
+        self._state = state
+        self.dimension = state.dimension
+        self.newest = -1
+        self.told: ToldSlots | None = None
+        self.newest_slot, self.base_slot = -1, 0
+
+    @property
+    def units(self) -> int:
+        """Provisioned units per second."""
+        return self._state.throughput.units
+
+    @property
+    def floor(self) -> int:
+        """The lowest that its policy may set."""
+        return self._state.floor
+
+    @property
+    def bounds(self) -> Bounds:
+        """Floor and ceiling."""
+        return Bounds(self.floor, self.ceiling)
+
+    @property
+    def ceiling(self) -> int:
+        """The highest that its policy may set."""
+        return self._state.ceiling
+
+    def clamp(self, units: float) -> int:
+        """Whole units within the bounds, rounded up."""
+        whole = -int(-units // 1)
+        return min(max(whole, self.floor, 1), self.ceiling)
+
+    def consumed(self, minutes: int, skip: int = 0) -> list[float]:
+        """Consumed units per second in each of the last minutes that are known, oldest first; *skip* the newest."""
+        end = max(0, self.newest + 1 - skip)
+        return [quanta / 3600 for quanta in self._state.consumed[max(0, end - minutes) : end]]
+
+    def throttled(self, minutes: int, skip: int = 0) -> list[float]:
+        """Throttled units in each of those minutes: a count per minute, not a rate."""
+        found = self._state.throttled
+        end = max(0, self.newest + 1 - skip)
+        return [
+            sum(found[minute].values()) / 60 if minute in found else 0.0 for minute in range(max(0, end - minutes), end)
+        ]
+
+    def throttled_by(self, cause: Cause, minutes: int) -> list[int]:
+        """Quanta throttled for that cause in each of the last known minutes."""
+        found, end = self._state.throttled, max(0, self.newest + 1)
+        return [found[minute].get(cause, 0) if minute in found else 0 for minute in range(max(0, end - minutes), end)]
+
+    def consumed_quanta(self, minutes: int) -> list[int]:
+        """Quanta consumed in each of the last known minutes, oldest first."""
+        end = max(0, self.newest + 1)
+        return list(self._state.consumed[max(0, end - minutes) : end])
+
+    def pulses(self, slots: int) -> Slots | None:
+        """What the fleet told of the last slots that are known; `None` for a fleet that tells nothing."""
+        return None if self.told is None else self.told.slots(slots, self.newest_slot, self.base_slot)
+
+    def requested(self, minutes: int) -> list[float]:
+        """Units per second that the application asked for: a metric of its own."""
+        return [c + t / 60 for c, t in zip(self.consumed(minutes), self.throttled(minutes), strict=True)]
+
+
+class SeenResource:
+    """A table or index as DescribeTable shows it, with its targets."""
+
+    def __init__(self, index: str | None, control: CapacityControl, read: SeenTarget, write: SeenTarget) -> None:
+        self.index = index
+        self.read = read
+        self.write = write
+        self._control = control
+
+    @property
+    def targets(self) -> tuple[SeenTarget, SeenTarget]:
+        """Reads, then writes."""
+        return self.read, self.write
+
+    def is_busy(self, now: int) -> bool:
+        """Whether a change is under way (status UPDATING)."""
+        return self._control.is_changing(now)
+
+    def decreases_today(self, now: int) -> int:
+        """NumberOfDecreasesToday."""
+        return self._control.decreases_on_day(now)
+
+    @property
+    def mark(self) -> Units:
+        """The high-water marks (WarmThroughput)."""
+        return Units(self._control.mark[Dimension.READ], self._control.mark[Dimension.WRITE])
+
+    @property
+    def last_decrease(self) -> int | None:
+        """LastDecreaseDateTime."""
+        return self._control.last_decrease
+
+    @property
+    def last_increase(self) -> int | None:
+        """LastIncreaseDateTime."""
+        return self._control.last_increase
+
+
+class Seen:
+    """All that a poller sees of one table.
+
+    Attributes:
+        now: Seconds since 1970, UTC.
+        resources: The table first, then its indexes.
+    """
+
+    def __init__(self, resources: tuple[SeenResource, ...], metric_delay: int, base: int, pulse_delay: int = 0) -> None:
+        self.now = base
+        self.resources = resources
+        self._delay = metric_delay
+        self._base = base
+        self._pulse_delay = pulse_delay
+
+    def minutes_hidden(self, minutes_ago: int) -> int:
+        """How many of the newest known minutes end later than so many minutes ago."""
+        known = (self.now - self._base - self._delay) // 60
+        return max(0, known - ((self.now - self._base) // 60 - minutes_ago))
+
+    def minute_of(self, position: int) -> int:
+        """A minute of the run, such as a target's `newest`, counted since 1970."""
+        return self._base // 60 + position
+
+    def move_to(self, at: int) -> None:
+        """Let it be so many seconds after the start."""
+        self.now = self._base + at
+        newest = (at - self._delay) // 60 - 1
+        for resource in self.resources:
+            for target in resource.targets:
+                target.newest = newest
+                target.newest_slot = (at - self._pulse_delay) // SLOT_SECONDS - 1
 
 
 class Policy:

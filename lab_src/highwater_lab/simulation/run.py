@@ -1,4 +1,4 @@
-"""What a run gave: every minute of every target, and the figures that follow."""
+"""The result of a run: every minute of every target, the events with their reasons, and the figures that follow."""
 
 from __future__ import annotations
 
@@ -7,13 +7,47 @@ from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from highwater.core import Dimension
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.billing import Bill
-from highwater_lab.simulation.events import Event, EventKind
-from highwater_lab.simulation.job import JobRun
+from highwater_lab.simulation.setup import JobRun
 from highwater_lab.traffic.series import Stream
+
+
+class EventKind(StrEnum):
+    """What an event is."""
+
+    SCALE_OUT = "scale-out"
+    SCALE_IN = "scale-in"
+    BOUNDS = "bounds"
+    REFUSED = "refused"
+    SPLIT = "split"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that explains a change, or why none came.
+
+    Attributes:
+        at: Seconds from the start of the traffic.
+        index: Name of the index, `None` for the table.
+        dimension: READ or WRITE, `None` for what concerns both.
+        kind: What it is.
+        text: The sentence for a person.
+        before: Units per second before; with `after` for capacity events only.
+        after: Units per second after.
+    """
+
+    at: int
+    index: str | None
+    dimension: Dimension | None
+    kind: EventKind
+    text: str
+    before: int | None = None
+    after: int | None = None
+
 
 Change = tuple[int, int]
 

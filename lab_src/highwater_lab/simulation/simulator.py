@@ -1,12 +1,14 @@
-"""The simulator: one table, its traffic, a policy, and the minutes that pass."""
+"""How a table stands when the traffic begins: settled, as if it had run for long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from highwater.core import Bounds, Dimension
 from highwater.core.pulses import SLOT_SECONDS
 from highwater_lab.physics import QUANTA_PER_UNIT
+from highwater_lab.services.autoscaling import bounds_before
 from highwater_lab.services.billing import Bill, BilledReplica, bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
@@ -14,13 +16,44 @@ from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.autoscaling import AutoScaling
 from highwater_lab.simulation.background import start_jobs
 from highwater_lab.simulation.fleet import Fleet
-from highwater_lab.simulation.opening import opening
-from highwater_lab.simulation.policy import Policy
+from highwater_lab.simulation.policy import Calls, Policy, Seen, SeenResource, SeenTarget
 from highwater_lab.simulation.run import Run, TargetRun
-from highwater_lab.simulation.seen import Calls, Seen, SeenResource, SeenTarget
-from highwater_lab.simulation.setup import TableSetup
-from highwater_lab.simulation.table import SimulatedTable
+from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation.table import SimulatedTable, rates_of
 from highwater_lab.traffic.series import Traffic
+
+# What AWS and the CDK take where nothing is said, and what a poller's table starts with
+_USUAL_TARGET_PERCENT = 70
+
+
+def opening(setup: TableSetup, traffic: Traffic) -> TableSetup:
+    """The setup with the bounds that its schedule leaves at the start, and capacity to suit the first minute.
+
+    Capacity that no policy scales stays as it is, but for the bounds; other starts at the first minute's demand over
+    the target, within them.
+    """
+    if not setup.starts_settled:
+        return setup
+    return replace(setup, resources=tuple(_open(resource, traffic) for resource in setup.resources))
+
+
+def _open(resource: ResourceSetup, traffic: Traffic) -> ResourceSetup:
+    return resource.with_targets(
+        _open_target(resource, Dimension.READ, traffic), _open_target(resource, Dimension.WRITE, traffic)
+    )
+
+
+def _open_target(resource: ResourceSetup, dimension: Dimension, traffic: Traffic) -> TargetSetup:
+    target = resource.target(dimension)
+    floor, ceiling = bounds_before(target.actions, int(traffic.start.timestamp()), target.min, target.max)
+    if not target.is_scaled:
+        return replace(target, min=floor, max=ceiling, units=min(max(target.units, floor), ceiling))
+    percent = target.tracking.target_percent if target.tracking else _USUAL_TARGET_PERCENT
+    rates = rates_of(traffic, resource, dimension)
+    demand = -(-sum(rates[: 60 // traffic.bin_seconds]) * traffic.bin_seconds // 3600) if rates else 0
+    units = min(max(-(-demand * 100 // percent), floor, 1), ceiling)
+    return replace(target, min=floor, max=ceiling, units=units)
+
 
 _HOUR = 3600
 Progress = Callable[[int, int], None]

@@ -13,10 +13,9 @@ from highwater_lab.physics import QUANTA_PER_UNIT, Cause, OnDemand, Partitions, 
 from highwater_lab.physics.partitions import partitions_for
 from highwater_lab.services.timing import Pace
 from highwater_lab.services.update_table import CapacityControl, Refused
-from highwater_lab.simulation.arrival import follow_share, serve_writes
-from highwater_lab.simulation.events import Event, EventKind
+from highwater_lab.simulation.run import Event, EventKind
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup
-from highwater_lab.simulation.targets import TargetState
+from highwater_lab.simulation.targets import TargetState, follow_share, serve_writes
 from highwater_lab.traffic.series import Stream, Traffic
 
 Act = Callable[[int], None]

@@ -7,10 +7,11 @@ HighwaterError
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import yaml
 
@@ -224,3 +225,141 @@ _Loader.yaml_implicit_resolvers = {
     letter: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_TEXT]
     for letter, resolvers in _Loader.yaml_implicit_resolvers.items()
 }
+
+
+_ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/([^/]+)")
+_UNKNOWN: Final = ("unknown-account", "unknown-region")
+_ENDING: Final = ".template.json"
+_NESTED: Final = "AWS::CloudFormation::Stack"
+# path and logical id of each construct
+_Ids: TypeAlias = list[tuple[str, str]]
+
+
+def load_templates(path: Path) -> list[Template]:
+    """Load the templates of a cloud assembly (`cdk.out`), including stages and nested stacks, or one template file.
+
+    Raises `TemplateError` if *path* is neither a folder with templates nor a readable template.
+    """
+    try:
+        if not path.exists():
+            raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
+        if not path.is_dir():
+            known = (_stacks(path.parent) or {}).get(path.name)
+            template = load_template(path)
+            return [template if known is None else replace(template, environment=known[0], paths=_own(known[1], []))]
+        templates = list(_templates_of(path))
+    except OSError as error:
+        where = error.filename or path
+        raise TemplateError(f"{where}: cannot be read: {error.strerror}") from error
+    if not templates:
+        raise TemplateError(f"{path}: contains no template; run cdk synth first, or give a template file")
+    return sorted(templates, key=lambda template: Path(template.where))
+
+
+def _templates_of(folder: Path) -> Iterator[Template]:
+    """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
+    stacks = _stacks(folder)
+    for name in _stages(folder):
+        yield from _templates_of(folder / name)
+    if stacks is None:
+        # no assembly, but a folder of templates
+        yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
+        return
+    # what an earlier cdk synth left behind is not of this assembly
+    for name, (environment, ids) in stacks.items():
+        yield from _with_nested(folder / name, environment, _assets(folder / name), ids)
+
+
+def _with_nested(
+    file: Path, environment: Environment, assets: dict[str, str], ids: _Ids, outer: tuple[Path, ...] = ()
+) -> Iterator[Template]:
+    template = load_template(file, may_be_empty=True)
+    if file in outer:
+        raise TemplateError(f"{file}: is nested in itself")
+    nested = dict(_nested_of(template, file.parent, assets))
+    # a nested stack's resource is Shop/Inner.NestedStack/Inner.NestedStackResource, and what is in it Shop/Inner/...
+    inner = {logical_id: path.partition(".NestedStack/")[0] + "/" for path, logical_id in ids if logical_id in nested}
+    yield replace(template, environment=environment, nested=nested, paths=_own(ids, inner.values()))
+    for logical_id, child in nested.items():
+        within = [(path, each) for path, each in ids if path.startswith(inner.get(logical_id, "/"))]
+        # the name of a nested stack is CloudFormation's to choose
+        yield from _with_nested(Path(child), replace(environment, stack=None), assets, within, (*outer, file))
+
+
+def _own(ids: _Ids, inner: Collection[str]) -> dict[str, str]:
+    """Return the constructs' paths by logical id, without those of nested stacks, whose paths begin as *inner* says."""
+    return {logical_id: path for path, logical_id in ids if not path.startswith(tuple(inner))}
+
+
+def _nested_of(template: Template, folder: Path, assets: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the logical id of each nested stack with its template's file, as far as the assembly holds it."""
+    for logical_id in template.section("Resources"):
+        resource = template.resource(logical_id)
+        if resource.get("Type") != _NESTED:
+            continue
+        metadata, properties = resource.get("Metadata"), resource.get("Properties")
+        # the CDK's command line has it noted beside the resource; without, the asset's hash is in the URL
+        noted = metadata.get("aws:asset:path") if isinstance(metadata, dict) else None
+        url = json.dumps(properties.get("TemplateURL")) if isinstance(properties, dict) else ""
+        name = noted or next((path for asset, path in assets.items() if asset in url), None)
+        if isinstance(name, str) and (folder / name).is_file():
+            yield logical_id, str(folder / name)
+
+
+def _assets(template: Path) -> dict[str, str]:
+    """Return by hash the files that a stack's assets are made from; none where its list of assets cannot be read."""
+    listed = template.with_name(template.name.removesuffix(_ENDING) + ".assets.json")
+    try:
+        files = json.loads(read_file(listed))["files"]
+        return {str(asset): str(file["source"]["path"]) for asset, file in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
+    """Return by template file where it is deployed to, and its constructs; `None` without a readable manifest."""
+    try:
+        manifest = json.loads(read_file(folder / "manifest.json"))
+        artifacts = manifest["artifacts"].values()
+        stacks = [artifact for artifact in artifacts if artifact["type"] == "aws:cloudformation:stack"]
+        return {
+            stack["properties"]["templateFile"]: (_environment(stack), list(_ids(stack, folder))) for stack in stacks
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _stages(folder: Path) -> list[str]:
+    """Return the folders of the stages of an assembly, as its manifest has them."""
+    try:
+        artifacts = json.loads(read_file(folder / "manifest.json"))["artifacts"].values()
+        names = [
+            str(artifact["properties"]["directoryName"])
+            for artifact in artifacts
+            if artifact["type"] == "cdk:cloud-assembly"
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        names = [entry.name for entry in folder.iterdir() if entry.name.startswith("assembly-")]
+    return [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
+
+
+def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and logical id of the constructs of a stack, nested stacks included."""
+    entries = artifact.get("metadata")
+    # newer versions of the CDK have them in a file of their own
+    if not entries and (name := artifact.get("additionalMetadataFile")):
+        try:
+            entries = json.loads(read_file(folder / name))
+        except (OSError, ValueError, RecursionError):
+            return
+    for path, notes in entries.items() if isinstance(entries, dict) else ():
+        for note in notes if isinstance(notes, list) else ():
+            if isinstance(note, dict) and note.get("type") == "aws:cdk:logicalId":
+                yield path.removeprefix("/"), str(note.get("data"))
+
+
+def _environment(artifact: dict[str, Any]) -> Environment:
+    match = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
+    account, region = (None if part in _UNKNOWN else part for part in match.groups()) if match else (None, None)
+    stack = artifact["properties"].get("stackName")
+    return Environment(account, region, str(stack) if stack else None)

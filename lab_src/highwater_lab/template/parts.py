@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from highwater.core import Dimension
 from highwater.core.names import PLANS_PATH, TargetName, names_of_parameter
-from highwater.core.scaler.scaled_plan import ScaledPlan
+from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.template.document import TemplateError
-from highwater_lab.template.functions import OPEN
-from highwater_lab.template.intrinsics import TABLE_TYPES
+from highwater_lab.template.intrinsics import OPEN, TABLE_TYPES
 from highwater_lab.template.scaling import Key, Scaling, read_policy, read_target, take_base
 from highwater_lab.template.stacks import Stack, Stacks, is_open
 

@@ -2,9 +2,8 @@
 
 from highwater_lab.traffic.cloudwatch import fetch_traffic
 from highwater_lab.traffic.csv_files import read_traffic, write_traffic
-from highwater_lab.traffic.errors import TrafficError
 from highwater_lab.traffic.scenarios import SCENARIOS, scenario
-from highwater_lab.traffic.series import Stream, Traffic
+from highwater_lab.traffic.series import Stream, Traffic, TrafficError
 
 __all__ = [
     "SCENARIOS",

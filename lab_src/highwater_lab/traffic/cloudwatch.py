@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.core import Dimension
-from highwater_lab.traffic.errors import TrafficError
-from highwater_lab.traffic.series import Stream, Traffic
+from highwater_lab.traffic.series import Stream, Traffic, TrafficError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

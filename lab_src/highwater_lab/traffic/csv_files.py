@@ -16,8 +16,7 @@ from typing import Final
 from highwater.core import Dimension
 from highwater_lab.files import read_file, replace_file
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.traffic.errors import TrafficError
-from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, Traffic
+from highwater_lab.traffic.series import MINUTE, MOST_BINS, Stream, Traffic, TrafficError
 
 # A Monday, so that weekly windows apply sensibly to a file without dates
 DEFAULT_START: Final = datetime(2026, 11, 2, tzinfo=UTC)

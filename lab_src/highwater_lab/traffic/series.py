@@ -1,4 +1,8 @@
-"""Traffic in the form that the simulation needs: whole quanta per second, for each second or each minute."""
+"""The error of the package `traffic`.
+
+HighwaterError
+└── TrafficError (also a ValueError): traffic cannot be read or used; the message is one line with place, problem, fix
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from highwater.core import Dimension
+from highwater.core import Dimension, HighwaterError
 from highwater_lab.physics import QUANTA_PER_UNIT
-from highwater_lab.traffic.errors import TrafficError
+
+
+class TrafficError(HighwaterError, ValueError):
+    """Traffic cannot be read, or cannot be scaled, moved or simulated as requested."""
+
 
 MINUTE: Final = 60
 # Ten years of minutes or two months of seconds; a longer series most likely has a wrong bin length

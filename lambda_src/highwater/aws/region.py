@@ -1,4 +1,4 @@
-"""The AWS services of one region that the scaler reads and changes."""
+"""The AWS services of one region that the scaler and deploys read and change."""
 
 from __future__ import annotations
 
@@ -8,22 +8,40 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from highwater.aws import alarms, autoscaling, metrics, plans, tables, tagged
-from highwater.aws.alarms import TargetAlarm
+import boto3
+from botocore.config import Config
+
+from highwater.aws import autoscaling, tables
+from highwater.aws import cloudwatch as alarms
+from highwater.aws import cloudwatch as metrics
+from highwater.aws import parameters as plans
+from highwater.aws import tags as tagged
 from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.datapoint_rate import DatapointRate
-from highwater.aws.plans import ScaledPlans
+from highwater.aws.cloudwatch import DatapointRate, TargetAlarm
+from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import DescribedTable
 from highwater.core.names import TargetName
-from highwater.core.scaler.observations import Observation
+from highwater.core.scaler.inputs import Observation
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
 
 if TYPE_CHECKING:
     from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_ssm import SSMClient
+
+
+def client() -> CloudFormationClient:
+    """Create a client that retries throttled calls up to seven times."""
+    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
+    return boto3.client("cloudformation", config=config)
+
+
+def read_status(cloudformation: CloudFormationClient, stack_id: str) -> str:
+    """Read the status of the stack, such as `UPDATE_ROLLBACK_IN_PROGRESS`."""
+    return str(cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"])
 
 
 @dataclass(frozen=True, slots=True)

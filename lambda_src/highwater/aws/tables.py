@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
 from highwater.core.budget import DecreaseBudget
-from highwater.core.scaler.seen import SeenResource
+from highwater.core.scaler.inputs import SeenResource
 from highwater.core.units import Units
 
 if TYPE_CHECKING:

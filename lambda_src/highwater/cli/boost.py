@@ -1,33 +1,202 @@
-"""`highwater boost`: ask for capacity, and run a command while it is there."""
+"""`highwater boost` and its kin: request capacity, run a command while it is available, list and release leases."""
 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import boto3
 import click
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from highwater.cli.coordinator_call import coordinator_option, told_in_a_line
-from highwater.cli.durations import Duration
-from highwater.cli.leased_command import ended_by_signals, run_in_lease
-from highwater.cli.options import account_options, as_json_option
-from highwater.cli.terminal import open_console, say
-from highwater.client import (
+from highwater import (
     Boost,
     BoostAnswer,
     BoostError,
     BoostRefusedError,
     BoostState,
+    CoordinatorClient,
     read_units_for_scan,
     write_units_for_load,
 )
-from highwater.client import boost as make_boost
+from highwater import boost as make_boost
+from highwater.cli.durations import Duration
+from highwater.cli.options import account_options, as_json_option
+from highwater.cli.terminal import open_console, say
+from highwater.core.boosts import LeaseError
+
+_FINDING = 1
+_MALFORMED = 400
+
+coordinator_option = click.option(
+    "--coordinator", help="Name or URL of the coordinator. By default HIGHWATER_BOOST_URL, or the only one."
+)
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """What a coordinator or AWS refuses as one line and an exit status: 2 for what cannot be asked, 1 for the rest."""
+    try:
+        yield
+    except LeaseError as impossible:
+        raise click.UsageError(str(impossible)) from impossible
+    except BoostRefusedError as refused:
+        if refused.status == _MALFORMED:
+            raise click.UsageError(str(refused)) from refused
+        _end_with_finding(refused)
+    except (BoostError, ClientError, BotoCoreError) as failed:
+        _end_with_finding(failed)
+
+
+def _end_with_finding(error: Exception) -> NoReturn:
+    where = click.get_current_context().command_path
+    say(f"{where}: {' '.join(str(error).split())}", err=True)
+    raise click.exceptions.Exit(_FINDING)
+
+
+# what a shell reports for a process ended by a signal
+_SIGNALLED = 128
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def run_in_lease(made: Boost, command: tuple[str, ...]) -> int:
+    """Run a command inside the lease; its exit status, or 128 and the number of the signal that ended it."""
+    process: subprocess.Popen[bytes] | None = None
+    told: list[int] = []
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        told.append(number)
+        if process is not None:
+            process.send_signal(number)
+
+    made.keep_renewed()
+    # what is ignored stays so, as nohup wants it; a terminal sends its own interrupts to the command too
+    heard = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    forwarded = [number for number in heard if number is not signal.SIGINT or not _is_in_foreground()]
+    before = {number: signal.signal(number, forward) for number in forwarded}
+    if signal.SIGINT in heard and signal.SIGINT not in before:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        process = subprocess.Popen(command)  # noqa: S603 - the user's own command
+        for number in told:
+            process.send_signal(number)
+        status = process.wait()
+    except OSError as failed:
+        raise click.ClickException(f"{command[0]}: cannot be run: {failed.strerror}") from failed
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        try:
+            made.release()
+        except BoostError as failed:
+            say(f"highwater boost: the lease could not be given back, it ends by itself: {failed}", err=True)
+    return status if status >= 0 else _SIGNALLED - status
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Have the signals that end a process raise, where nothing else handles them, so that a lease is given back."""
+    ending = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise click.exceptions.Exit(_SIGNALLED + number)
+
+    for number in ending:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ending:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _is_in_foreground() -> bool:
+    """Whether the terminal sends its signals to this process and its children, whatever their input is."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+@click.command(short_help="The live boosts of a table, or who boosted it when and why.")
+@click.argument("table")
+@click.option("--log", "is_log", is_flag=True, help="The last 50 entries of the log, of 90 days.")
+@coordinator_option
+@account_options
+@as_json_option
+def boosts(table: str, is_log: bool, coordinator: str | None, region: str | None, as_json: bool) -> None:
+    """List the boosts of TABLE that are live or booked."""
+    client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
+    with told_in_a_line():
+        document = client.send("log" if is_log else "list", table=table)
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+        return
+    for line in _logged(document["log"]) if is_log else _listed(document["boosts"]):
+        say(line)
+
+
+@click.command(short_help="Give a boost back.")
+@click.argument("table")
+@click.argument("id")
+@coordinator_option
+@account_options
+@as_json_option
+def unboost(table: str, id: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
+    """End the boost ID of TABLE now; `highwater boosts TABLE` lists the ids."""
+    client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
+    with told_in_a_line():
+        document = client.send("release", table=table, id=id)
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+        return
+    say(f"{table}: boost {id} is given back" if document["released"] else f"{table}: boost {id} was over already")
+    for note in document["notes"]:
+        say(note)
+
+
+def _listed(listed: list[dict[str, Any]]) -> Iterator[str]:
+    if not listed:
+        yield "no boost is live or booked"
+    for each in listed:
+        what = f"{each['units']:,} units/s{' in total' if each['is_total'] else ''} of {each['target']}"
+        why = f": {each['reason']}" if each["reason"] else ""
+        yield f"{each['id']}  {what} from {_time(each['start'])} until {_time(each['end'])} UTC, {each['owner']}{why}"
+
+
+def _logged(entries: list[dict[str, Any]]) -> Iterator[str]:
+    if not entries:
+        yield "nobody asked for a boost in the last 90 days"
+    for entry in entries:
+        who = entry["owner"] + (f" ({entry['session']})" if entry.get("session") else "")
+        if entry["what"] != "begin":
+            yield f"{_time(entry['at'])} {entry['what']} {entry['id']} by {who}"
+            continue
+        got = ", ".join(f"{each['target']} {each['units']:,} of {each['asked']:,}" for each in entry["targets"])
+        reasons = {each["reason"] for each in entry["targets"] if each["reason"]}
+        why = f": {', '.join(sorted(reasons))}" if reasons else ""
+        yield f"{_time(entry['at'])} begin {entry['id']} by {who}: {got} until {_time(entry['end'])}{why}"
+
+
+def _time(text: str) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
 
 _units = click.IntRange(min=1)
 

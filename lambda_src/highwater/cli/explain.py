@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from highwater.aws import decisions
+from highwater.aws import logs as decisions
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import NO_REGION, account_options, as_json_option

@@ -15,15 +15,13 @@ import boto3
 import click
 from botocore.exceptions import BotoCoreError
 
-from highwater.cli.interrupts import stopped_by_signals
-from highwater.cli.item_output import ItemOutput, OutputError
-from highwater.cli.options import NO_REGION, account_options, as_json_option
-from highwater.cli.pace_options import Rate, pace_options
-from highwater.cli.terminal import open_console, say
-from highwater.client import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress
-from highwater.client.checkpoint import Checkpoint
+from highwater import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress
+from highwater.bulk.checkpoint import Checkpoint
+from highwater.cli.items import ItemOutput, OutputError
+from highwater.cli.options import NO_REGION, Rate, account_options, as_json_option, pace_options
+from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension
-from highwater.core.prices import unit_hour_micro_usd
+from highwater.core.limits import unit_hour_micro_usd
 
 _FINDING = 1
 

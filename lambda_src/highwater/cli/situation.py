@@ -10,14 +10,14 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.decisions import LoggedDecision, read_decisions
-from highwater.aws.leases import LeasesUnavailableError, LeaseTable, TableLeases, find_lease_table
-from highwater.aws.plans import ScaledPlans
+from highwater.aws.coordinator_table import LeasesUnavailableError, LeaseTable, TableLeases, find_lease_table
+from highwater.aws.logs import LoggedDecision, read_decisions
+from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import DescribedTable, seen_resources
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
-from highwater.core.boosts.documents import described_lease
+from highwater.core.boosts.lease import described_lease
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import TargetKey
 from highwater.core.plan.windows import is_open
@@ -34,7 +34,7 @@ from highwater.core.scaler import (
     review,
 )
 from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
-from highwater.core.scaler.decisions import decision_document
+from highwater.core.scaler.stages import decision_document
 
 _AHEAD = timedelta(days=8)
 

@@ -5,17 +5,14 @@ are in `highwater.core.scaler`.
 """
 
 from highwater.core.budget import DecreaseBudget, refused_decreases
-from highwater.core.checks.check import check
+from highwater.core.checks import check
 from highwater.core.errors import HighwaterError, PlanError
 from highwater.core.findings import Finding, Severity
-from highwater.core.plan.capacity import Capacity
-from highwater.core.plan.high_water_mark import HighWaterMark
-from highwater.core.plan.marks import Mark, WarmUpCharge, marks_of, warm_up_charge
-from highwater.core.plan.plan import IndexCapacity, Plan, Target
+from highwater.core.plan.capacity import Capacity, HighWaterMark
+from highwater.core.plan.plan import IndexCapacity, Mark, Plan, Target, WarmUpCharge, marks_of, warm_up_charge
 from highwater.core.plan.windows import Window
-from highwater.core.schedule.actions import ScheduledAction
 from highwater.core.schedule.bounds import Bounds, baseline, bounds_at, timeline
-from highwater.core.schedule.compiler import compile_actions
+from highwater.core.schedule.compiler import ScheduledAction, compile_actions
 from highwater.core.units import Dimension, Units
 
 __all__ = [

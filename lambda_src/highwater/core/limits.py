@@ -1,7 +1,14 @@
-"""Limits of AWS services, each with its source, read in November 2026."""
+"""Limits and list prices of AWS services, each with its source, read in November 2026."""
 
+from __future__ import annotations
+
+import json
 from datetime import timedelta
-from typing import Final
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+from highwater.core.units import Dimension
 
 # Amazon DynamoDB Developer Guide, "Quotas": units per second of each table and of each index; adjustable.
 DEFAULT_TABLE_QUOTA_UNITS: Final = 40_000
@@ -42,3 +49,27 @@ MAX_LEAD: Final = timedelta(hours=24)
 # Years whose clock changes are compared. Zone rules are political decisions, so later years would be guesses.
 FIRST_ZONE_YEAR: Final = 2025
 LAST_ZONE_YEAR: Final = 2040
+
+
+_MICRO = 1_000_000
+
+
+def unit_hour_micro_usd(region: str, dimension: Dimension, *, is_infrequent_access: bool = False) -> int | None:
+    """Return the price of one provisioned unit for an hour in millionths of a US dollar, `None` where it is not known.
+
+    Of DynamoDB Standard, or of Standard-IA where the table *is_infrequent_access*. `highwater prices` says where the
+    list is from, and makes a newer one.
+    """
+    found = _regions().get(region)
+    if found is None:
+        return None
+    prices = found["infrequent_access" if is_infrequent_access else "standard"]
+    price: float = prices[f"{dimension}_unit_hour"]
+    return round(price * _MICRO)
+
+
+@cache
+def _regions() -> dict[str, Any]:
+    document = json.loads(resources.files("highwater.core").joinpath("prices.json").read_text(encoding="utf-8"))
+    regions: dict[str, Any] = document["regions"]
+    return regions

@@ -13,18 +13,18 @@ from highwater.core.plan.zones import find_zone
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.services.schedules import parse_expression
 from highwater_lab.services.timing import Timing
-from highwater_local.autoscaling.changes import Changes, Tables
-from highwater_local.autoscaling.metric_rules import refuse_wrong_metric
 from highwater_local.autoscaling.records import (
     SERVICE_NAMESPACE,
     ActivityRecord,
+    Changes,
     PolicyRecord,
     ScheduledActionRecord,
     ServiceError,
+    Tables,
     TargetKey,
     TargetRecord,
 )
-from highwater_local.autoscaling.validation import refuse_wrong_member
+from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_wrong_metric
 
 _MAX_POLICIES = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")

@@ -1,7 +1,4 @@
-"""What Application Auto Scaling refuses before it looks at a request: members that its own model does not allow.
-
-The model is botocore's. All that is wrong is told at once, in the words that AWS's services have for it.
-"""
+"""What Application Auto Scaling rejects: malformed members, and metrics that DynamoDB's policies may not follow."""
 
 from __future__ import annotations
 
@@ -14,7 +11,34 @@ import botocore.session
 from botocore.model import ListShape, MapShape, ServiceModel, Shape, StringShape, StructureShape
 from botocore.validate import ParamValidator
 
-from highwater_local.autoscaling.records import ServiceError
+from highwater_local.autoscaling.records import PolicyRecord, ServiceError, TargetKey
+
+_PREDEFINED: Final = "PredefinedMetricSpecification"
+_CUSTOMIZED: Final = "CustomizedMetricSpecification"
+_ONE_POLICY: Final = "Only one TargetTrackingScaling policy for a given metric specification is allowed."
+
+
+def refuse_wrong_metric(key: TargetKey, name: str, settings: dict[str, Any], known: dict[str, PolicyRecord]) -> None:
+    """Raise `ServiceError` where the policy *name* cannot follow its metric, beside those that are *known*."""
+    predefined, customized = settings.get(_PREDEFINED), settings.get(_CUSTOMIZED)
+    if bool(predefined) is bool(customized):
+        got = "both" if predefined else "none"
+        message = f"Exactly one of {_PREDEFINED} and {_CUSTOMIZED} is required, got {got}"
+        raise ServiceError("ValidationException", message)
+    wanted = f"DynamoDB{key.dimension.title()}CapacityUtilization"
+    if predefined and predefined.get("PredefinedMetricType") != wanted:
+        message = (
+            f"Unsupported predefined metric type for {key.wording}: {predefined.get('PredefinedMetricType')}; it must "
+            f"be {wanted}"
+        )
+        raise ServiceError("ValidationException", message)
+    if any(_metric(other.configuration) == _metric(settings) for known_as, other in known.items() if known_as != name):
+        raise ServiceError("ValidationException", _ONE_POLICY)
+
+
+def _metric(settings: dict[str, Any]) -> tuple[Any, Any]:
+    return settings.get(_PREDEFINED), settings.get(_CUSTOMIZED)
+
 
 _SERVICE: Final = "application-autoscaling"
 # Java's way to write a character beyond the first plane, and its class of printable characters

@@ -1,17 +1,14 @@
-"""All that a strict cloud refuses of requests and stacks."""
+"""All that a strict cloud rejects of requests and stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from highwater_local.strict.answers import Answer
-from highwater_local.strict.boundaries import Boundaries
-from highwater_local.strict.function_roles import FunctionRoles
 from highwater_local.strict.names import Names
 from highwater_local.strict.permissions import Permissions
 from highwater_local.strict.rates import Rates
-from highwater_local.strict.request import Request
-from highwater_local.strict.role_policies import RolePolicies
+from highwater_local.strict.request import Answer, Request
+from highwater_local.strict.roles import Boundaries, FunctionRoles, RolePolicies
 
 
 class Checks:

@@ -1,21 +1,63 @@
-"""Names that CloudFormation or a service refuses because they are too long or have characters that it does not take.
-
-MiniStack accepts any name. CloudFormation looks at most names itself, by its schema of the type; other names it hands
-to the service (the schemas of the types, read 2026-11).
-"""
+"""Names that CloudFormation or a service rejects: too long, or with characters that it does not take."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
 from highwater_local import ministack
-from highwater_local.strict.answers import Answer, refused
-from highwater_local.strict.name_rules import IamNameRule, NameRule
-from highwater_local.strict.request import Request
+from highwater_local.strict.request import Answer, Request, refused
+
+
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """What a service asks of a name.
+
+    Attributes:
+        place: What the service calls the member.
+        most: How many characters it has at most.
+        characters: The pattern that it has to match as the service writes it, `None` where any character will do.
+    """
+
+    place: str
+    most: int
+    characters: str | None = None
+
+    def refusal(self, name: str) -> str | None:
+        """The service's text for a name that does not fit, `None` for one that does."""
+        unmet = [f"Value '{name}' at '{self.place}' failed to satisfy constraint: {each}" for each in self._unmet(name)]
+        if not unmet:
+            return None
+        return f"{len(unmet)} validation error{'s' if len(unmet) > 1 else ''} detected: {'; '.join(unmet)}"
+
+    def _unmet(self, name: str) -> Iterator[str]:
+        if len(name) > self.most:
+            yield f"Member must have length less than or equal to {self.most}"
+        if self.characters is not None and not re.fullmatch(self.characters, name, re.ASCII):
+            yield f"Member must satisfy regular expression pattern: {self.characters}"
+
+
+@dataclass(frozen=True, slots=True)
+class IamNameRule:
+    """What IAM asks of a name, which has its own words for characters."""
+
+    place: str
+    most: int
+
+    def refusal(self, name: str) -> str | None:
+        """IAM's text for a name that does not fit, `None` for one that does."""
+        too_long = NameRule(self.place, self.most).refusal(name)
+        if too_long is not None or re.fullmatch(r"[\w+=,.@-]+", name, re.ASCII):
+            return too_long
+        return (
+            f"The specified value for {self.place} is invalid. It must contain only alphanumeric characters and/or the "
+            "following: +=,.@_-"
+        )
+
 
 LONGEST: Final = {
     ("AWS::ApplicationAutoScaling::ScalingPolicy", "PolicyName"): 256,

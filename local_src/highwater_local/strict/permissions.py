@@ -1,20 +1,182 @@
-"""The policies of roles, enforced on what Lambda functions call: an action that they do not allow is AccessDenied.
-
-MiniStack's evaluator judges the policies. A function gets credentials whose session token names its role; requests
-without such a token are the developer's own and may do everything.
-"""
+"""The policies of roles, enforced on what Lambda functions call, with the permissions that operations on items need."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from highwater_local import ministack
-from highwater_local.strict.item_needs import item_needs
-from highwater_local.strict.need import Need
-from highwater_local.strict.request import AUTOSCALING_SERVICE, Request
-from highwater_local.strict.verdicts import denial
+from highwater_local.strict.request import AUTOSCALING_SERVICE, Need, Request
+
+Document = dict[str, Any]
+# A partition key is compared for equality only: `name = :value`, either way round
+_EQUALITY: Final = re.compile(r"([#\w.-]+)\s*=\s*(:\w+)|(:\w+)\s*=\s*([#\w.-]+)", re.ASCII)
+
+
+def partition_key(table: object, index: object = None) -> str | None:
+    """The partition key of the table of that name, or of its index; `None` where there is no such table or index."""
+    found = ministack.find_table(table)
+    if found is None:
+        return None
+    schema = found["KeySchema"]
+    if index is not None:
+        indexes = [*(found.get("GlobalSecondaryIndexes") or []), *(found.get("LocalSecondaryIndexes") or [])]
+        schema = next((each["KeySchema"] for each in indexes if each["IndexName"] == index), [])
+    return next((str(key["AttributeName"]) for key in schema if key["KeyType"] == "HASH"), None)
+
+
+def keys_of_items(table: object, items: Iterable[Any]) -> list[str]:
+    """The partition keys of some items of a table, or of their keys."""
+    name = partition_key(table)
+    values = (item.get(name) for item in items if isinstance(item, dict))
+    return [text for value in values if (text := _text(value)) is not None]
+
+
+def keys_of_query(request: Document) -> list[str]:
+    """The partition key that a Query is for, which is that of the index if it reads one."""
+    name = partition_key(request.get("TableName"), request.get("IndexName"))
+    names, values = (_members(request.get(f"ExpressionAttribute{kind}")) for kind in ("Names", "Values"))
+    older = _members(_members(request.get("KeyConditions")).get(name or ""))
+    found = [_text(value) for value in older.get("AttributeValueList") or []]
+    for match in _EQUALITY.finditer(str(request.get("KeyConditionExpression") or "")):
+        attribute, value = match[1] or match[4], match[2] or match[3]
+        if names.get(attribute, attribute) == name:
+            found.append(_text(values.get(value)))
+    return [text for text in found if text is not None]
+
+
+def keys_of_statement(statement: Document) -> list[str]:
+    """The partition keys that a PartiQL statement names, as MiniStack parses it."""
+    name = partition_key(statement["table"], statement.get("index"))
+    if "item" in statement:
+        return keys_of_items(statement["table"], [statement["item"]])
+    found: list[Any] = []
+    for attribute, comparison, value in statement.get("conditions") or []:
+        if attribute == name and comparison in ("=", "IN"):
+            found += value if comparison == "IN" else [value]
+    return [text for value in found if (text := _text(value)) is not None]
+
+
+def _members(value: Any) -> Document:
+    """The members of an object, none of what is no object."""
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    """The text of an attribute's value, `None` for what is none."""
+    return str(next(iter(value.values()))) if isinstance(value, dict) and value else None
+
+
+_PREFIX: Final = "dynamodb:"
+_ON_ITEM: Final = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem"})
+# Batches of statements are known by the name of their list
+_STATEMENTS: Final = {"BatchExecuteStatement": "Statements", "ExecuteTransaction": "TransactStatements"}
+_OF_TRANSACTION: Final = {
+    "ConditionCheck": "ConditionCheckItem",
+    "Delete": "DeleteItem",
+    "Get": "GetItem",
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+}
+_OF_STATEMENT: Final = {
+    "DELETE": "PartiQLDelete",
+    # a condition on an item, which only transactions have
+    "EXISTS": "PartiQLSelect",
+    "INSERT": "PartiQLInsert",
+    "SELECT": "PartiQLSelect",
+    "UPDATE": "PartiQLUpdate",
+}
+
+
+def item_needs(action: str, request: Document, region: str, account: str) -> list[Need] | None:
+    """What an operation on items needs, nothing where MiniStack will refuse it; `None` for any other operation."""
+    operation = action.removeprefix(_PREFIX)
+    tables = f"arn:aws:dynamodb:{region}:{account}:table/"
+    match operation:
+        case "Query" | "Scan":
+            keys = keys_of_query(request) if operation == "Query" else None
+            return [_need(operation, _arn(tables, request.get("TableName"), request.get("IndexName")), keys)]
+        case "BatchGetItem" | "BatchWriteItem":
+            return list(_batch(operation, request.get("RequestItems"), tables))
+        case "TransactGetItems" | "TransactWriteItems":
+            return list(_transaction(operation, request.get("TransactItems"), tables))
+        case "ExecuteStatement":
+            return list(_statements([request], tables, {}))
+        case "BatchExecuteStatement" | "ExecuteTransaction":
+            enclosing = {"dynamodb:enclosingoperation": operation} if operation == "ExecuteTransaction" else {}
+            return list(_statements(request.get(_STATEMENTS[operation]), tables, enclosing))
+        case _ if operation in _ON_ITEM:
+            table, item = request.get("TableName"), request.get("Key") or request.get("Item")
+            return [_need(operation, _arn(tables, table), keys_of_items(table, [item]))]
+        case _:
+            return None
+
+
+def _batch(operation: str, asked: Any, tables: str) -> Iterator[Need]:
+    for table, parts in asked.items() if isinstance(asked, dict) else ():
+        if isinstance(parts, dict):
+            items = parts.get("Keys") or []
+        else:
+            each = [request for part in parts or [] if isinstance(part, dict) for request in part.values()]
+            items = [request.get("Item") or request.get("Key") for request in each if isinstance(request, dict)]
+        yield _need(operation, _arn(tables, table), keys_of_items(table, items))
+
+
+def _transaction(operation: str, members: Any, tables: str) -> Iterator[Need]:
+    enclosing = {"dynamodb:enclosingoperation": operation}
+    for member in members if isinstance(members, list) else ():
+        for kind, part in member.items() if isinstance(member, dict) else ():
+            if kind in _OF_TRANSACTION and isinstance(part, dict):
+                table, item = part.get("TableName"), part.get("Item") or part.get("Key")
+                yield _need(_OF_TRANSACTION[kind], _arn(tables, table), keys_of_items(table, [item]), enclosing)
+
+
+def _statements(members: Any, tables: str, enclosing: Document) -> Iterator[Need]:
+    for member in members if isinstance(members, list) else ():
+        text, parameters = (member.get("Statement"), member.get("Parameters")) if isinstance(member, dict) else ("", [])
+        try:
+            parsed = ministack.parse_statement(
+                text if isinstance(text, str) else "", parameters if isinstance(parameters, list) else []
+            )
+        except ValueError:
+            # the service tells what is wrong with it
+            continue
+        keys = keys_of_statement(parsed["select"] if parsed["op"] == "EXISTS" else parsed)
+        conditions = dict(enclosing)
+        if parsed["op"] == "SELECT":
+            conditions["dynamodb:fulltablescan"] = "false" if keys else "true"
+        arn = _arn(tables, parsed["table"], parsed.get("index"))
+        yield _need(_OF_STATEMENT[parsed["op"]], arn, keys or None, conditions)
+
+
+def _need(operation: str, arn: str, keys: list[str] | None, conditions: Document | None = None) -> Need:
+    leading = {} if keys is None else {"dynamodb:leadingkeys": keys}
+    return Need(_PREFIX + operation, arn, (conditions or {}) | leading)
+
+
+def _arn(tables: str, table: object, index: object = None) -> str:
+    """The ARN of a table, which a request may name by that already, or of its index."""
+    named = str(table or "*")
+    return (named if named.startswith("arn:") else tables + named) + (f"/index/{index}" if index else "")
+
+
+def denial(context: Any, role: str, account: str) -> str | None:
+    """Why the role may not do what the context says, `None` where it may."""
+    kinds = [("n", "identity-based policy", ministack.role_policies(role, account))]
+    # one boundary at most, in the shape of a list of policies
+    bounds = ministack.role_boundary(ministack.iam_roles.now, role, account)
+    kinds += [("", "permissions boundary", bound) for bound in bounds]
+    verdicts = [(n, kind, ministack.evaluate_policies(context, policies).decision) for n, kind, policies in kinds]
+    for n, kind, decision in verdicts:
+        if decision == "Deny":
+            return f"with an explicit deny in a{n} {kind}"
+    for _, kind, decision in verdicts:
+        if decision != "Allow":
+            return f"because no {kind} allows the {context.action} action"
+    return None
+
 
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
 URL_PATH: Final = "/_aws/lambda-url/"

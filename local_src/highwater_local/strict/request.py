@@ -1,12 +1,14 @@
-"""A request to the cloud, as far as permissions and rates go by it."""
+"""A request to a strict cloud: its operation and caller, what it needs, and how it is rejected in its own protocol."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
 
 from highwater_local import ministack
 
@@ -73,3 +75,32 @@ class Request:
     @property
     def _target(self) -> str:
         return self.headers.get("x-amz-target", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An action on a resource that a caller must be allowed.
+
+    Attributes:
+        action: The action.
+        arn: The resource, `*` for an action that knows none.
+        conditions: Values of the request that conditions of policies are compared with, by keys in lower case.
+        is_asked_by_service: Whether the called service itself asks for it in the caller's name.
+    """
+
+    action: str
+    arn: str
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    is_asked_by_service: bool = False
+
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+def refused(request: Request, code: str, message: str, older_code: str) -> Answer:
+    """The answer with that error, which the older protocol of forms knows by another code."""
+    if "json" in request.headers.get("content-type", ""):
+        body = json.dumps({"__type": code, "message": message}).encode()
+        return 400, {"content-type": "application/x-amz-json-1.1"}, body
+    error = f"<Error><Type>Sender</Type><Code>{older_code}</Code><Message>{escape(message)}</Message></Error>"
+    return 400, {"content-type": "text/xml"}, f"<ErrorResponse>{error}</ErrorResponse>".encode()

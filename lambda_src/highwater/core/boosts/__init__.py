@@ -1,12 +1,16 @@
 """Boosts: leases of capacity that jobs ask for before they start, and what the live ones add to a floor."""
 
-from highwater.core.boosts.callers import BoostCap, Caller, find_cap
-from highwater.core.boosts.grant import Grant, GrantLimit, grant
-from highwater.core.boosts.lease import Lease, LeaseError, merged
-from highwater.core.boosts.live import Boosts, boosted_floor, boosts_at, ceiling_with_boosts
-from highwater.core.boosts.request import BoostRequest, Hold
-from highwater.core.boosts.shares import index_shares_percent
-from highwater.core.boosts.sizing import units_for_deadline, units_for_rate
+from highwater.core.boosts.grants import Grant, GrantLimit, grant, index_shares_percent
+from highwater.core.boosts.lease import Boosts, Lease, LeaseError, boosted_floor, boosts_at, ceiling_with_boosts, merged
+from highwater.core.boosts.request import (
+    BoostCap,
+    BoostRequest,
+    Caller,
+    Hold,
+    find_cap,
+    units_for_deadline,
+    units_for_rate,
+)
 
 __all__ = [
     "BoostCap",

@@ -1,17 +1,16 @@
-"""A lease: units that a job asked for, until when, and how two reports of one lease become one.
-
-HighwaterError
-└── LeaseError (also a ValueError): a lease cannot be as it is described
-"""
+"""Leases: units that a job asked for, until when; what the live ones add to a floor; and their JSON documents."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from highwater.core.errors import HighwaterError
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
+from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Dimension
 
 # A lease is for a job; what lasts longer is a window
@@ -119,3 +118,94 @@ def merged(one: Lease, other: Lease) -> Lease:
 def _order(lease: Lease) -> tuple[object, ...]:
     what = (lease.table, lease.index or "", lease.dimension, lease.units, lease.is_total)
     return (lease.start, *what, lease.owner, lease.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Boosts:
+    """What the live leases of one target ask for, in units per second.
+
+    Attributes:
+        added: Added to what plan and demand ask for: concurrent boosts add up.
+        total: The least that there is to be in total, 0 for none: of several the highest.
+    """
+
+    added: int = 0
+    total: int = 0
+
+
+def ceiling_with_boosts(bounds: Bounds, max_with_boosts: int | None) -> int:
+    """Return the ceiling while a boost is live: the plan's now, or that for boosts where it is higher."""
+    return max(bounds.max, max_with_boosts or 0)
+
+
+def boosted_floor(bounds: Bounds, boosts: Boosts, quota_units: int, max_with_boosts: int | None = None) -> int:
+    """Return the floor that plan and boosts ask for, without a scaler that knows of demand: never above the ceiling."""
+    ceiling = ceiling_with_boosts(bounds, max_with_boosts)
+    return max(1, min(max(min(bounds.min, bounds.max) + boosts.added, boosts.total), ceiling, quota_units))
+
+
+def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boosts:
+    """Return what the leases of *target* ask for at the aware instant *now*; *leases* may be of any target."""
+    live = [lease for lease in leases if lease.key == target and lease.is_live(now)]
+    return Boosts(
+        added=sum(lease.units for lease in live if not lease.is_total),
+        total=max((lease.units for lease in live if lease.is_total), default=0),
+    )
+
+
+def lease_document(lease: Lease) -> dict[str, Any]:
+    """Return the lease as JSON-ready values; `lease_of_document` reads them."""
+    return {
+        "id": lease.id,
+        "table": lease.table,
+        "index": lease.index,
+        "dimension": str(lease.dimension),
+        "units": lease.units,
+        "is_total": lease.is_total,
+        "start": _text(lease.start),
+        "end": _text(lease.end),
+        "owner": lease.owner,
+        "reason": lease.reason,
+        "asked": lease.asked,
+        "released": None if lease.released is None else _text(lease.released),
+    }
+
+
+def lease_of_document(document: dict[str, Any]) -> Lease:
+    """Read what `lease_document` wrote; raises `KeyError`, `TypeError` or `ValueError` for anything else."""
+    released = document["released"]
+    return Lease(
+        id=document["id"],
+        table=document["table"],
+        index=document["index"],
+        dimension=Dimension(document["dimension"]),
+        units=document["units"],
+        is_total=document["is_total"],
+        start=datetime.fromisoformat(document["start"]),
+        end=datetime.fromisoformat(document["end"]),
+        owner=document["owner"],
+        reason=document["reason"],
+        asked=document.get("asked"),
+        released=None if released is None else datetime.fromisoformat(released),
+    )
+
+
+def target_text(key: TargetKey) -> str:
+    """Return a target as the key of a JSON object: `write`, `by_status/write`."""
+    index, dimension = key
+    return str(dimension) if index is None else f"{index}/{dimension}"
+
+
+def target_of_text(text: str) -> TargetKey:
+    """Return the target that `target_text` wrote; raises `ValueError` for any other text."""
+    index, _, dimension = text.rpartition("/")
+    return index or None, Dimension(dimension)
+
+
+def described_lease(lease: Lease) -> dict[str, Any]:
+    """Return the lease as answers and the command show it, with the target's name in words."""
+    return lease_document(lease) | {"target": target_label(lease.index, lease.dimension)}
+
+
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat()

@@ -1,20 +1,75 @@
-"""A request for a boost as a job sends it, and the leases that it asks for."""
+"""Requests for boosts as jobs send them: what is asked for, how many units that is, and who may ask."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from highwater.core.boosts.lease import LONGEST, Lease, LeaseError
-from highwater.core.boosts.sizing import units_for_rate
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
-from highwater.core.names import target_label
+from highwater.core.names import table_of_label, target_label
 from highwater.core.plan.plan import Plan, Target, TargetKey
 from highwater.core.units import Dimension
+
+# DynamoDB Developer Guide, "Read and write operations": a unit writes up to 1 KB, and reads up to 4 KB consistently or
+# twice that eventually.
+_BYTES_PER_WRITE, _BYTES_PER_READ = 1_024, 4_096
+
+
+def units_for_rate(units_per_second: int, target_percent: int) -> int:
+    """Return the capacity of which a rate of consumption is *target_percent*, 1 to 100: what a job adds to traffic.
+
+    At the target utilization of the table the job leaves the table's headroom as it is.
+    """
+    if units_per_second < 1 or not 1 <= target_percent <= 100:
+        raise LeaseError(
+            f"a rate of {units_per_second:,} units/s at {target_percent} %; allowed: 1 or more, at 1 to 100 %"
+        )
+    return -(-units_per_second * 100 // target_percent)
+
+
+def units_for_deadline(
+    dimension: Dimension,
+    items: int,
+    bytes_per_item: int,
+    within: timedelta,
+    *,
+    until_ready: timedelta = timedelta(0),
+    is_consistent: bool = False,
+) -> int:
+    """Return the capacity with which a job is done in time.
+
+    Args:
+        dimension: READ for a scan, WRITE for a load.
+        items: How many items it reads or writes, 1 or more.
+        bytes_per_item: The size of an item, names of attributes included, from 1 byte to 400 KB. Every write costs
+            whole units; a scan's pages round up only once, which is not counted.
+        within: How long the job may take from now on.
+        until_ready: How long of that passes before the capacity is there. By default nothing.
+        is_consistent: Whether a scan reads consistently, at twice the price. By default it does not.
+
+    Raises:
+        LeaseError: There is nothing to do, or no time to do it in.
+    """
+    if items < 1 or not 1 <= bytes_per_item <= 400 * 1_024:
+        raise LeaseError(f"{items:,} items of {bytes_per_item:,} bytes; allowed: 1 item or more of 1 to 409,600 bytes")
+    seconds = (within - until_ready) // timedelta(seconds=1)
+    if seconds < 1:
+        raise LeaseError(
+            f"a job of {within} of which {until_ready} pass before the capacity is there; give it more time"
+        )
+    if dimension is Dimension.WRITE:
+        units = items * -(-bytes_per_item // _BYTES_PER_WRITE)
+    else:
+        per_unit = _BYTES_PER_READ if is_consistent else 2 * _BYTES_PER_READ
+        units = -(-items * bytes_per_item // per_unit)
+    return -(-units // seconds)
+
 
 # Before a boost that is booked ahead the floor rises as early as before a window: capacity takes minutes to come.
 LEAD: Final = timedelta(minutes=5)
@@ -244,3 +299,88 @@ def _known(plan: Plan) -> str:
 
 def _shown(value: object) -> str:
     return "missing" if value is None else repr(value)[:60]
+
+
+# An assumed role, with the session's name after it, which whoever assumes the role chooses
+_SESSION: Final = re.compile(r"arn:[^:]+:sts::(\d{12}):assumed-role/([^/]+)/(.+)")
+_PRINCIPAL: Final = re.compile(r"arn:[^:]+:iam::(\d{12}):(role|user)/(?:.*/)?([^/]+)")
+_EVENTS: Final = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks for a boost.
+
+    Attributes:
+        name: `role/Name` or `user/Name` with the account in front, or `events/source`: AWS has authenticated it.
+        session: What the caller calls itself, such as the name of a Lambda function; for the log alone.
+    """
+
+    name: str
+    session: str = ""
+
+    @classmethod
+    def of_arn(cls, arn: str) -> Caller | None:
+        """Return the caller with the ARN that AWS gives to a function behind a URL; `None` for the account's root."""
+        session = _SESSION.fullmatch(arn)
+        if session is not None:
+            return cls(f"{session[1]}:role/{session[2]}", session[3])
+        principal = _PRINCIPAL.fullmatch(arn)
+        return None if principal is None else cls(f"{principal[1]}:{principal[2]}/{principal[3]}")
+
+    @classmethod
+    def of_events(cls, source: str) -> Caller:
+        """Return the caller that events with this source stand for; IAM policies say who may send them."""
+        return cls(f"{_EVENTS}/{source}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoostCap:
+    """What one caller may boost.
+
+    Attributes:
+        caller: The caller's name, as `Caller.name`.
+        max_read: The most units per second of reads, with all boosts of one table or index that are live at once.
+        max_write: Likewise of writes. 0 for none.
+        tables: Labels of the tables, `None` for all that the coordinator has.
+    """
+
+    caller: str
+    max_read: int
+    max_write: int
+    tables: tuple[str, ...] | None = None
+
+    @classmethod
+    def from_json(cls, text: str) -> BoostCap:
+        """Read what the constructs wrote; raises `ValueError`, `KeyError` or `TypeError` for anything else."""
+        document = json.loads(text)
+        caller = document["caller"]
+        found = Caller.of_arn(caller)
+        tables = document.get("tables")
+        return cls(
+            caller=caller if found is None else found.name,
+            max_read=int(document["max_read"]),
+            max_write=int(document["max_write"]),
+            tables=None if tables is None else tuple(tables),
+        )
+
+    def covers(self, table: str) -> bool:
+        """Whether the table with that label is one of its tables."""
+        return self.tables is None or table in self.tables or table_of_label(table)[0] in self.tables
+
+    def of(self, dimension: Dimension) -> int:
+        """Return the most units per second in one dimension."""
+        return self.max_read if dimension is Dimension.READ else self.max_write
+
+
+def find_cap(caps: Iterable[BoostCap], caller: Caller, table: str) -> BoostCap | None:
+    """Return what *caller* may boost of a table, `None` for nothing; of several grants the highest figures count."""
+    found = [cap for cap in caps if cap.caller == caller.name and cap.covers(table)]
+    if not found:
+        return None
+    return BoostCap(
+        caller=caller.name,
+        max_read=max(cap.max_read for cap in found),
+        max_write=max(cap.max_write for cap in found),
+        tables=(table,),
+    )

@@ -13,9 +13,8 @@ from typing import Final
 from highwater.core.boosts import Lease, boosts_at
 from highwater.core.plan.plan import Target
 from highwater.core.scaler.demand import MINUTES_PER_DAY
-from highwater.core.scaler.observations import Observation
-from highwater.core.scaler.scaled_plan import ScaledPlan
-from highwater.core.scaler.seen import Clock, SeenResource
+from highwater.core.scaler.inputs import Clock, Observation, SeenResource
+from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import ScalerSettings
 from highwater.core.schedule.bounds import has_changed
 

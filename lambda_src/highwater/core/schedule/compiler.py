@@ -1,34 +1,284 @@
-"""Compilation of windows to scheduled actions.
+"""Compilation of windows to the scheduled actions of Application Auto Scaling (AAS).
 
-Every action sets both bounds to the values that the plan asks for from the action's time on. So no action depends on
-an earlier one having run.
-
-1. Recurring windows make a week that repeats in local time. Windows of zones with a constant difference share a week,
-   in one of these zones. Windows of zones with different clock changes must not overlap or touch, because no weekly
-   schedule can express their combination.
-2. Each minute of the week at which the bounds change becomes an action. Days with the same time and bounds share an
-   action. Where a clock change may skip such a minute, the end of the skipped hour gets an action too.
-3. One-off windows divide time into sections. In each section, the week is compiled again with the bounds of the open
-   one-off windows added, and a single action at the start of the section.
+A target's windows are read as a week that repeats in local time; those without an effect are left out; what remains
+becomes actions with absolute floors and ceilings (docs/decisions/0004).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
+from itertools import product
 from zoneinfo import ZoneInfo
 
 from highwater.core.errors import PlanError
 from highwater.core.findings import Finding, conflict, error
 from highwater.core.limits import MAX_SCHEDULED_ACTIONS_PER_TARGET
 from highwater.core.plan.plan import Target, TargetWindow
-from highwater.core.plan.windows import once_span
-from highwater.core.plan.zones import MINUTES_PER_DAY, aware, instant
-from highwater.core.schedule.actions import ScheduledAction, recurring_action, single_action
+from highwater.core.plan.windows import DAYS, Window, covers_minute, once_span, openings, weekly_spans
+from highwater.core.plan.zones import MINUTES_PER_DAY, MINUTES_PER_WEEK, aware, changes, constant_shift, gaps, instant
 from highwater.core.schedule.bounds import Bounds, bounds_at, bounds_with, timeline
-from highwater.core.schedule.effective import effective
-from highwater.core.schedule.weeks import Week, WindowsMeetError, changes_of_week, refuse_meeting_windows, weeks_of
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledAction:
+    """One AAS scheduled action. It sets both bounds, so that its result does not depend on earlier actions.
+
+    Attributes:
+        name: Unique within the target, made from the times and bounds only, so that two plans with the same effect have
+            the same action names.
+        schedule: `cron(...)` with six fields, or `at(...)`.
+        timezone: IANA name of the time zone of the schedule.
+        bounds: Floor and ceiling that the action sets.
+        start: The first run of a recurring action that begins later, an aware instant. AAS runs an action at its start
+            and then by its schedule, so the start is always a time that matches the schedule.
+        end: The aware instant after which a recurring action does not run any more.
+    """
+
+    name: str
+    schedule: str
+    timezone: str
+    bounds: Bounds
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+def recurring_action(
+    days: tuple[int, ...],
+    minute_of_day: int,
+    timezone: str,
+    bounds: Bounds,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> ScheduledAction:
+    """Create the action for *minute_of_day* on *days* (Monday is 0), both local to *timezone*."""
+    hour, minute = divmod(minute_of_day, 60)
+    names = _days_text(days)
+    schedule = f"cron({minute} {hour} * * ? *)" if len(days) == 7 else f"cron({minute} {hour} ? * {names} *)"
+    name = f"{'daily' if len(days) == 7 else names} {hour:02}{minute:02} {_zone_text(timezone)} {_bounds_text(bounds)}"
+    if start is not None:
+        name += f" from {_instant_text(start)}"
+    elif end is not None:
+        name += f" until {_instant_text(end)}"
+    return ScheduledAction(name, schedule, timezone, bounds, start, end)
+
+
+def single_action(at: datetime, bounds: Bounds) -> ScheduledAction:
+    """Create the action for one instant, scheduled in UTC, which has no clock changes."""
+    at = at.astimezone(UTC)
+    return ScheduledAction(
+        f"once {_instant_text(at)} {_bounds_text(bounds)}", f"at({at:%Y-%m-%dT%H:%M:%S})", "UTC", bounds
+    )
+
+
+def _days_text(days: tuple[int, ...]) -> str:
+    """Return days in cron syntax: three or more consecutive days as a range."""
+    parts: list[str] = []
+    run: list[int] = []
+    for day in (*days, 99):
+        if run and day != run[-1] + 1:
+            parts.extend([f"{DAYS[run[0]]}-{DAYS[run[-1]]}"] if len(run) > 2 else [DAYS[d] for d in run])
+            run = []
+        run.append(day)
+    return ",".join(parts)
+
+
+def _bounds_text(bounds: Bounds) -> str:
+    return f"min {bounds.min} max {bounds.max}"
+
+
+def _instant_text(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H%M} UTC"
+
+
+def _zone_text(timezone: str) -> str:
+    # AAS refuses ':', '/' and '|' in names of scheduled actions
+    return timezone.replace("/", ".")
+
+
+# Two years stand for all: recurring windows and clock changes are rules that repeat every year
+_SAMPLE_YEARS = (2026, 2032)
+# Between two clock changes every week is like the others. These days hold a whole week of openings on either side.
+_AROUND_CHANGE = timedelta(days=10)
+
+
+class WindowsMeetError(Exception):
+    """Two windows of zones with different clock changes overlap or touch."""
+
+    def __init__(self, first: Window, second: Window) -> None:
+        self.first = first
+        self.second = second
+        super().__init__(first.name, second.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """Recurring windows of zones with a constant difference.
+
+    Attributes:
+        timezone: IANA name of the zone in which the week is expressed.
+        zone: The zone of that name.
+        windows: The windows, each with the minutes by which its own zone is ahead of *zone*.
+    """
+
+    timezone: str
+    zone: ZoneInfo
+    windows: tuple[tuple[TargetWindow, int], ...]
+
+    def open_at(self, minute: int) -> tuple[TargetWindow, ...]:
+        """Return the windows that are open at *minute* of a week without clock change."""
+        return tuple(w for w, shift in self.windows if covers_minute(w.window, minute % MINUTES_PER_WEEK, shift))
+
+
+def weeks_of(target: Target) -> tuple[Week, ...]:
+    """Return the target's recurring windows, one week for each group of zones with a constant difference.
+
+    A week is expressed in the zone of its group that is first in the alphabet.
+    """
+    by_zone: dict[str, list[tuple[TargetWindow, int]]] = {}
+    recurring = [w for w in target.windows if w.window.is_recurring]
+    for target_window in sorted(recurring, key=lambda w: w.window.timezone):
+        zone = target_window.window.zone
+        for reference in by_zone:
+            shift = constant_shift(zone, ZoneInfo(reference))
+            if shift is not None:
+                by_zone[reference].append((target_window, shift // timedelta(minutes=1)))
+                break
+        else:
+            by_zone[target_window.window.timezone] = [(target_window, 0)]
+    return tuple(Week(name, ZoneInfo(name), tuple(windows)) for name, windows in by_zone.items())
+
+
+def changes_of_week(
+    target: Target, open_windows: tuple[TargetWindow, ...], week: Week
+) -> tuple[tuple[int, Bounds], ...]:
+    """Return the minutes of the week at which actions must run, each with the bounds from then on.
+
+    These are the minutes at which the bounds change, and, where a clock change may skip such a minute, the end of the
+    skipped time.
+    """
+
+    def bounds_from(minute: int) -> Bounds:
+        return bounds_with(target, (*open_windows, *week.open_at(minute)))
+
+    edges = {edge for target_window, shift in week.windows for edge in edges_of(target_window, shift)}
+    minutes = {minute for minute in edges if bounds_from(minute) != bounds_from(minute - 1)}
+    for gap in gaps(week.zone):
+        length = gap.end_minute - gap.start_minute
+        if any((minute - gap.start_minute) % MINUTES_PER_WEEK < length for minute in minutes):
+            # AAS may run an action of a skipped time late, by the length of the gap: a second action then corrects it
+            minutes |= {(gap.end_minute + delay) % MINUTES_PER_WEEK for delay in (0, length)}
+    return tuple((minute, bounds_from(minute)) for minute in sorted(minutes))
+
+
+def edges_of(target_window: TargetWindow, shift: int) -> tuple[int, ...]:
+    """Return the minutes of the week at which the window opens or closes, in a zone *shift* minutes behind its own."""
+    return tuple(
+        (minute - shift) % MINUTES_PER_WEEK
+        for opens, length in weekly_spans(target_window.window)
+        for minute in (opens, opens + length)
+    )
+
+
+def refuse_meeting_windows(target: Target, weeks: tuple[Week, ...]) -> None:
+    """Raise `WindowsMeetError` if windows of different weeks overlap or touch: their actions would reset each other."""
+    if len(weeks) < 2:
+        return
+    clock_changes = {at for week in weeks for at, _, _ in changes(week.zone) if at.year in _SAMPLE_YEARS}
+    spans = [span for week in weeks for span in _spans_around(target, week, clock_changes)]
+    latest: dict[str, tuple[datetime, TargetWindow]] = {}
+    for opens, closes, timezone, target_window in sorted(spans, key=lambda span: span[:3]):
+        for other, (other_closes, other_window) in latest.items():
+            if other != timezone and other_closes >= opens:
+                raise WindowsMeetError(other_window.window, target_window.window)
+        if timezone not in latest or latest[timezone][0] < closes:
+            latest[timezone] = (closes, target_window)
+
+
+def _spans_around(
+    target: Target, week: Week, clock_changes: Iterable[datetime]
+) -> Iterator[tuple[datetime, datetime, str, TargetWindow]]:
+    """Yield the openings of the week's windows around clock changes, and the runs of its actions, of length 0.
+
+    The runs matter for the action at the end of a skipped hour: it runs in every week, also when no window opens then.
+    """
+    runs = [(minute, _owner(week, minute)) for minute, _ in changes_of_week(target, (), week)]
+    for change in clock_changes:
+        start, end = change - _AROUND_CHANGE, change + _AROUND_CHANGE
+        for target_window, _ in week.windows:
+            for opens, closes in openings(target_window.window, start, end):
+                yield opens, closes, week.timezone, target_window
+        first_day = start.astimezone(week.zone).date()
+        midnight = datetime.combine(first_day - timedelta(days=first_day.weekday()), time())
+        # the Monday before the first day, and those after it that the days may reach
+        for days, (minute, owner) in product((0, 7, 14, 21), runs):
+            at = instant(midnight + timedelta(days=days, minutes=minute), week.zone)
+            yield at, at, week.timezone, owner
+
+
+def _owner(week: Week, minute: int) -> TargetWindow:
+    """The window that needs the action at *minute*: it opens or closes then, or in the skipped time before."""
+    intervals = [(minute, 1)]
+    for gap in gaps(week.zone):
+        length = gap.end_minute - gap.start_minute
+        if (minute - gap.end_minute) % MINUTES_PER_WEEK in (0, length):
+            intervals.append((gap.start_minute, length))
+    return next(
+        target_window
+        for first, length in intervals
+        for target_window, shift in week.windows
+        if any((edge - first) % MINUTES_PER_WEEK < length for edge in edges_of(target_window, shift))
+    )
+
+
+def effective(target: Target) -> Target:
+    """Return the target without windows that raise no bound, so that they add no scheduled actions and no time zone.
+
+    A window raises no bound if it is not higher than the base. A recurring window also raises none if, whenever it is
+    open, other recurring windows with the same clock changes are open and at least as high.
+    """
+    if not target.windows:
+        return target
+    base = bounds_with(target, ())
+    kept = [w for w in target.windows if bounds_with(target, (w,)) != base]
+    # of two windows with the same effect, remove the one whose zone is later in the alphabet
+    for target_window in sorted(kept, key=_from_low_to_high):
+        others = tuple(w for w in kept if w is not target_window)
+        if _is_hidden(target, target_window, others):
+            kept = list(others)
+    return replace(target, windows=tuple(w for w in target.windows if w in kept))
+
+
+def _from_low_to_high(target_window: TargetWindow) -> tuple[object, ...]:
+    window = target_window.window
+    descending_zone = tuple(-ord(letter) for letter in window.timezone)
+    return (target_window.min or 0, target_window.max or 0, descending_zone, window.start, window.end, window.name)
+
+
+def _is_hidden(target: Target, target_window: TargetWindow, others: tuple[TargetWindow, ...]) -> bool:
+    """Whether other recurring windows with the same clock changes are open and as high whenever this one is open."""
+    window = target_window.window
+    if not window.is_recurring:
+        return False
+    # windows with other clock changes may cover this one in summer and not in winter
+    comparable = [
+        (w, shift // timedelta(minutes=1))
+        for w in others
+        if w.window.is_recurring and (shift := constant_shift(w.window.zone, window.zone)) is not None
+    ]
+    with_window = [*comparable, (target_window, 0)]
+    minutes = {edge for w, shift in with_window for edge in edges_of(w, shift)}
+    return all(
+        _bounds_of_minute(target, comparable, minute) == _bounds_of_minute(target, with_window, minute)
+        for minute in minutes
+    )
+
+
+def _bounds_of_minute(target: Target, windows: list[tuple[TargetWindow, int]], minute: int) -> Bounds:
+    return bounds_with(target, tuple(w for w, shift in windows if covers_minute(w.window, minute, shift)))
+
 
 # AAS may run an action some seconds late. A recurring action ends this long before the next section starts, so that a
 # late run cannot overwrite the bounds of the next section.

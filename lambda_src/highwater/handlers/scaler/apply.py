@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from highwater.aws.leases import LeasesUnavailableError
-from highwater.aws.pulses import PulsesUnavailableError
+from highwater.aws.coordinator_table import LeasesUnavailableError, PulsesUnavailableError
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES
-from highwater.core.scaler.decisions import decision_document
-from highwater.handlers.scaler.gather import GatheredRegion
-from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
-from highwater.handlers.scaler.outcome import Outcome, ThresholdChange
-from highwater.handlers.scaler.region import Region
+from highwater.core.scaler.stages import decision_document
+from highwater.handlers.scaler.gather import NOTHING_KEPT, GatheredRegion, Kept, Outcome, Region, ThresholdChange
 
 # Under this share of the least that provisioned capacity can cost, on-demand is cheaper whatever scales the table.
 _CHEAPER_ON_DEMAND_PERCENT = 100

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from highwater.aws.alarms import target_of_event
+from highwater.aws.cloudwatch import target_of_event
 
 TICK = "tick"
 ALARM = "alarm"

@@ -1,17 +1,24 @@
-"""Gathering what AWS knows of the tables that are due: in few calls for a region, then a table at a time."""
+"""Reads what AWS knows of the tables that are due: in few calls for a region, then one table at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
 
 from highwater.aws import tables
-from highwater.aws.alarms import TargetAlarm
 from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.leases import LeasesUnavailableError, LeaseTable, TableLeases
-from highwater.aws.metrics import metrics_per_call
-from highwater.aws.pulses import PulsesUnavailableError, PulseTable
+from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call
+from highwater.aws.coordinator_table import (
+    LeasesUnavailableError,
+    LeaseTable,
+    PulsesUnavailableError,
+    PulseTable,
+    TableLeases,
+)
+from highwater.aws.parameters import ScaledPlans
+from highwater.aws.tables import DescribedTable
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
@@ -24,11 +31,103 @@ from highwater.core.scaler.attention import (
     needs_throttles,
     scaled_targets,
 )
-from highwater.core.scaler.fresh import COVERAGE_MINUTES, MOST_TOLD_PERCENT, coverage_percent
+from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, coverage_percent
+from highwater.core.schedule.bounds import Bounds
+from highwater.core.units import Units
 from highwater.handlers.scaler.event import BOOST, TICK, ScalerEvent
-from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
-from highwater.handlers.scaler.outcome import Outcome
-from highwater.handlers.scaler.region import Region
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The coordinator's table, in its two uses; `None` without a coordinator."""
+
+    leases: LeaseTable | None = None
+    pulses: PulseTable | None = None
+
+
+NOTHING_KEPT: Final = Kept()
+
+
+class Region(Protocol):
+    """One region's tables, targets, metrics, alarms and plans; `AwsRegion` documents each method."""
+
+    def read_plans(self, scaler: str | None = None) -> ScaledPlans: ...  # noqa: D102
+
+    def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans: ...  # noqa: D102
+
+    def read_tagged_plans(self) -> ScaledPlans: ...  # noqa: D102
+
+    def read_tagged_scalers(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    def read_alarms(  # noqa: D102
+        self, names: Iterable[TargetName] | None = None
+    ) -> Mapping[TargetName, TargetAlarm]: ...
+
+    def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets: ...  # noqa: D102
+
+    def read_consumption(  # noqa: D102
+        self, names: Iterable[TargetName], minutes: int, now: datetime
+    ) -> Mapping[TargetName, Observation]: ...
+
+    def with_throttles(  # noqa: D102
+        self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
+    ) -> Mapping[TargetName, Observation]: ...
+
+    def describe_table(self, table: str) -> DescribedTable: ...  # noqa: D102
+
+    def set_bounds(self, name: TargetName, bounds: Bounds) -> None: ...  # noqa: D102
+
+    def set_capacity(self, table: str, index: str | None, units: Units) -> None: ...  # noqa: D102
+
+    def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdChange:
+    """An alarm in *region* whose threshold should become *threshold*, in units consumed in a minute."""
+
+    region: Region
+    alarm: TargetAlarm
+    threshold: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did.
+
+    Attributes:
+        decisions: Every decision that changes something or was limited, as documents for the log.
+        failed: Labels of the tables that failed, and why.
+        left: Labels of the tables that there was no time for.
+        notes: Sentences for the log that somebody should read.
+        counts: Figures for CloudWatch, by the names of its metrics.
+        thresholds: The alarms whose thresholds are still to be moved.
+    """
+
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    thresholds: list[ThresholdChange] = field(default_factory=list)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The answer to whoever invoked the function."""
+        return {"counts": self.counts, "failed": self.failed, "left": self.left, "decisions": self.decisions}
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to a figure."""
+        self.counts[name] = self.counts.get(name, 0) + by
+
+    def add(self, other: Outcome) -> None:
+        """Add what was done for one table."""
+        self.decisions += other.decisions
+        self.notes += other.notes
+        self.thresholds += other.thresholds
+        for name, value in other.counts.items():
+            self.count(name, value)
+
 
 # A run takes minutes, and one that was handed on some more. An older event belongs to another day: one that somebody
 # takes out of the dead-letter queue must not set last week's floors.

@@ -17,16 +17,12 @@ import boto3
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from highwater.aws.leases import LeaseTable
-from highwater.aws.leases import client as lease_client
-from highwater.aws.pulses import PulseTable
+from highwater.aws.coordinator_table import LeaseTable, PulseTable
+from highwater.aws.coordinator_table import client as lease_client
 from highwater.aws.region import AwsRegion
 from highwater.handlers.scaler.event import ScalerEvent
-from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
-from highwater.handlers.scaler.outcome import Outcome
-from highwater.handlers.scaler.plan_cache import PlanCache
-from highwater.handlers.scaler.region import Region
-from highwater.handlers.scaler.run import Options, Run
+from highwater.handlers.scaler.gather import NOTHING_KEPT, Kept, Outcome, Region
+from highwater.handlers.scaler.run import Options, PlanCache, Run
 
 logger = Logger(log_uncaught_exceptions=False)
 _NAMESPACE = "Highwater"

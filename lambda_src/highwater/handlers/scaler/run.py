@@ -1,22 +1,58 @@
-"""One run of the scaler: its tables region by region, each table in a thread of its own."""
+"""One run of the scaler: its tables region by region, each table in a thread of its own, and the run's outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
-from highwater.aws.plans import ScaledPlans
+from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import TableBusyError
 from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
-from highwater.handlers.scaler.gather import DueTable, GatheredRegion, gather_region, see_table
-from highwater.handlers.scaler.kept import NOTHING_KEPT, Kept
-from highwater.handlers.scaler.outcome import Outcome
-from highwater.handlers.scaler.plan_cache import PlanCache
-from highwater.handlers.scaler.region import Region
+from highwater.handlers.scaler.gather import (
+    NOTHING_KEPT,
+    DueTable,
+    GatheredRegion,
+    Kept,
+    Outcome,
+    Region,
+    gather_region,
+    see_table,
+)
+
+_KEPT = timedelta(minutes=5)
+_MOST_READ_ALWAYS = 200
+
+
+@dataclass(slots=True)
+class PlanCache:
+    """The plans as they were read last.
+
+    Attributes:
+        kept: For how long, by the events' time.
+        most_read_always: Up to so many plans are read in every run.
+    """
+
+    kept: timedelta = _KEPT
+    most_read_always: int = _MOST_READ_ALWAYS
+    _read_at: datetime | None = None
+    _plans: ScaledPlans | None = None
+
+    def read(self, home: Region, scaler: str, now: datetime | None) -> ScaledPlans:
+        """The plans of *scaler*.
+
+        They are read again where the last reading is too old or later than *now*, or *now* is not known.
+        """
+        is_fresh = now is not None and self._read_at is not None and timedelta(0) <= now - self._read_at < self.kept
+        if self._plans is None or not is_fresh or len(self._plans.plans) <= self.most_read_always:
+            self._plans = home.read_plans(scaler)
+            self._read_at = now
+        return self._plans
+
 
 _THREADS = 8
 # CloudWatch accepts about three changes of alarms a second for the whole account (CloudWatch User Guide, "CloudWatch

@@ -1,0 +1,237 @@
+"""Alarms on a table's capacity, and on the scaler itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_highwater.capacity import TableCapacity
+from cdk_highwater.findings import require_topic
+from cdk_highwater.manage import capacity_of
+from cdk_highwater.metrics import TargetMetrics, ThrottleCause, put_metric
+from cdk_highwater.scaler_function import ScalerFunction
+from cdk_highwater.table import HighWaterTable
+from highwater.core import Target
+
+_CEILING_PERCENT = 90
+
+
+class CapacityAlarms(Construct):
+    """Three alarms for each target of a table and its indexes; docs/operations.md explains how to respond to each.
+
+    - Throttled: requests were throttled because provisioned capacity was too low, in five of the last 15 minutes.
+    - HotKey: a single partition throttled requests in three of the last five minutes. More capacity does not help.
+    - NearCeiling: consumption was above 90 % of the highest ceiling declared in ten of the last 15 minutes, so auto
+      scaling may soon reach the ceiling. Not for fixed capacity.
+
+    Each alarm costs 0.10 USD a month (Amazon CloudWatch pricing, us-east-1, read 2026-11).
+
+    Args:
+        scope: Parent construct, in a stack of the table's region.
+        id: Unique within *scope*.
+        table: A `HighWaterTable` or the result of `manage_capacity`.
+        topic: The SNS topic for notifications. By default the alarms only show in CloudWatch.
+
+    Raises:
+        TypeError: If *table* has no managed capacity, or *topic* is no topic.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        table: HighWaterTable | TableCapacity,
+        topic: sns.ITopic | None = None,
+    ) -> None:
+        require_topic(topic)
+        capacity = capacity_of(table)
+        super().__init__(scope, id)
+        self._topic = topic
+        self._alarms: list[cloudwatch.Alarm] = []
+        for target in capacity.plan.targets():
+            self._watch(capacity, target)
+
+    @property
+    def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
+        """The alarms, for actions of your own."""
+        return tuple(self._alarms)
+
+    def _watch(self, capacity: TableCapacity, target: Target) -> None:
+        kind = target.dimension.title()
+        where = kind if target.index is None else f"{target.index}-{kind}"
+        metrics = TargetMetrics(capacity.subject.name, target, capacity.subject.region)
+        self._alarm(
+            f"{where}Throttled",
+            metrics.throttled_or_zero(ThrottleCause.PROVISIONED),
+            f"{target.label}: requests are throttled because provisioned capacity is too low",
+            minutes=(5, 15),
+        )
+        self._alarm(
+            f"{where}HotKey",
+            metrics.throttled_or_zero(ThrottleCause.KEY_RANGE),
+            f"{target.label}: a single partition throttles requests; more capacity does not help, spread the key or "
+            "cache it",
+            minutes=(3, 5),
+        )
+        if target.capacity.is_autoscaled and not target.capacity.is_deploy_time:
+            ceilings = [
+                target.capacity.max_capacity,
+                *(window.max for window in target.windows if window.max is not None),
+            ]
+            ceiling = max(int(units) for units in ceilings)
+            self._alarm(
+                f"{where}NearCeiling",
+                metrics.consumed(),
+                f"{target.label}: consumption is above {_CEILING_PERCENT} % of the ceiling, {ceiling:,}",
+                minutes=(10, 15),
+                threshold=ceiling * 60 * _CEILING_PERCENT // 100,
+            )
+
+    def _alarm(
+        self, id: str, metric: cloudwatch.IMetric, meaning: str, *, minutes: tuple[int, int], threshold: int = 0
+    ) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            id,
+            metric=metric,
+            threshold=threshold,
+            datapoints_to_alarm=minutes[0],
+            evaluation_periods=minutes[1],
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+            alarm_description=f"Highwater: {meaning}",
+        )
+        if self._topic is not None:
+            alarm.add_alarm_action(actions.SnsAction(self._topic))
+        self._alarms.append(alarm)
+
+
+_DAY_MINUTES = 1440
+
+
+@dataclass(frozen=True, slots=True)
+class _ScalerMetric:
+    """A metric of the scaler, with the meaning of a value above zero for *minutes*."""
+
+    metric: str
+    meaning: str
+    minutes: int
+
+
+_METRICS = (
+    _ScalerMetric("TablesFailed", "tables could not be scaled; the function's log names them", 15),
+    _ScalerMetric("UnreadablePlans", "a plan in SSM cannot be read: deploy constructs and function of one version", 15),
+    _ScalerMetric("MetricsMissing", "CloudWatch returned no metrics: floors rise to their plans but do not fall", 15),
+    _ScalerMetric("AtCeiling", "demand is above a ceiling: raise max_capacity, or find the source of the demand", 5),
+    _ScalerMetric("HotKeys", "a single key is throttled: more capacity does not help, spread the key or cache it", 5),
+    _ScalerMetric("DecreaseBudgetExhausted", "the day's decreases are used: capacity stays higher than needed", 60),
+    _ScalerMetric("Paused", "scaling of a target has been suspended for a day: resume it with highwater resume", 1440),
+)
+
+# those that a function can have that does not look at demand
+_BOOSTS_METRICS = tuple(each for each in _METRICS if each.metric in ("TablesFailed", "UnreadablePlans"))
+_LEASES_MISSING = _ScalerMetric(
+    "LeasesMissing", "the lease table did not answer: boosts may not count, and floors do not fall", 15
+)
+
+_PULSES_DISAGREE = _ScalerMetric(
+    "PulsesDisagree", "pulses tell of far more than CloudWatch counts: the log names the target, find the client", 15
+)
+
+
+class ScalerAlarms(Construct):
+    """The alarms of a `ThrottleAwareScaler`; docs/operations.md explains how to respond to each.
+
+    A coordinator with a function of its own has those that fit a function that *runs_every_minute* only while a boost
+    is live.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        function: ScalerFunction,
+        topic: sns.ITopic | None,
+        runs_every_minute: bool = True,
+    ) -> None:
+        require_topic(topic)
+        super().__init__(scope, id)
+        self._topic = topic
+        self._scaler_name = function.name
+        minute = cdk.Duration.minutes(1)
+        lambda_function = function.function
+        self._alarm(
+            "Errors",
+            lambda_function.metric_errors(period=cdk.Duration.minutes(5), statistic="Sum"),
+            "the scaler failed; its log shows the error",
+            periods=3,
+        )
+        if runs_every_minute:
+            self._add_heartbeat(lambda_function, minute)
+        self._alarm(
+            "DeadLetters",
+            function.dead_letters.metric_approximate_number_of_messages_visible(period=minute, statistic="Maximum"),
+            "tables failed three times; their events are in the dead-letter queue",
+            periods=1,
+        )
+        for scaler_metric in _METRICS if runs_every_minute else _BOOSTS_METRICS:
+            self._watch(scaler_metric)
+
+    def watch_leases(self) -> None:
+        """Add the alarm on the lease table of a coordinator."""
+        self._watch(_LEASES_MISSING)
+
+    def watch_pulses(self) -> None:
+        """Add the alarm on clients whose pulses are far from what CloudWatch counts."""
+        self._watch(_PULSES_DISAGREE)
+
+    def _watch(self, scaler_metric: _ScalerMetric) -> None:
+        metric = put_metric(self._scaler_name, scaler_metric.metric)
+        periods = max(1, scaler_metric.minutes // 5)
+        if scaler_metric.minutes == _DAY_MINUTES:
+            metric, periods = metric.with_(period=cdk.Duration.hours(1)), 24
+        self._alarm(scaler_metric.metric, metric, scaler_metric.meaning, periods=periods)
+
+    def _add_heartbeat(self, lambda_function: lambda_.IFunction, minute: cdk.Duration) -> None:
+        self._alarm(
+            "Heartbeat",
+            # CloudWatch has no datapoint for a minute without runs; and none at all before the first one, in which case
+            # the expression has no value, and a new alarm stays without a state
+            cloudwatch.MathExpression(
+                expression="FILL(runs, 0)",
+                using_metrics={"runs": lambda_function.metric_invocations(period=minute, statistic="Sum")},
+                label="runs",
+                period=minute,
+            ),
+            "the scaler did not run for ten minutes",
+            periods=10,
+            below_one=True,
+        )
+
+    def _alarm(
+        self, id: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int, below_one: bool = False
+    ) -> None:
+        operators = cloudwatch.ComparisonOperator
+        treatments = cloudwatch.TreatMissingData
+        alarm = cloudwatch.Alarm(
+            self,
+            id,
+            metric=metric,
+            threshold=1,
+            evaluation_periods=periods,
+            comparison_operator=(
+                operators.LESS_THAN_THRESHOLD if below_one else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            treat_missing_data=treatments.IGNORE if below_one else treatments.NOT_BREACHING,
+            alarm_description=f"Highwater: {meaning}",
+        )
+        if self._topic is not None:
+            alarm.add_alarm_action(actions.SnsAction(self._topic))

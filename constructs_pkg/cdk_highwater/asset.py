@@ -1,0 +1,195 @@
+"""Lambda functions with an asset of the installed runtime and Powertools, and names that are unique in an account."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import stat
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatch
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct, IConstruct
+
+import highwater
+
+# What a name keeps for the construct itself: the CDK puts a digest of eight characters of its path into it
+_OWN_CHARACTERS = 24
+
+
+def unique_name(construct: IConstruct, *, most_characters: int) -> str:
+    """Return a name for *construct* that no other construct in the account and region has.
+
+    It begins with the name of the stack. A nested stack has no name before it is deployed, so the name of the stack
+    around it counts.
+    """
+    stack = cdk.Stack.of(construct)
+    prefix = ""
+    while (parent := stack.nested_stack_parent) is not None:
+        stack = parent
+        prefix = f"{stack.stack_name}-"
+    prefix = prefix[: most_characters - _OWN_CHARACTERS]
+    left = most_characters - len(prefix)
+    return prefix + cdk.Names.unique_resource_name(construct, max_length=left, separator="-")
+
+
+def id_within(stack: cdk.Stack, construct: IConstruct) -> str:
+    """Return an id for something that belongs to *construct* in *stack*; it depends on the construct's path only."""
+    return construct.node.path.removeprefix(f"{stack.node.path}/").replace("/", ".")
+
+
+# the name of a file in an asset, with / between folders, and where it is now
+PackedFile = tuple[str, Path]
+
+# a Lambda asset needs neither the client nor the command line
+_PACKED = ("__init__.py", "core", "aws", "handlers")
+_COMPILED = ("__pycache__", "*.pyc")
+# Parts of Powertools that its logger and metrics do not need; these are most of the package
+_LEFT_OUT_OF_POWERTOOLS = (
+    "*.pyi",
+    "auth_alpha",
+    "batch",
+    "circuit_breaker",
+    "data_classes",
+    "data_masking",
+    "event_handler",
+    "feature_flags",
+    "idempotency",
+    "kafka",
+    "parameters",
+    "parser",
+    "streaming",
+    "validation",
+)
+_DATE = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3
+
+
+def runtime_files() -> Iterator[PackedFile]:
+    """Yield the installed core, adapters and handlers."""
+    yield from _own_files(_PACKED)
+    # Lambda's own zone database is that of its operating system: the asset must know the zones that synth knew
+    yield from _files(_found("tzdata"), "tzdata")
+
+
+def powertools_files() -> Iterator[PackedFile]:
+    """Yield the installed logger and metrics of Powertools, with their imports.
+
+    Packing at synth needs neither a Lambda layer nor the network.
+
+    Raises:
+        ModuleNotFoundError: Powertools or one of its dependencies is not installed.
+    """
+    for name in ("aws_lambda_powertools", "jmespath", "typing_extensions"):
+        source = _found(name)
+        yield from _files(source, source.name, _LEFT_OUT_OF_POWERTOOLS)
+
+
+def client_files() -> Iterator[PackedFile]:
+    """Yield the installed core and client, for functions that are callers of a coordinator."""
+    yield from _own_files(("__init__.py", "core", "client"))
+
+
+def write_asset(path: Path, packs: Iterable[Callable[[], Iterable[PackedFile]]]) -> None:
+    """Write the files of *packs* as a ZIP archive to *path*.
+
+    The archive is the same on every machine, because the CDK deploys a function again when its asset differs by one
+    byte: sorted, with one date and one mode for all files, and stored, because compression differs between versions of
+    zlib. Everybody may read the files: Lambda runs them as another user.
+    """
+    files = sorted(file for pack in packs for file in pack())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, source in files:
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.create_system = _UNIX
+            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            archive.writestr(entry, source.read_bytes())
+
+
+def _own_files(names: Iterable[str]) -> Iterator[PackedFile]:
+    assert highwater.__file__ is not None  # noqa: S101 - a package with an __init__
+    for name in names:
+        yield from _files(Path(highwater.__file__).parent / name, f"highwater/{name}")
+
+
+def _files(source: Path, name: str, left_out: tuple[str, ...] = ()) -> Iterator[PackedFile]:
+    """Yield the file *source*, or the files below it, under *name*, without compiled ones and *left_out*."""
+    if source.is_file():
+        yield name, source
+        return
+    for path in source.iterdir():
+        if not any(fnmatch(path.name, pattern) for pattern in (*_COMPILED, *left_out)):
+            yield from _files(path, f"{name}/{path.name}", left_out)
+
+
+def _found(name: str) -> Path:
+    """The installed package or module of that name."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        message = f"{name} is not installed; install cdk-highwater with its dependencies"
+        raise ModuleNotFoundError(message)
+    origin = Path(spec.origin)
+    return origin.parent if origin.name == "__init__.py" else origin
+
+
+def make_function(
+    scope: Construct,
+    *,
+    handler: str,
+    packs: Iterable[Callable[[], Iterable[PackedFile]]],
+    role: iam.Role,
+    package: str = "highwater.handlers",
+    **more: Any,
+) -> lambda_.Function:
+    """Create a function below *scope*. *packs* yield the files of its asset; *more* are other function properties."""
+    function = lambda_.Function(
+        scope,
+        "Function",
+        runtime=lambda_.Runtime.PYTHON_3_14,
+        architecture=lambda_.Architecture.ARM_64,
+        handler=f"{package}.{handler}.handler",
+        code=lambda_.Code.from_asset(str(_packed(tuple(packs)))),
+        role=role,
+        **more,
+    )
+    _wait_for_policy_alone(function, role)
+    return function
+
+
+@cache
+def _packed(packs: tuple[Callable[[], Iterable[PackedFile]], ...]) -> Path:
+    """Return an archive of the files of *packs*, which stays until the process ends.
+
+    The stacks of an app share it: packing takes longer than all else that a stack needs, and the CDK reads and copies
+    an asset that it knows only once. It is a single file because the CDK takes half a second for a folder of 700.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="highwater-asset-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "asset.zip"
+    write_asset(path, packs)
+    return path
+
+
+def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
+    """Make *function* depend only on its role's policy.
+
+    aws-cdk-lib also adds a dependency on the role, which is redundant because the function refers to the role's ARN
+    (cfn-lint W3005).
+    """
+    template = function.node.default_child
+    assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a function
+    default_policy = role.node.try_find_child("DefaultPolicy")
+    if default_policy is None:
+        # with `Role.customize_roles`, somebody else creates the role and its policies
+        return
+    policy = default_policy.node.default_child
+    assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - the default child of a policy
+    template.add_override("DependsOn", [policy.logical_id])

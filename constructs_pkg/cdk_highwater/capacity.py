@@ -1,0 +1,444 @@
+"""A table's capacity: how it is declared, and the resources that manage it: targets, policies, scheduled actions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Required, TypedDict
+
+import aws_cdk as cdk
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from constructs import Construct, Node
+
+from cdk_highwater.deployment import DeploymentFunction
+from cdk_highwater.findings import (
+    EveryIndexIsScaled,
+    EveryReplicaIsScaled,
+    NothingElseScales,
+    fitting_findings,
+    list_of,
+    place_findings,
+    require,
+    require_or_none,
+)
+from cdk_highwater.nag import annotate
+from cdk_highwater.ownership import PLAN, claim
+from cdk_highwater.prewarm import PreWarmStrategy, raise_marks, require_strategy
+from cdk_highwater.quotas import TRACKING_ALARMS, count_alarms
+from cdk_highwater.subject import Subject, TableLike, subject_of
+from highwater.core import (
+    Capacity,
+    Dimension,
+    Finding,
+    HighWaterMark,
+    IndexCapacity,
+    Plan,
+    ScheduledAction,
+    Target,
+    Window,
+    check,
+    compile_actions,
+    marks_of,
+)
+from highwater.core.findings import conflict
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.names import TargetName, plan_parameter
+from highwater.core.schedule.bounds import highest_ceiling
+
+
+class WindowHolder:
+    """A construct that opens and closes windows in place of scheduled actions: a `ThrottleAwareScaler`.
+
+    A class and no protocol: a `BoostCoordinator` has the same method, and opens no windows.
+    """
+
+    def add_table(self, table: object) -> None:
+        """Manage the table of the `TableCapacity` *table*, including its windows."""
+        raise NotImplementedError
+
+
+class CapacityOptions(TypedDict, total=False):
+    """Declaration of a table's capacity: keyword arguments of `HighWaterTable`. Only `read` and `write` are required.
+
+    Attributes:
+        read: The table's read capacity.
+        write: The table's write capacity.
+        windows: Windows with a higher floor or ceiling. By default none.
+        high_water_mark: The high-water marks. By default the highest floor declared, so that no window waits for
+            partitions.
+        table_quota_units: The account's quota for a table or index, in units per second of each dimension. By default
+            40,000, the AWS default.
+        pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
+        windows_held_by: A scaler that manages the table and opens and closes its windows. By default scheduled actions
+            do. Only a scaler can open windows of a `TableV2`, windows that need more than 200 actions on a target, and
+            overlapping windows of zones whose clocks change on different days. It has room for a plan of 8 KB, about 55
+            windows.
+    """
+
+    read: Required[Capacity]
+    write: Required[Capacity]
+    windows: Sequence[Window]
+    high_water_mark: HighWaterMark | None
+    table_quota_units: int
+    pre_warm_strategy: PreWarmStrategy
+    windows_held_by: WindowHolder | None
+
+
+class IndexedCapacityOptions(CapacityOptions, total=False):
+    """Declaration for a table that exists already, with its indexes: keyword arguments of `manage_capacity`.
+
+    Attributes:
+        indexes: Capacity and windows of indexes that differ from the table's. Indexes in the template that are not
+            listed follow the table. For an imported table, list every index that should be scaled.
+    """
+
+    indexes: Sequence[IndexCapacity]
+
+
+def require_holder(windows_held_by: object) -> None:
+    """Raise `TypeError` if *windows_held_by* is neither a scaler nor `None`."""
+    fix = "give the construct of a scaler, or leave the argument out for scheduled actions"
+    require_or_none("windows_held_by", windows_held_by, WindowHolder, "a ThrottleAwareScaler", fix)
+
+
+def declared_plan(options: IndexedCapacityOptions) -> Plan:
+    """Return the plan that the keyword arguments declare, without checking it.
+
+    Raises:
+        TypeError: If there is an argument of another name, *read* or *write* is missing, or an argument is of another
+            type than documented.
+    """
+    known = IndexedCapacityOptions.__annotations__.keys()
+    if unknown := [name for name in options if name not in known]:
+        message = f"unknown argument {unknown[0]!r}, allowed: {', '.join(known)}"
+        raise TypeError(message)
+    if missing := [name for name in ("read", "write") if name not in options]:
+        message = (
+            f"argument {missing[0]!r} is missing; give Capacity.autoscaled(max_capacity=) or Capacity.fixed(units=)"
+        )
+        raise TypeError(message)
+    windows = list_of("windows", options.get("windows", ()), Window)
+    indexes = list_of("indexes", options.get("indexes", ()), IndexCapacity)
+    for index in indexes:
+        if index.windows is not None:
+            list_of(f"windows of index {index.index_name!r}", index.windows, Window)
+    mark = options.get("high_water_mark")
+    require_or_none(
+        "high_water_mark", mark, HighWaterMark, "a HighWaterMark", "give HighWaterMark.units(read=, write=)"
+    )
+    require_holder(options.get("windows_held_by"))
+    return Plan(
+        read=options["read"],
+        write=options["write"],
+        windows=windows,
+        indexes=indexes,
+        mark=HighWaterMark.to_windows() if mark is None else mark,
+        table_quota_units=options.get("table_quota_units", DEFAULT_TABLE_QUOTA_UNITS),
+    )
+
+
+_SETTINGS = {
+    Dimension.READ: ("ReadProvisionedThroughputSettings", "ReadCapacityAutoScalingSettings", "ReadCapacityUnits"),
+    Dimension.WRITE: ("WriteProvisionedThroughputSettings", "WriteCapacityAutoScalingSettings", "WriteCapacityUnits"),
+}
+
+
+def scale_global_table(subject: Subject, plan: Plan) -> None:
+    """Write the plan's capacities into the template of a `TableV2`: writes for all replicas, reads for each replica."""
+    template = subject.template
+    assert template is not None  # noqa: S101 - a global table of this app
+    template.billing_mode = "PROVISIONED"
+    names = subject.index_names()
+    replicas = range(subject.replica_count())
+    for target in plan.targets():
+        settings_name, autoscaled, units = _SETTINGS[target.dimension]
+        settings: dict[str, Any] = {autoscaled: _settings(target.capacity)}
+        other = units
+        if not target.capacity.is_autoscaled and target.dimension is Dimension.READ:
+            settings, other = {units: target.capacity.min_capacity}, autoscaled
+        for path in _paths(target, names, replicas):
+            template.add_property_override(f"{path}{settings_name}", settings)
+            # the table may have been declared with the other property, and CloudFormation refuses both together
+            template.add_property_deletion_override(f"{path}{settings_name}.{other}")
+
+
+def _paths(target: Target, index_names: tuple[str, ...], replicas: range) -> list[str]:
+    path = "" if target.index is None else f"GlobalSecondaryIndexes.{index_names.index(target.index)}."
+    # CloudFormation has write settings once for the global table, and read settings for each replica
+    return [path] if target.dimension is Dimension.WRITE else [f"Replicas.{number}.{path}" for number in replicas]
+
+
+def _settings(capacity: Capacity) -> dict[str, Any]:
+    tracking: dict[str, Any] = {"TargetValue": capacity.target_utilization_percent or 70}
+    if capacity.scale_in_cooldown:
+        tracking["ScaleInCooldown"] = int(capacity.scale_in_cooldown.total_seconds())
+    if capacity.scale_out_cooldown:
+        tracking["ScaleOutCooldown"] = int(capacity.scale_out_cooldown.total_seconds())
+    if capacity.disable_scale_in:
+        tracking["DisableScaleIn"] = True
+    return {
+        "MinCapacity": capacity.min_capacity,
+        "MaxCapacity": capacity.max_capacity,
+        "TargetTrackingScalingPolicyConfiguration": tracking,
+    }
+
+
+_AS_OF_CONTEXT = "highwater:asOf"
+_POLICY_NAME = "target-tracking"
+_MARK_REMEDY = "HighWaterMark.none() does not raise marks"
+
+
+class TableCapacity(Construct):
+    """The managed capacity of one table and its indexes; created by `HighWaterTable` and `manage_capacity`.
+
+    Creates a scalable target for each dimension of the table and of each index, a target tracking policy for autoscaled
+    capacity, the scheduled actions of the windows, and the custom resources that set floors of open windows and raise
+    marks after a deploy. All errors of the plan are reported together as annotations.
+
+    Args:
+        scope: Parent construct.
+        id: Unique within *scope*.
+        table: The table, of any kind.
+        plan: The plan for the table. Indexes in the template that the plan does not list follow the table.
+        pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
+        windows_held_by: The scaler that opens and closes the windows. By default scheduled actions do.
+
+    Raises:
+        TypeError: If *table* is not a table, or another argument is of another type than documented.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        table: TableLike,
+        plan: Plan,
+        pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
+        windows_held_by: WindowHolder | None = None,
+    ) -> None:
+        require("plan", plan, Plan, "a Plan", "give highwater.core.Plan(read=, write=)")
+        require_strategy(pre_warm_strategy)
+        require_holder(windows_held_by)
+        super().__init__(scope, id)
+        # each question to Node takes time, for every table
+        self._stack = cdk.Stack.of(self)
+        self._subject = subject_of(table).seen_from(self._stack)
+        index_names = self._subject.index_names()
+        self._plan = plan.with_indexes(index_names)
+        self._are_windows_held = windows_held_by is not None and bool(self._plan.all_windows())
+        self._as_of = _as_of(self.node)
+        self._floors: cdk.CustomResource | None = None
+        self._aftermath: cdk.CfnResource | None = None
+        findings = [
+            *fitting_findings(self._plan, self._subject, index_names, are_windows_held=windows_held_by is not None),
+            *place_findings(self._subject, self._stack),
+            *self._owner_findings(),
+            *check(self._plan, self._as_of, has_actions=windows_held_by is None),
+        ]
+        if self._subject.template is not None:
+            self.node.add_validation(EveryIndexIsScaled(self._subject, self._plan))
+            if not getattr(table, "refuses_second_targets", False):
+                self.node.add_validation(NothingElseScales(self._subject))
+        if not annotate(self._subject.construct, findings):
+            return
+        for region in (self._stack.region, *self._subject.replica_regions()):
+            count_alarms(self, (self._stack.account, region), self._plan.targets(), of_each=TRACKING_ALARMS)
+        self._actions = {target.key: self._compiled(target) for target in self._plan.targets()}
+        if self._subject.is_global:
+            scale_global_table(self._subject, self._plan)
+            self.node.add_validation(EveryReplicaIsScaled(self._subject))
+        else:
+            # floors before marks: when a raise restores the capacity, it must not go below the new floors
+            self._aftermath = self._add_aftermath()
+            targets = self._add_targets(self._aftermath)
+            self._floors = self._assert_floors(targets)
+        marks = marks_of(self._plan.without_past(self._as_of))
+        raise_marks(self, self._stack, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
+        if windows_held_by is not None:
+            windows_held_by.add_table(self)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, including the indexes of the template at the time of construction."""
+        return self._plan
+
+    @property
+    def subject(self) -> Subject:
+        """The table, for other constructs of this library."""
+        return self._subject
+
+    @property
+    def are_windows_held(self) -> bool:
+        """Whether the plan has windows and a scaler, not scheduled actions, opens and closes them."""
+        return self._are_windows_held
+
+    def hand_over_to(self, scaler: str) -> cdk.CfnResource | None:
+        """Have deploys note which scaler sets the table's floors; called by the scaler with its name.
+
+        Returns:
+            What the scaler's plan must be deployed after: the scaler may act on it at once, and if the deploy fails
+            later, the rollback sets the floors only if it has something to take back there. `None` for a global table.
+        """
+        if self._floors is None or self._aftermath is None:
+            return None
+        permissions = DeploymentFunction.of(self._stack).allow_handing_over(scaler)
+        template = self._floors.node.default_child
+        assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a custom resource
+        for resource in (template, self._aftermath):
+            resource.add_property_override("ScalerPlan", plan_parameter(scaler, self._subject.name))
+        self._aftermath.node.add_dependency(permissions)
+        return self._aftermath
+
+    def _owner_findings(self) -> list[Finding]:
+        other = claim(PLAN, self, self._subject)
+        if other is None:
+            return []
+        problem = f"{other} manages the capacity of the same table, and AWS allows one scalable target per dimension"
+        return [conflict("secondPlan", "the table", problem, "remove one of the two calls of manage_capacity")]
+
+    def _add_targets(self, aftermath: cdk.CfnResource) -> Construct:
+        targets = Construct(self, "Targets")
+        scopes: dict[str | None, Construct] = {None: targets}
+        for target in self._plan.targets():
+            if target.index not in scopes:
+                scopes[target.index] = Construct(targets, f"Index-{target.index}")
+            self._add_target(scopes[target.index], target)
+        targets.node.add_dependency(aftermath)
+        return targets
+
+    def _add_target(self, scope: Construct, target: Target) -> None:
+        name = TargetName(self._subject.name, *target.key)
+        kind = target.dimension.title()
+        resource = autoscaling.CfnScalableTarget(
+            scope,
+            f"{kind}Target",
+            service_namespace="dynamodb",
+            resource_id=name.resource_id,
+            scalable_dimension=name.scalable_dimension,
+            min_capacity=target.capacity.min_capacity,
+            max_capacity=_registered_ceiling(target),
+            scheduled_actions=[_scheduled(action) for action in self._actions[target.key]] or None,
+        )
+        if target.capacity.is_autoscaled:
+            autoscaling.CfnScalingPolicy(
+                scope,
+                f"{kind}Policy",
+                policy_name=_POLICY_NAME,
+                policy_type="TargetTrackingScaling",
+                scaling_target_id=resource.ref,
+                target_tracking_scaling_policy_configuration=_tracking(target),
+            )
+
+    def _compiled(self, target: Target) -> tuple[ScheduledAction, ...]:
+        # CloudFormation creates the targets of a global table, without actions
+        is_scheduled = not self._are_windows_held and not self._subject.is_global
+        return tuple(compile_actions(target, self._as_of)) if is_scheduled else ()
+
+    def _assert_floors(self, targets: Construct) -> cdk.CustomResource:
+        """Create the custom resource that sets floors of open windows after each change of the plan.
+
+        CloudFormation registers targets with their base floors. The function also waits until the capacity has reached
+        the floors, because Application Auto Scaling may miss some of several targets registered at once.
+        """
+        function = DeploymentFunction.of(self._stack)
+        floors = cdk.CustomResource(
+            self,
+            "Floors",
+            resource_type="Custom::HighwaterFloors",
+            service_token=function.service_token,
+            properties=self._floors_properties(),
+        )
+        # its permissions are those of `Aftermath`, on which the targets depend
+        floors.node.add_dependency(targets)
+        return floors
+
+    def _add_aftermath(self) -> cdk.CfnResource:
+        """Create the custom resource that sets floors after a rollback, and lowers capacity after the targets are gone.
+
+        CloudFormation must update it before any target, so that it takes part in every rollback that resets one. It is
+        there without windows too: the plan to which a deploy is rolled back may have some. In a deletion it comes after
+        the targets, when no scheduled action can raise capacity any more.
+        """
+        function = DeploymentFunction.of(self._stack)
+        permissions = function.allow_floors(self._subject, has_notes=True)
+        # a plain resource takes fewer calls to Node than `cdk.CustomResource`, for each table
+        aftermath = cdk.CfnResource(
+            self,
+            "Aftermath",
+            type="Custom::HighwaterAftermath",
+            properties={"ServiceToken": function.service_token} | self._floors_properties(),
+        )
+        aftermath.node.add_dependency(*permissions)
+        return aftermath
+
+    def _floors_properties(self) -> dict[str, str]:
+        return {"TableName": self._subject.name, "Plan": self.plan_text(), "Actions": self._actions_digest()}
+
+    def _actions_digest(self) -> str:
+        """A digest of the scheduled actions, which leave out windows that are over at the time of synth.
+
+        CloudFormation registers a target with its base floor whenever its actions change, also where the plan does not.
+        The floors must then be set again.
+        """
+        actions = [(target.label, action) for target in self._plan.targets() for action in self._actions[target.key]]
+        return hashlib.sha256(repr(actions).encode()).hexdigest()[:16]
+
+    def plan_text(self) -> str:
+        """Return the plan as JSON. CloudFormation fills in the values that are known only at deploy time."""
+        if any(target.capacity.is_deploy_time for target in self._plan.targets()):
+            return self._subject.stack.to_json_string(self._plan.to_document())
+        return self._plan.to_json()
+
+
+def _as_of(node: Node) -> datetime:
+    """The minute of synth, which separates past from future one-off windows.
+
+    The context value `highwater:asOf` replaces it, so that templates of different days can be compared.
+    """
+    pinned = node.try_get_context(_AS_OF_CONTEXT)
+    at = datetime.fromisoformat(pinned).astimezone(UTC) if pinned else datetime.now(UTC)
+    return at.replace(second=0, microsecond=0)
+
+
+def _registered_ceiling(target: Target) -> int | float:
+    """The ceiling with which CloudFormation registers a target: the highest of its base and all its windows.
+
+    Application Auto Scaling at once moves capacity outside the bounds into them (API Reference, RegisterScalableTarget,
+    read 2026-11). With the base ceiling, each deploy inside a window that raises it would lower the capacity for the
+    time until the floors' resource sets the bounds that apply then.
+    """
+    return highest_ceiling(target) if target.windows else target.capacity.max_capacity
+
+
+def _scheduled(action: ScheduledAction) -> autoscaling.CfnScalableTarget.ScheduledActionProperty:
+    return autoscaling.CfnScalableTarget.ScheduledActionProperty(
+        scheduled_action_name=action.name,
+        schedule=action.schedule,
+        timezone=action.timezone,
+        start_time=action.start,
+        end_time=action.end,
+        scalable_target_action=autoscaling.CfnScalableTarget.ScalableTargetActionProperty(
+            min_capacity=action.bounds.min, max_capacity=action.bounds.max
+        ),
+    )
+
+
+def _tracking(target: Target) -> autoscaling.CfnScalingPolicy.TargetTrackingScalingPolicyConfigurationProperty:
+    capacity = target.capacity
+    metric = f"DynamoDB{target.dimension.title()}CapacityUtilization"
+    assert capacity.target_utilization_percent is not None  # noqa: S101 - autoscaled
+    cooldowns: dict[str, Any] = {}
+    if capacity.scale_in_cooldown:
+        cooldowns["scale_in_cooldown"] = int(capacity.scale_in_cooldown.total_seconds())
+    if capacity.scale_out_cooldown:
+        cooldowns["scale_out_cooldown"] = int(capacity.scale_out_cooldown.total_seconds())
+    return autoscaling.CfnScalingPolicy.TargetTrackingScalingPolicyConfigurationProperty(
+        target_value=capacity.target_utilization_percent,
+        predefined_metric_specification=autoscaling.CfnScalingPolicy.PredefinedMetricSpecificationProperty(
+            predefined_metric_type=metric
+        ),
+        disable_scale_in=True if capacity.disable_scale_in else None,
+        **cooldowns,
+    )

@@ -1,0 +1,179 @@
+"""The function, one per stack, that sets floors of open windows and high-water marks after a deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct, IConstruct
+
+from cdk_highwater.asset import id_within, make_function, runtime_files
+from cdk_highwater.iam import (
+    TABLE_ACTIONS,
+    plans_arns,
+    reading_status,
+    reading_targets,
+    reading_targets_and_metrics,
+    setting_bounds,
+)
+from cdk_highwater.nag import FUNCTION_RULES, LOG_RULES, QUEUE_LESS_RULES, acknowledge, plans_rules, role_rules
+from cdk_highwater.quotas import PoliciesFitTheRole, ResourcesFitTheStack
+from cdk_highwater.subject import Subject
+
+_ID = "HighwaterDeployment"
+_TIMEOUT = cdk.Duration.minutes(15)
+
+# Notes of a raise that is under way are tags of the table. The note may be from an earlier deploy.
+_NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource")
+_DEPLOYS_ONLY = (
+    "CloudFormation invokes the function during deploys only, waits for its response and reports a failure, so a "
+    "dead-letter queue, reserved concurrency, traces or a VPC would protect nothing."
+)
+
+
+class DeploymentFunction(Construct):
+    """The function behind Highwater's custom resources in a stack; `of` returns it.
+
+    The function runs only during deploys. Its role may read and set DynamoDB's scalable targets, and describe and
+    update only the tables given to `allow_floors` and `allow_marks`.
+    """
+
+    def __init__(self, scope: Construct, id: str) -> None:
+        super().__init__(scope, id)
+        self._stack = cdk.Stack.of(self)
+        self._log_group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        self._role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description="Highwater: sets floors and high-water marks during deploys",
+        )
+        self._log_group.grant_write(self._role)
+        self._function = self._make_function()
+        self._service_token = self._function.function_arn
+        self._invoked: set[str] = set()
+        self._ids: dict[IConstruct, str] = {}
+        self._policies: dict[str, iam.Policy] = {}
+        self._acknowledge()
+
+    @classmethod
+    def of(cls, stack: cdk.Stack) -> DeploymentFunction:
+        """Return the function of *stack*; the first call creates it."""
+        # asking the construct tree would be a call to Node for every table
+        if stack not in _OF_STACKS:
+            _OF_STACKS[stack] = cls(stack, _ID)
+        return _OF_STACKS[stack]
+
+    @property
+    def service_token(self) -> str:
+        """The function's ARN, for custom resources."""
+        return self._service_token
+
+    def allow_floors(self, subject: Subject, region: str | None = None, *, has_notes: bool = False) -> list[Construct]:
+        """Allow the function to set bounds of the table's targets; *region* is by default the stack's.
+
+        *has_notes* is for a table whose marks may be raised by this function, too.
+
+        Returns:
+            The constructs with the permissions, on which a custom resource for the table must depend.
+        """
+        if region is not None:
+            acknowledge(self, role_rules(self._stack, [region]))
+
+        def statements() -> list[iam.PolicyStatement]:
+            setting = [reading_targets_and_metrics(), *setting_bounds(self._stack, region)]
+            # the function continues in other invocations while an index is being built or a deploy is rolled back
+            itself = _invoking(self._function.function_arn)
+            return setting if region is not None else [*setting, reading_status(self._stack), itself]
+
+        bounds = self._policy(f"Bounds{region or ''}", statements)
+        return [self._role, bounds, self._allow_table(subject, region, has_notes=has_notes)]
+
+    def allow_handing_over(self, scaler: str) -> Construct:
+        """Allow the function to note in the plans of *scaler* that a table left it; return the permissions."""
+
+        def statements() -> list[iam.PolicyStatement]:
+            acknowledge(self, plans_rules(self._stack, scaler))
+            plans = plans_arns(self._stack, scaler)[1]
+            return [iam.PolicyStatement(actions=["ssm:GetParameter", "ssm:PutParameter"], resources=[plans])]
+
+        return self._policy(f"Plans-{scaler}", statements)
+
+    def allow_invoking(self, function_arn: str) -> None:
+        """Allow the function to invoke the scaler with that ARN."""
+        if function_arn not in self._invoked:
+            self._invoked.add(function_arn)
+            self._role.add_to_policy(_invoking(function_arn))
+
+    def allow_marks(self, subject: Subject) -> list[Construct]:
+        """Allow the function to raise the table's marks, and to note in tags what is not done yet.
+
+        Returns:
+            The constructs with the permissions, on which a custom resource for the table must depend.
+        """
+        marks = self._policy("Marks", lambda: [reading_targets(), _invoking(self._function.function_arn)])
+        table = self._allow_table(subject, has_notes=True)
+        return [self._role, marks, table]
+
+    def _allow_table(self, subject: Subject, region: str | None = None, *, has_notes: bool) -> iam.Policy:
+        """Allow describing and updating the table, in a policy of its own; *has_notes* adds the notes of its raises.
+
+        The policy has the same actions with and without marks: when marks go, their deletion still needs them.
+        """
+        construct = subject.construct
+        if construct not in self._ids:
+            self._ids[construct] = id_within(self._stack, construct)
+        id = f"Table{region or ''}-{self._ids[construct]}"
+
+        actions = [*TABLE_ACTIONS, *(_NOTE_ACTIONS if has_notes else ())]
+        return self._policy(id, lambda: [iam.PolicyStatement(actions=actions, resources=[subject.arn_in(region)])])
+
+    def _policy(self, id: str, statements: Callable[[], list[iam.PolicyStatement]]) -> iam.Policy:
+        """Return the policy *id* of the role; the first call creates it with *statements*.
+
+        CloudFormation updates policies before it deletes custom resources, and deletes policies after them. So what a
+        deletion needs must be in a policy that goes with the last custom resource that needs it.
+        """
+        if id not in self._policies:
+            self._policies[id] = iam.Policy(self, id, roles=[self._role], statements=statements())
+        return self._policies[id]
+
+    def _make_function(self) -> lambda_.Function:
+        return make_function(
+            self,
+            handler="deploy.handler",
+            packs=[runtime_files],
+            role=self._role,
+            description="Highwater: floors of open windows and high-water marks, during deploys only",
+            timeout=_TIMEOUT,
+            memory_size=256,
+            # it invokes itself until an index is built or capacity is restored, at most once in 15 minutes; by default,
+            # Lambda ends such a chain after 16 invocations
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
+            log_group=self._log_group,
+        )
+
+    def _acknowledge(self) -> None:
+        """Acknowledge the rules of cdk-nag rule packs that do not apply; docs/security.md lists the reasons."""
+        acknowledge(self._function, dict.fromkeys((*FUNCTION_RULES, *QUEUE_LESS_RULES), _DEPLOYS_ONLY))
+        acknowledge(self._log_group, LOG_RULES)
+        # on this construct, because the permissions are in the policies below it
+        acknowledge(self, role_rules(self._stack))
+        self.node.add_validation(PoliciesFitTheRole(self, self._role, self._policies.values()))
+        self.node.add_validation(ResourcesFitTheStack(self._stack, self._ids))
+
+
+_OF_STACKS: WeakKeyDictionary[cdk.Stack, DeploymentFunction] = WeakKeyDictionary()
+
+
+def _invoking(function_arn: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[function_arn])

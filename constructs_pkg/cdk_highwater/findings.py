@@ -1,0 +1,279 @@
+"""Validation at synth: types of arguments, and a plan against the table that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import IConstruct, IValidation
+
+from cdk_highwater.nag import annotate
+from cdk_highwater.subject import Subject
+from highwater.core import Dimension, Finding, Plan, Target
+from highwater.core.findings import caution, conflict, shown
+
+T = TypeVar("T")
+
+
+def require(name: str, value: object, kind: type[object] | str, allowed: str, fix: str) -> None:
+    """Raise `TypeError` if the argument *name* is of another type than documented.
+
+    Args:
+        name: The argument's name.
+        value: Its value.
+        kind: Its class. For an interface of the CDK, a member of it: imported constructs are proxies, which have no
+            class to test for.
+        allowed: What the value must be, for the message.
+        fix: What to give instead, for the message.
+    """
+    # a class in place of its object has the members too
+    fits = hasattr(value, kind) and not isinstance(value, type) if isinstance(kind, str) else isinstance(value, kind)
+    if not fits:
+        message = f"{name} must be {allowed}, got {shown(value)}; {fix}"
+        raise TypeError(message)
+
+
+def require_or_none(name: str, value: object, kind: type[object] | str, allowed: str, fix: str) -> None:
+    """Raise `TypeError` as `require` does, except for `None`."""
+    if value is not None:
+        require(name, value, kind, allowed, fix)
+
+
+def require_topic(topic: object) -> None:
+    """Raise `TypeError` if *topic* is neither an SNS topic nor `None`."""
+    fix = "give an sns.Topic; an existing one is sns.Topic.from_topic_arn(...)"
+    require_or_none("topic", topic, "topic_arn", "an SNS topic", fix)
+
+
+def list_of(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
+    """Return *values* as a tuple; raises `TypeError` if they are not a list whose members are all of *kind*.
+
+    An iterator is refused: it would be empty when the argument is read again.
+    """
+    if isinstance(values, kind):
+        message = f"{name} must be a list of {kind.__name__}, got one {kind.__name__}; put it in brackets"
+        raise TypeError(message)
+    if isinstance(values, Iterator):
+        message = f"{name} must be a list of {kind.__name__}, got {shown(values)}; make a list of it with list(...)"
+        raise TypeError(message)
+    members: list[T] = []
+    for position, member in enumerate(items_of(name, values, kind.__name__, "leave the argument out for none")):
+        if not isinstance(member, kind):
+            message = f"{name}[{position}] must be {_one(kind.__name__)}, got {type(member).__name__} {member!r}"[:200]
+            raise TypeError(message)
+        members.append(member)
+    return tuple(members)
+
+
+def items_of(name: str, values: object, kind: str, fix: str) -> tuple[object, ...]:
+    """Return *values* as a tuple; raises `TypeError` if they are a text, or one value that is no list."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        message = f"{name} must be a list of {kind}, got {shown(values)}; {fix}"
+        raise TypeError(message)
+    return tuple(values)
+
+
+def _one(kind: str) -> str:
+    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+
+
+_REMEDY = (
+    "remove the call; the plan says how the dimension is scaled. If the call is deployed already, first deploy without "
+    "both, because CloudFormation creates the plan's target before it deletes this one"
+)
+_NO_INDEXES = "the table has no global secondary indexes"
+
+
+@jsii.implements(IValidation)
+class EveryIndexIsScaled:
+    """Reports, at the end of synth, indexes that were added after the plan was made: nothing would scale them."""
+
+    def __init__(self, subject: Subject, plan: Plan) -> None:
+        self._subject = subject
+        self._planned = {index.index_name for index in plan.indexes}
+
+    def validate(self) -> list[str]:
+        """Annotate the table with an error for each missing index; the CDK calls this at the end of synth."""
+        missing = [name for name in self._subject.index_names() if name not in self._planned]
+        # annotated rather than returned: the CDK CLI prints annotations as lines, and returned errors as a traceback
+        annotate(self._subject.construct, [_unscaled(name) for name in missing])
+        return []
+
+
+@jsii.implements(IValidation)
+class NamedIndexesExist:
+    """Reports, at the end of synth, indexes that the table does not have; they may be added after they are named."""
+
+    def __init__(self, construct: IConstruct, subject: Subject, names: tuple[str, ...]) -> None:
+        self._construct = construct
+        self._subject = subject
+        self._names = names
+
+    def validate(self) -> list[str]:
+        """Annotate the construct with an error for each such index; the CDK calls this at the end of synth."""
+        annotate(self._construct, unknown_indexes(self._subject, self._subject.index_names(), self._names))
+        return []
+
+
+@jsii.implements(IValidation)
+class EveryReplicaIsScaled:
+    """Reports, at the end of synth, replicas that were added after the plan: the CDK then orders all of them anew."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._planned = subject.replica_count()
+
+    def validate(self) -> list[str]:
+        """Annotate the table with an error if it has other replicas by now; the CDK calls this at the end of synth."""
+        replicas = self._subject.replica_count()
+        if replicas != self._planned:
+            problem = (
+                f"the table has {replicas} replicas, and had {self._planned} when its capacity was declared, so the "
+                "capacity is that of other replicas"
+            )
+            fix = "add all replicas before manage_capacity"
+            annotate(self._subject.construct, [conflict("replicaNotScaled", "replicas", problem, fix)])
+        return []
+
+
+@jsii.implements(IValidation)
+class NothingElseScales:
+    """Reports, at the end of synth, calls of `auto_scale_*` on a table whose plan makes the same scalable targets."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def validate(self) -> list[str]:
+        """Annotate the table with an error for each such call; the CDK calls this at the end of synth."""
+        table = self._subject.construct
+        if isinstance(table, dynamodb.Table):
+            calls = [
+                f"auto_scale_{dimension}_capacity()"
+                if index is None
+                else f"auto_scale_global_secondary_index_{dimension}_capacity({index!r})"
+                for index in (None, *self._subject.index_names())
+                for dimension in Dimension
+                # the names that aws-cdk-lib gives to its children
+                if table.node.try_find_child(f"{index or ''}{dimension.title()}Scaling") is not None
+            ]
+            annotate(table, [second_target(call, _REMEDY) for call in calls])
+        return []
+
+
+def second_target(call: str, fix: str) -> Finding:
+    """Return the finding about a call that makes a scalable target for what the plan scales."""
+    problem = "the plan already has a scalable target for this dimension, and AWS allows only one"
+    return conflict("secondTarget", call, problem, fix)
+
+
+def place_findings(subject: Subject, stack: cdk.Stack, *, may_be_in_any_region: bool = False) -> list[Finding]:
+    """Return the findings about a table of another account or region than *stack*, which has the scalable targets."""
+    findings: list[Finding] = []
+    if subject.template is not None and subject.stack == stack:
+        return findings
+    for what, of_table, of_stack in (
+        ("account", subject.account, stack.account),
+        ("region", subject.region, stack.region),
+    ):
+        if cdk.Token.is_unresolved(of_table) or of_table == of_stack:
+            continue
+        if what == "region" and may_be_in_any_region:
+            continue
+        if cdk.Token.is_unresolved(of_stack):
+            problem = (
+                f"the table's ARN names {what} {of_table}, and the stack's {what} is known only at deploy time; in "
+                f"another {what}, a table of the same name would be scaled"
+            )
+            findings.append(caution(f"{what}Unknown", "the table", problem, "give the stack an env"))
+        else:
+            problem = (
+                f"the table is in {what} {of_table} and the stack in {of_stack}, where a table of the same name would "
+                "be scaled"
+            )
+            fix = f"manage the table in a stack of its own {what}"
+            findings.append(conflict(f"other{what.title()}", "the table", problem, fix))
+    return findings
+
+
+def _unscaled(name: str) -> Finding:
+    return conflict(
+        "indexNotScaled",
+        f"index {name!r}",
+        "the index was added after the table's capacity was declared, so nothing scales it",
+        "pass the index to HighWaterTable in indexes=; with manage_capacity, add the index before the call",
+    )
+
+
+def fitting_findings(
+    plan: Plan, subject: Subject, index_names: tuple[str, ...], *, are_windows_held: bool = False
+) -> list[Finding]:
+    """Return the findings about a plan that does not fit its table.
+
+    Args:
+        plan: The plan.
+        subject: The table.
+        index_names: The names of the table's indexes in the template.
+        are_windows_held: Whether a scaler opens and closes the windows. By default scheduled actions do.
+    """
+    findings = []
+    if subject.is_on_demand:
+        findings.append(
+            conflict(
+                "provisionedOnDemand",
+                "billing mode",
+                "the table is on demand (PAY_PER_REQUEST), and read, write and windows are for provisioned capacity",
+                "set the table's billing mode to PROVISIONED, or declare no capacity for it",
+            )
+        )
+    if subject.has_vector_indexes:
+        findings.append(
+            conflict(
+                "vectorIndexes",
+                "the table",
+                "it has vector indexes, which DynamoDB allows on on-demand tables only",
+                "leave the table on demand and declare no capacity for it, or move its vector indexes to another table",
+            )
+        )
+    if are_windows_held:
+        findings += [_fixed_window(target) for target in plan.targets() if _is_fixed_with_windows(target)]
+    elif subject.is_global and plan.all_windows():
+        names = ", ".join(repr(window.name) for window in plan.all_windows())
+        findings.append(
+            conflict(
+                "globalTableWindows",
+                f"windows {names}",
+                "CloudFormation itself creates the scalable targets of a TableV2, and they cannot have scheduled "
+                "actions",
+                "let a ThrottleAwareScaler open and close the windows with windows_held_by=, or use HighWaterTable or "
+                "dynamodb.Table",
+            )
+        )
+    findings += unknown_indexes(subject, index_names, (index.index_name for index in plan.indexes))
+    return findings
+
+
+def unknown_indexes(subject: Subject, present: tuple[str, ...], named: Iterable[str]) -> list[Finding]:
+    """Return a finding for each of *named* that is not among the indexes *present*; none for an imported table."""
+    if subject.template is None:
+        return []
+    names = ", ".join(repr(name) for name in sorted(present))
+    problem = f"the table has no index of this name; its indexes are {names}" if present else _NO_INDEXES
+    fix = "correct the name, or add the index to the table first"
+    return [conflict("unknownIndex", f"index {name!r}", problem, fix) for name in named if name not in present]
+
+
+def _is_fixed_with_windows(target: Target) -> bool:
+    return bool(target.windows) and not target.capacity.is_autoscaled
+
+
+def _fixed_window(target: Target) -> Finding:
+    return conflict(
+        "fixedWindowsNotHeld",
+        target.label,
+        "windows_held_by= lets a scaler open and close the windows, but a scaler changes only autoscaled capacity, and "
+        "this capacity is fixed",
+        "give Capacity.autoscaled(max_capacity=), or remove windows_held_by= to use scheduled actions",
+    )

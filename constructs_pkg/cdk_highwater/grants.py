@@ -1,0 +1,231 @@
+"""Who may boost and who may pulse: a parameter for each grant, which the coordinator reads, and the IAM permissions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from itertools import chain, count
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct, IConstruct
+
+from cdk_highwater.capacity import TableCapacity
+from cdk_highwater.findings import items_of, require
+from cdk_highwater.iam import coordinator_arns, pulses_arns
+from cdk_highwater.manage import capacity_of
+from cdk_highwater.scaler_function import ScalerFunction
+from cdk_highwater.subject import refuse_other_than_tables, subject_of
+from highwater.core.findings import is_whole
+from highwater.core.names import boost_caps_path
+from highwater.core.plan.capacity import is_deploy_time
+from highwater.core.pulses import pulse_partition
+
+BOOST_DETAIL_TYPE = "Highwater Boost"
+URL_VARIABLE = "HIGHWATER_BOOST_URL"
+_SOURCE = re.compile(r"(?!aws\.)[A-Za-z0-9._-]{3,100}")
+
+
+class BoostGrants:
+    """The grants of one coordinator.
+
+    Args:
+        scope: The coordinator.
+        name: Its name.
+        url: Its URL.
+    """
+
+    def __init__(self, scope: Construct, name: str, url: lambda_.FunctionUrl) -> None:
+        self._scope = scope
+        self._name = name
+        self._url = url
+        self._ids: set[str] = set()
+
+    def add(
+        self, grantee: iam.IGrantable, *, max_write: int, max_read: int, tables: Iterable[object] | None
+    ) -> iam.Grant:
+        """Let a role or user boost; `BoostCoordinator.grant_boost` has the arguments and errors."""
+        require_units(max_write=max_write, max_read=max_read)
+        return self.add_caller(grantee, max_write=max_write, max_read=max_read, tables=tables)
+
+    def add_caller(
+        self, grantee: iam.IGrantable, *, max_write: int = 0, max_read: int = 0, tables: Iterable[object] | None
+    ) -> iam.Grant:
+        """Let a role or user send requests about *tables*, and boost up to these units, or nothing."""
+        arn = _arn_of(grantee)
+        # in the grantee's stack: the coordinator's must not depend on all stacks with jobs
+        place = grantee if isinstance(grantee, Construct) else self._scope
+        self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, tables)
+        granted = self._url.grant_invoke_url(grantee)
+        finding = iam.PolicyStatement(
+            actions=["ssm:GetParameter", "ssm:GetParametersByPath"],
+            resources=coordinator_arns(cdk.Stack.of(self._scope), self._name),
+        )
+        grantee.grant_principal.add_to_principal_policy(finding)
+        if isinstance(grantee, lambda_.Function):
+            grantee.add_environment(URL_VARIABLE, self._url.url)
+        return granted
+
+    def add_events(
+        self,
+        source: str,
+        function: ScalerFunction,
+        *,
+        max_write: int,
+        max_read: int,
+        tables: Iterable[object] | None,
+        grantee: iam.IGrantable | None,
+    ) -> None:
+        """Let events of a source boost; `BoostCoordinator.grant_boost_events` has the arguments and errors."""
+        require_units(max_write=max_write, max_read=max_read)
+        require("source", source, str, "a text", "give the events' source, such as 'acme.loader'")
+        if grantee is not None:
+            _require_grantee(grantee)
+        if not _SOURCE.fullmatch(source):
+            message = (
+                f"source is {source!r}; allowed: 3 to 100 letters, digits, dots and dashes, such as acme.loader, that "
+                "do not begin with aws."
+            )
+            raise ValueError(message)
+        stack = cdk.Stack.of(self._scope)
+        self._store(stack, f"events-{source}", f"events/{source}", max_write, max_read, tables)
+        events.Rule(
+            self._scope,
+            f"Events-{source}",
+            description=f"Highwater: events of {source} that ask for boosts",
+            event_pattern=events.EventPattern(source=[source], detail_type=[BOOST_DETAIL_TYPE]),
+            targets=[
+                targets.LambdaFunction(function.function, retry_attempts=10, dead_letter_queue=function.dead_letters)
+            ],
+        )
+        if grantee is not None:
+            bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
+            conditions = {"StringEquals": {"events:source": source, "events:detail-type": BOOST_DETAIL_TYPE}}
+            grantee.grant_principal.add_to_principal_policy(
+                iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
+            )
+
+    def _store(
+        self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: Iterable[object] | None
+    ) -> None:
+        names = None if tables is None else [name_of_table(table, stack) for table in tables_of(tables)]
+        # a grant keeps its name whatever other grants there are; one caller may have several
+        id = next(id for id in chain([of], (f"{of}-{number}" for number in count(2))) if id not in self._ids)
+        self._ids.add(id)
+        document = {"caller": caller, "max_write": max_write, "max_read": max_read, "tables": names}
+        ssm.CfnParameter(
+            stack,
+            f"HighwaterBoostGrant-{self._name}-{id}",
+            name=f"{boost_caps_path(self._name)}{id}",
+            type="String",
+            tier="Intelligent-Tiering",
+            description="Highwater: who may boost what",
+            value=stack.to_json_string(document),
+        )
+
+
+def require_units(**units: object) -> None:
+    """Raise `ValueError` if the arguments of these names are no whole numbers of 0 or more, or all of them are 0."""
+    are_whole = all(isinstance(value, int) and is_whole(value) and value >= 0 for value in units.values())
+    if not are_whole or not any(units.values()):
+        given = " and ".join(f"{name} is {_units_text(value)}" for name, value in units.items())
+        message = f"{given}; allowed: whole numbers, 0 or more, and one above 0"
+        raise ValueError(message)
+
+
+def _units_text(units: object) -> str:
+    if is_deploy_time(units):
+        return "known only at deploy time"
+    return f"{units:,}" if is_whole(units) else repr(units)
+
+
+def tables_of(tables: object) -> tuple[object, ...]:
+    """Return the argument *tables*; raises `TypeError` if it is no list, such as the name of one table."""
+    return items_of("tables", tables, "tables", "give the tables in brackets")
+
+
+def _id_of(place: Construct, arn: str) -> str:
+    """An id that depends on the caller alone."""
+    known = place.node.path if cdk.Token.is_unresolved(arn) else arn
+    return hashlib.sha256(known.encode()).hexdigest()[:16]
+
+
+def _arn_of(grantee: iam.IGrantable) -> str:
+    """The ARN of a role or user, by which the coordinator knows the caller."""
+    _require_grantee(grantee)
+    found = grantee.grant_principal.policy_fragment.principal_json.get("AWS", [])
+    arns = found if isinstance(found, list) else [found]
+    if len(arns) != 1:
+        message = f"grantee must be a role or a user, or have a role, got {type(grantee).__name__}"
+        raise TypeError(message)
+    return str(arns[0])
+
+
+def _require_grantee(grantee: object) -> None:
+    fix = "give its construct; that of an existing role is iam.Role.from_role_name(...)"
+    require("grantee", grantee, "grant_principal", "a role or a user, or have a role", fix)
+
+
+def name_of_table(table: object, stack: cdk.Stack) -> str:
+    """The name under which jobs know a table, as *stack* may write it down."""
+    if isinstance(table, str):
+        return table
+    if isinstance(table, TableCapacity) or isinstance(getattr(table, "capacity", None), TableCapacity):
+        return capacity_of(table).subject.seen_from(stack).name
+    refuse_other_than_tables(table)
+    assert isinstance(table, IConstruct | Construct)  # noqa: S101 - every table of the CDK is one
+    return subject_of(table).seen_from(stack).name
+
+
+PULSES_VARIABLE = "HIGHWATER_PULSES"
+
+
+class PulseGrants:
+    """The grants of one coordinator.
+
+    Args:
+        scope: The coordinator.
+        name: Its name.
+        boosts: Its grants of boosts, which let a caller send requests.
+        table: Its table.
+    """
+
+    def __init__(self, scope: Construct, name: str, boosts: BoostGrants, table: dynamodb.Table) -> None:
+        self._scope = scope
+        self._name = name
+        self._boosts = boosts
+        self._table = table
+
+    def add(self, grantee: iam.IGrantable, tables: Iterable[object]) -> None:
+        """Let a role or user pulse; `BoostCoordinator.grant_pulse` has the arguments and errors."""
+        listed = tables_of(tables)
+        if not listed:
+            message = "tables is empty; give the tables that the grantee may tell of"
+            raise ValueError(message)
+        self._boosts.add_caller(grantee, tables=listed)
+        stack = cdk.Stack.of(self._scope)
+        keys = [pulse_partition(name_of_table(table, stack)) for table in listed]
+        grantee.grant_principal.add_to_principal_policy(
+            iam.PolicyStatement(
+                actions=["dynamodb:UpdateItem"],
+                resources=[self._table.table_arn],
+                # every key that a request names, and at least one (IAM User Guide, "Multivalued context keys")
+                conditions={
+                    "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys},
+                    "Null": {"dynamodb:LeadingKeys": "false"},
+                },
+            )
+        )
+        grantee.grant_principal.add_to_principal_policy(
+            iam.PolicyStatement(
+                actions=["ssm:GetParameter", "ssm:GetParametersByPath"], resources=pulses_arns(stack, self._name)
+            )
+        )
+        if isinstance(grantee, lambda_.Function):
+            grantee.add_environment(PULSES_VARIABLE, self._table.table_name)

@@ -1,0 +1,130 @@
+"""IAM permissions of Highwater's functions, and the ARNs in these permissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+
+from highwater.core.names import ALARM_PREFIX, boost_caps_path, coordinator_parameter, plans_path, pulses_parameter
+from highwater.core.scaler.plan import MANAGED_TAG, TAG_MODES
+
+# UpdateTable for an index is authorized by the table's ARN. Application Auto Scaling requires these permissions of the
+# caller that registers a target (its User Guide, "Permissions validation for API calls on target resources", read
+# 2026-11).
+TABLE_ACTIONS: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
+
+
+def table_arn(stack: cdk.Stack, table: str, region: str | None = None) -> str:
+    """Return the ARN of a table in the stack's account; *region* is by default the stack's."""
+    return stack.format_arn(service="dynamodb", resource="table", resource_name=table, region=region)
+
+
+def alarms_arn(stack: cdk.Stack, prefix: str = "", region: str | None = None) -> str:
+    """Return a pattern for the ARNs of alarms whose names begin with *prefix*."""
+    return stack.format_arn(
+        service="cloudwatch",
+        resource="alarm",
+        resource_name=f"{prefix}*",
+        region=region,
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
+def scaler_alarms_arn(stack: cdk.Stack) -> str:
+    """Return a pattern for the ARNs of the alarms that start a scaler."""
+    return alarms_arn(stack, ALARM_PREFIX)
+
+
+def targets_arn(stack: cdk.Stack, region: str | None = None) -> str:
+    """Return a pattern for the ARNs of scalable targets, because their ids are only known after registration."""
+    return stack.format_arn(
+        service="application-autoscaling", resource="scalable-target", resource_name="*", region=region
+    )
+
+
+def plans_arns(stack: cdk.Stack, scaler: str) -> list[str]:
+    """Return the ARN of the parameter path with the plans of *scaler*, and a pattern for the parameters below it."""
+    folder = stack.format_arn(service="ssm", resource="parameter", resource_name=plans_path(scaler).strip("/"))
+    return [folder, f"{folder}/*"]
+
+
+def boost_caps_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
+    """Return the ARN of the parameter path with the grants of *coordinator*, and a pattern for those below it."""
+    folder = stack.format_arn(
+        service="ssm", resource="parameter", resource_name=boost_caps_path(coordinator).strip("/")
+    )
+    return [folder, f"{folder}/*"]
+
+
+def coordinator_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
+    """Return the ARN of the parameter with the URL of *coordinator*, and that of the folder that it is in."""
+    parameter = coordinator_parameter(coordinator).strip("/")
+    names = (parameter, parameter.rpartition("/")[0])
+    return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
+
+
+def pulses_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
+    """Return the ARN of the parameter with the table of pulses of *coordinator*, and that of its folder."""
+    parameter = pulses_parameter(coordinator).strip("/")
+    names = (parameter, parameter.rpartition("/")[0])
+    return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
+
+
+def wakes_arn(stack: cdk.Stack, group: str) -> str:
+    """Return a pattern for the ARNs of the schedules of a group."""
+    return stack.format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
+
+
+def reading_targets() -> iam.PolicyStatement:
+    """Allow reading scalable targets. This action does not support resource-level permissions."""
+    return iam.PolicyStatement(actions=["application-autoscaling:DescribeScalableTargets"], resources=["*"])
+
+
+def reading_targets_and_metrics() -> iam.PolicyStatement:
+    """Allow reading scalable targets and metrics. These actions do not support resource-level permissions."""
+    actions = ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"]
+    return iam.PolicyStatement(actions=actions, resources=["*"])
+
+
+def reading_status(stack: cdk.Stack) -> iam.PolicyStatement:
+    """Allow reading the status of *stack*, and of no other."""
+    return iam.PolicyStatement(actions=["cloudformation:DescribeStacks"], resources=[stack.stack_id])
+
+
+def reading_plans(stack: cdk.Stack, scaler: str) -> iam.PolicyStatement:
+    """Allow reading the plans of *scaler*, and no others."""
+    actions = ["ssm:GetParameters", "ssm:GetParametersByPath"]
+    return iam.PolicyStatement(actions=actions, resources=plans_arns(stack, scaler))
+
+
+def setting_bounds(stack: cdk.Stack, region: str | None = None) -> list[iam.PolicyStatement]:
+    """Allow setting floors and ceilings of DynamoDB's scalable targets in a region, and changing alarms.
+
+    Application Auto Scaling requires the alarm permissions of the caller that registers a target, for all alarm names.
+    """
+    return [
+        iam.PolicyStatement(
+            actions=["application-autoscaling:RegisterScalableTarget"],
+            resources=[targets_arn(stack, region)],
+            conditions={"StringEquals": {"application-autoscaling:service-namespace": "dynamodb"}},
+        ),
+        iam.PolicyStatement(
+            actions=["cloudwatch:DeleteAlarms", "cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm"],
+            resources=[alarms_arn(stack, region=region)],
+        ),
+    ]
+
+
+def scaling_tagged_tables(stack: cdk.Stack, regions: Iterable[str | None]) -> list[iam.PolicyStatement]:
+    """Allow finding and updating the tables with the tag `highwater:managed`, and no others."""
+    return [
+        iam.PolicyStatement(actions=["tag:GetResources"], resources=["*"]),
+        iam.PolicyStatement(
+            actions=list(TABLE_ACTIONS),
+            resources=[table_arn(stack, "*", region) for region in regions],
+            conditions={"StringEquals": {f"aws:ResourceTag/{MANAGED_TAG}": [str(mode) for mode in TAG_MODES]}},
+        ),
+    ]

@@ -1,0 +1,153 @@
+"""CloudWatch metrics: of one target, and of the scaler."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from highwater.core import Target
+
+_MINUTE = cdk.Duration.minutes(1)
+
+
+class ThrottleCause(StrEnum):
+    """Causes by which CloudWatch counts throttle events. The values are parts of the metric names.
+
+    Source: Amazon DynamoDB Developer Guide, "DynamoDB metrics and dimensions", read 2026-11.
+    """
+
+    PROVISIONED = "ProvisionedThroughput"
+    KEY_RANGE = "KeyRangeThroughput"
+    ACCOUNT = "AccountLimit"
+
+    @property
+    def label(self) -> str:
+        """The cause in words, such as `key range`."""
+        return self.name.lower().replace("_", " ")
+
+
+class TargetMetrics:
+    """The metrics of one dimension of a table or index; *region* is the table's region."""
+
+    def __init__(self, table: str, target: Target, region: str) -> None:
+        self._table = table
+        self._target = target
+        # an unresolved region is the stack's own, which is the default of a metric
+        self._region = None if cdk.Token.is_unresolved(region) else region
+
+    def consumed_per_second(self) -> cloudwatch.IMetric:
+        """Return the consumed units per second, as averages over each minute."""
+        return cloudwatch.MathExpression(
+            expression="consumed / PERIOD(consumed)",
+            using_metrics={"consumed": self.consumed()},
+            label="consumed",
+            period=_MINUTE,
+        )
+
+    def consumed(self) -> cloudwatch.Metric:
+        """Return the units consumed in each minute."""
+        return self._metric(f"Consumed{self._kind}CapacityUnits")
+
+    def provisioned(self) -> cloudwatch.Metric:
+        """Return the provisioned units per second."""
+        return self._metric(f"Provisioned{self._kind}CapacityUnits", "Maximum")
+
+    def throttled(self, cause: ThrottleCause) -> cloudwatch.Metric:
+        """Return the throttle events of one cause in each minute."""
+        return self._metric(f"{self._kind}{cause}ThrottleEvents")
+
+    def throttled_or_zero(self, cause: ThrottleCause) -> cloudwatch.IMetric:
+        """Return the throttle events of one cause in each minute, 0 in minutes without any.
+
+        CloudWatch has no datapoint for such minutes, and may let alarms on DynamoDB's metrics ignore that: such an
+        alarm would stay in ALARM for ever (Amazon CloudWatch API Reference, PutMetricAlarm, TreatMissingData, read
+        2026-11).
+        """
+        return cloudwatch.MathExpression(
+            expression="FILL(throttled, 0)",
+            using_metrics={"throttled": self.throttled(cause)},
+            label=f"throttled, {cause.label}",
+            period=_MINUTE,
+        )
+
+    @property
+    def _kind(self) -> str:
+        return self._target.dimension.title()
+
+    def _metric(self, name: str, statistic: str = "Sum") -> cloudwatch.Metric:
+        dimensions = {"TableName": self._table}
+        if self._target.index is not None:
+            dimensions["GlobalSecondaryIndexName"] = self._target.index
+        return cloudwatch.Metric(
+            namespace="AWS/DynamoDB",
+            metric_name=name,
+            dimensions_map=dimensions,
+            statistic=statistic,
+            period=_MINUTE,
+            region=self._region,
+        )
+
+
+_NAMESPACE = "Highwater"
+
+
+class ScalerMetrics:
+    """The metrics of a scaler, each summed over five minutes, the period in which each target is reviewed once."""
+
+    @property
+    def scaler_name(self) -> str:
+        """The scaler's name, unique in its account and region."""
+        raise NotImplementedError
+
+    def metric_floors_set(self) -> cloudwatch.Metric:
+        """Floors that the scaler set."""
+        return put_metric(self.scaler_name, "FloorsSet")
+
+    def metric_capacities_set(self) -> cloudwatch.Metric:
+        """Calls in DIRECT mode that set the capacity of a table or index."""
+        return put_metric(self.scaler_name, "CapacitiesSet")
+
+    def metric_at_ceiling(self) -> cloudwatch.Metric:
+        """Targets whose demand is above their ceiling."""
+        return put_metric(self.scaler_name, "AtCeiling")
+
+    def metric_hot_keys(self) -> cloudwatch.Metric:
+        """Targets with throttles of a single key, for which more capacity does not help."""
+        return put_metric(self.scaler_name, "HotKeys")
+
+    def metric_decrease_budget_exhausted(self) -> cloudwatch.Metric:
+        """Targets that cannot be lowered now because the decreases of the day are used."""
+        return put_metric(self.scaler_name, "DecreaseBudgetExhausted")
+
+    def metric_paused(self) -> cloudwatch.Metric:
+        """Targets whose scaling is suspended."""
+        return put_metric(self.scaler_name, "Paused")
+
+    def metric_tables_failed(self) -> cloudwatch.Metric:
+        """Tables that could not be scaled."""
+        return put_metric(self.scaler_name, "TablesFailed")
+
+    def metric_unreadable_plans(self) -> cloudwatch.Metric:
+        """Plans that could not be read."""
+        return put_metric(self.scaler_name, "UnreadablePlans")
+
+    def metric_metrics_missing(self) -> cloudwatch.Metric:
+        """Targets for which CloudWatch returned no metrics."""
+        return put_metric(self.scaler_name, "MetricsMissing")
+
+    def metric_cheaper_on_demand(self) -> cloudwatch.Metric:
+        """Tables whose consumption of the last day would have cost less on demand."""
+        return put_metric(self.scaler_name, "CheaperOnDemand")
+
+
+def put_metric(scaler: str, name: str) -> cloudwatch.Metric:
+    """Return the metric *name* of *scaler*, summed over five minutes."""
+    return cloudwatch.Metric(
+        namespace=_NAMESPACE,
+        metric_name=name,
+        dimensions_map={"service": scaler},
+        period=cdk.Duration.minutes(5),
+        statistic="Sum",
+    )

@@ -1,0 +1,137 @@
+"""Findings as annotations of the CDK, and acknowledgements of cdk-nag rules that do not apply, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import aws_cdk as cdk
+from constructs import IConstruct
+
+from highwater.core import Finding, Severity
+from highwater.core.names import boost_caps_path, plans_path
+
+
+def annotate(construct: IConstruct, findings: Iterable[Finding]) -> bool:
+    """Add *findings* to *construct* as annotations. Return false if one of them is an error."""
+    all_findings = tuple(findings)
+    if not all_findings:
+        return True
+    annotations = cdk.Annotations.of(construct)
+    path = construct.node.path
+    is_valid = True
+    for finding in all_findings:
+        text = finding.text(path)
+        if finding.severity is Severity.ERROR:
+            is_valid = False
+            annotations.add_error(text)
+        elif finding.severity is Severity.WARNING:
+            annotations.add_warning_v2(finding.id, text)
+        else:
+            annotations.add_info_v2(finding.id, text)
+    return is_valid
+
+
+FUNCTION_RULES: Final = (
+    "Serverless::Serverless-LambdaTracing",
+    "NIST.800.53.R5::NIST.800.53.R5-LambdaConcurrency",
+    "NIST.800.53.R5::NIST.800.53.R5-LambdaInsideVPC",
+    "HIPAA.Security::HIPAA.Security-LambdaConcurrency",
+    "HIPAA.Security::HIPAA.Security-LambdaInsideVPC",
+    "PCI.DSS.321::PCI.DSS.321-LambdaInsideVPC",
+)
+QUEUE_LESS_RULES: Final = (
+    "Serverless::Serverless-LambdaDLQ",
+    "NIST.800.53.R5::NIST.800.53.R5-LambdaDLQ",
+    "HIPAA.Security::HIPAA.Security-LambdaDLQ",
+)
+LOG_RULES: Final = dict.fromkeys(
+    (
+        "NIST.800.53.R5::NIST.800.53.R5-CloudWatchLogGroupEncrypted",
+        "HIPAA.Security::HIPAA.Security-CloudWatchLogGroupEncrypted",
+        "PCI.DSS.321::PCI.DSS.321-CloudWatchLogGroupEncrypted",
+    ),
+    "CloudWatch Logs encrypts every log group; the log contains names of tables and callers, units, and jobs' reasons.",
+)
+_ROLE_RULES: Final = {
+    "AwsSolutions::AwsSolutions-IAM5[Resource::*]": (
+        "application-autoscaling:DescribeScalableTargets, cloudwatch:GetMetricData and tag:GetResources do not support "
+        "resource-level permissions."
+    ),
+} | dict.fromkeys(
+    (
+        "NIST.800.53.R5::NIST.800.53.R5-IAMNoInlinePolicy",
+        "HIPAA.Security::HIPAA.Security-IAMNoInlinePolicy",
+        "PCI.DSS.321::PCI.DSS.321-IAMNoInlinePolicy",
+    ),
+    "The policy belongs to this role and is deleted with it; it names each table, so no other role could use it.",
+)
+# for roles with a policy and nothing else to answer for
+INLINE_RULES: Final = {rule: reason for rule, reason in _ROLE_RULES.items() if rule.endswith("IAMNoInlinePolicy")}
+_TARGETS = "Ids of scalable targets are only known after registration; a condition limits the action to DynamoDB."
+_ALARMS = "Application Auto Scaling requires these permissions for all alarms of the caller that registers a target."
+_PLANS = "Stacks may add tables later, so the role covers all plans below the path of one scaler, and nothing else."
+_CAPS = "Stacks may grant boosts later, so the role covers all grants of one coordinator, and nothing else."
+_WAKES = "Each boost has a schedule of its own; the role covers those of the coordinator's own group, and nothing else."
+_TAGGED = "A condition limits the actions to tables with the tag highwater:managed."
+SCALER_FUNCTION_RULES: Final = dict.fromkeys(
+    FUNCTION_RULES,
+    "The function calls AWS APIs only; concurrent runs are harmless, and each decision has a log line instead of a "
+    "trace.",
+)
+BOOST_TASK_RULES: Final = dict.fromkeys(
+    (*FUNCTION_RULES, *QUEUE_LESS_RULES),
+    "The function makes one signed request for a step of a state machine, which waits for it and tries again.",
+)
+_BACKED_UP = "Leases last a day at most, and point-in-time recovery is on; a backup of them would be of no use."
+LEASE_TABLE_RULES: Final = dict.fromkeys(
+    ("NIST.800.53.R5::NIST.800.53.R5-DynamoDBInBackupPlan", "HIPAA.Security::HIPAA.Security-DynamoDBInBackupPlan"),
+    _BACKED_UP,
+)
+QUEUE_RULES: Final = {
+    "Serverless::Serverless-SQSRedrivePolicy": "The queue is a dead-letter queue itself; an alarm reports messages."
+}
+
+
+def role_rules(stack: cdk.Stack, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
+    """Return the rules and reasons for a role that sets floors in *regions*, `None` for the stack's own."""
+    rules = dict(_ROLE_RULES)
+    for region in regions:
+        rules[_all_of(stack, "application-autoscaling", "scalable-target/*", region)] = _TARGETS
+        rules[_all_of(stack, "cloudwatch", "alarm:*", region)] = _ALARMS
+    return rules
+
+
+def plans_rules(stack: cdk.Stack, scaler: str) -> dict[str, str]:
+    """Return the rule and reason for a role that reads or changes the plans of *scaler*."""
+    return {_all_of(stack, "ssm", f"parameter{plans_path(scaler)}*", None): _PLANS}
+
+
+def scaler_role_rules(stack: cdk.Stack, scaler: str, regions: Iterable[str | None] = (None,)) -> dict[str, str]:
+    """Return the rules and reasons for the role of *scaler*, which may find tagged tables in *regions*."""
+    rules = role_rules(stack, regions) | plans_rules(stack, scaler)
+    return rules | {_all_of(stack, "dynamodb", "table/*", region): _TAGGED for region in regions}
+
+
+def boost_role_rules(stack: cdk.Stack, coordinator: str, wakes_group: str) -> dict[str, str]:
+    """Return the rules and reasons for the role of a function that serves boosts."""
+    return {
+        _all_of(stack, "ssm", f"parameter{boost_caps_path(coordinator)}*", None): _CAPS,
+        _all_of(stack, "scheduler", f"schedule/{wakes_group}/*", None): _WAKES,
+    }
+
+
+def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:
+    """The id of the cdk-nag rule for a wildcard; cdk-nag writes unresolved parts of an ARN in angle brackets."""
+    partition = "<AWS::Partition>" if cdk.Token.is_unresolved(stack.partition) else stack.partition
+    account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
+    own_region = "<AWS::Region>" if cdk.Token.is_unresolved(stack.region) else stack.region
+    arn = f"arn:{partition}:{service}:{region or own_region}:{account}:{resource}"
+    return f"AwsSolutions::AwsSolutions-IAM5[Resource::{arn}]"
+
+
+def acknowledge(scope: IConstruct, rules: Mapping[str, str]) -> None:
+    """Acknowledge *rules* for *scope*, each with its reason."""
+    cdk.Validations.of(scope).acknowledge(
+        *(cdk.Acknowledgment(id=rule, reason=reason) for rule, reason in rules.items())
+    )

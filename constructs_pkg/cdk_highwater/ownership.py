@@ -1,0 +1,215 @@
+"""Who manages which table of an app: a table has one plan and one scaler; findings where two constructs claim it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import aws_cdk as cdk
+import jsii
+from constructs import Construct, IConstruct, IValidation
+
+from cdk_highwater.findings import list_of
+from cdk_highwater.nag import annotate
+from cdk_highwater.subject import Subject
+from highwater.core import Finding
+from highwater.core.findings import conflict
+from highwater.core.scaler.plan import MANAGED_TAG, TAG_MODES
+
+PLAN, SCALER, DIRECT, TAGS = "plan", "scaler", "direct", "tags"
+
+_Key = tuple[str, ...]
+# By app, the constructs that manage what is at a key; its first part is their role.
+_OWNERS: WeakKeyDictionary[IConstruct, dict[_Key, IConstruct]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """That a construct manages a table in a role."""
+
+    role: str
+    owner: IConstruct
+    subject: Subject
+
+
+_CLAIMS: WeakKeyDictionary[IConstruct, list[Claim]] = WeakKeyDictionary()
+
+
+def claim(role: str, owner: IConstruct, subject: Subject, stack: cdk.Stack | None = None) -> str | None:
+    """Note that *owner* manages a table in a *role*. Return the path of the construct that does so already, if any.
+
+    A table may be given by its construct, by its resource in the template, and by its name: all of them are noted.
+    *stack* is the one that manages the table, by default the owner's.
+    """
+    _CLAIMS.setdefault(owner.node.root, []).append(Claim(role, owner, subject))
+    keys = _keys(subject, stack or cdk.Stack.of(owner))
+    others = [claim_place(role, owner, *key) for key in keys]
+    return next((other for other in others if other is not None), None)
+
+
+def claim_place(role: str, owner: IConstruct, *place: str) -> str | None:
+    """Note that *owner* manages what is at a place of its app, as `claim` does."""
+    first = _OWNERS.setdefault(owner.node.root, {}).setdefault((role, *place), owner)
+    return None if first == owner else first.node.path
+
+
+def owner_of(role: str, subject: Subject, stack: cdk.Stack) -> str | None:
+    """Return the path of the construct that manages a table in a *role*, if any; *stack* is the one that asks."""
+    owners = _OWNERS.get(stack.node.root, {})
+    found = (owners.get((role, *key)) for key in _keys(subject, stack))
+    return next((owner.node.path for owner in found if owner is not None), None)
+
+
+def claims(role: str, scope: IConstruct) -> list[Claim]:
+    """Return what was noted in a *role* in the app of *scope*, in the order of the calls of `claim`."""
+    return [each for each in _CLAIMS.get(scope.node.root, []) if each.role == role]
+
+
+def _keys(subject: Subject, stack: cdk.Stack) -> list[_Key]:
+    """The keys of a table that is managed from *stack*. Two that have one key in common are the same table."""
+    if subject.template is not None:
+        keys: list[_Key] = [("template", subject.template.node.path)]
+    else:
+        keys = [("construct", subject.construct.node.path)]
+    name = subject.literal_name
+    if name is None:
+        # one text of a name that is known only at deploy time, for instance a parameter's, is one name within a stack
+        return [*keys, ("text", subject.name, subject.stack.node.path)]
+    of_table, of_stack = (subject.account, subject.region), (stack.account, stack.region)
+    # Where the managing stack cannot be compared with the table, the table of this name in the stack's place is scaled.
+    account, region = (
+        own if cdk.Token.is_unresolved(table) or cdk.Token.is_unresolved(own) else table
+        for table, own in zip(of_table, of_stack, strict=True)
+    )
+    places = [(subject.stack, of_table), (stack, (account, region))]
+    places += [(subject.stack, (subject.account, region)) for region in subject.replica_regions()]
+    return [*keys, *dict.fromkeys(("place", name, *known_place(where, place)) for where, place in places)]
+
+
+def known_place(stack: cdk.Stack, place: tuple[str, str]) -> tuple[str, ...]:
+    """Return the account and region of *place*, or the path of the stack for what is known only at deploy time.
+
+    Stacks whose place is not known may be deployed to different places, and a nested stack goes where its parent goes.
+    """
+    if not any(map(cdk.Token.is_unresolved, place)):
+        return place
+    outermost = stack
+    while (parent := outermost.nested_stack_parent) is not None:
+        outermost = parent
+    return tuple(f"of {outermost.node.path}" if cdk.Token.is_unresolved(part) else part for part in place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedTables:
+    """Let a scaler also manage the tables of the account that have the tag `highwater:managed`.
+
+    Attributes:
+        regions: Regions in which to search for tagged tables, in addition to the scaler's region. By default none.
+    """
+
+    regions: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        list_of("regions", self.regions, str)
+
+
+def second_scaler(scaler: Construct, subject: Subject) -> list[Finding]:
+    """Return the finding about a table that another scaler manages already; note that *scaler* does."""
+    other = claim(SCALER, scaler, subject)
+    if other is None:
+        return []
+    problem = f"scaler {other} manages the table already; two scalers would set each other's floors"
+    return [conflict("secondScaler", "the table", problem, "add the table to one of the two")]
+
+
+def twice_direct(scaler: Construct, subject: Subject) -> list[Finding]:
+    """Return the finding about a table that *scaler* manages in DIRECT mode already, by another construct."""
+    # with the table's construct as the owner: the scaler is the same for both
+    other = claim(DIRECT, subject.construct, subject, cdk.Stack.of(scaler))
+    if other is None:
+        return []
+    problem = f"{subject.construct.node.path} and {other} are one table, and the scaler would have two plans for it"
+    return [conflict("secondPlan", "the table", problem, "remove one of the two calls of add_direct_table")]
+
+
+def second_tagged_scaler(scaler: Construct, tagged: TaggedTables) -> list[Finding]:
+    """Return a finding for each scaler that manages tagged tables of the same places; note that *scaler* does."""
+    stack = cdk.Stack.of(scaler)
+    shared: dict[str, list[str]] = {}
+    for region in (stack.region, *tagged.regions):
+        other = claim_place(TAGS, scaler, stack.account, region)
+        if other is not None:
+            shared.setdefault(other, []).append(region)
+    return [
+        conflict(
+            "secondScaler",
+            "tagged tables",
+            f"scaler {other} manages the tagged tables of {_text_of_places(regions)} already",
+            "pass tagged= to one of the two, or give them different regions",
+        )
+        for other, regions in shared.items()
+    ]
+
+
+def _text_of_places(regions: list[str]) -> str:
+    if any(map(cdk.Token.is_unresolved, regions)):
+        return "the same account and region"
+    return f"the same account in {', '.join(dict.fromkeys(regions))}"
+
+
+@jsii.implements(IValidation)
+class OnlyScalerManages:
+    """Reports, at the end of synth, scalable targets of a table that a scaler manages in DIRECT mode."""
+
+    def __init__(self, scaler: Construct, subject: Subject) -> None:
+        self._scaler = scaler
+        self._subject = subject
+
+    def validate(self) -> list[str]:
+        """Annotate the scaler with an error if the table has a plan by now; the CDK calls this at the end of synth."""
+        other = owner_of(PLAN, self._subject, cdk.Stack.of(self._scaler))
+        if other is not None:
+            problem = (
+                f"{other} makes scalable targets for {self._subject.construct.node.path}, and DIRECT mode is for "
+                "tables that nothing else scales"
+            )
+            fix = "remove the call of add_direct_table, and pass the result of manage_capacity to add_table"
+            annotate(self._scaler, [conflict("secondPlan", "the table", problem, fix)])
+        return []
+
+
+@jsii.implements(IValidation)
+class OtherScalersTablesAreUntagged:
+    """Reports, at the end of synth, tables of other scalers whose tags let a scaler of tagged tables find them."""
+
+    def __init__(self, scaler: Construct, tagged: TaggedTables) -> None:
+        self._scaler = scaler
+        self._regions = tagged.regions
+
+    def validate(self) -> list[str]:
+        """Annotate the scaler with an error for each such table; the CDK calls this at the end of synth."""
+        stack = cdk.Stack.of(self._scaler)
+        searched = {known_place(stack, (stack.account, region)) for region in (stack.region, *self._regions)}
+        others = [each for each in claims(SCALER, self._scaler) if each.owner != self._scaler]
+        annotate(self._scaler, [_tagged(each) for each in others if not searched.isdisjoint(_tagged_places(each))])
+        return []
+
+
+def _tagged_places(claim: Claim) -> set[tuple[str, ...]]:
+    """The places in which the table, or a replica of it, has a tag by which a scaler manages it."""
+    subject = claim.subject
+    return {
+        known_place(subject.stack, (subject.account, region))
+        for region, tags in subject.tags_by_region().items()
+        if tags.get(MANAGED_TAG) in TAG_MODES
+    }
+
+
+def _tagged(claim: Claim) -> Finding:
+    problem = (
+        f"{claim.owner.node.path} manages {claim.subject.construct.node.path}, whose tag {MANAGED_TAG} lets this "
+        "scaler manage it too; two scalers would set each other's floors"
+    )
+    fix = "remove the tag, or add the table to this scaler"
+    return conflict("secondScaler", "tagged tables", problem, fix)

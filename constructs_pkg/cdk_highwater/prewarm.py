@@ -1,0 +1,182 @@
+"""Raising high-water marks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct, IConstruct
+
+from cdk_highwater.deployment import DeploymentFunction
+from cdk_highwater.findings import NamedIndexesExist, place_findings, require, require_or_none
+from cdk_highwater.nag import annotate
+from cdk_highwater.subject import Subject, TableLike, subject_of
+from highwater.core import Finding, Mark, warm_up_charge
+from highwater.core.findings import is_whole, remark, units_not_positive
+from highwater.core.names import resource_label
+
+_WARM = (
+    dynamodb.WarmThroughput,
+    "a WarmThroughput",
+    "give dynamodb.WarmThroughput(read_units_per_second=, write_units_per_second=)",
+)
+
+
+class PreWarmStrategy(StrEnum):
+    """How a mark is raised.
+
+    WARM_THROUGHPUT requests warm throughput from DynamoDB, which takes minutes; the deploy does not wait for it.
+    PROVISION_AND_LOWER, for AWS partitions without warm throughput, provisions the mark once, waits until DynamoDB has
+    reached it, and restores the capacity, even if the deploy fails. This uses one of the day's decreases.
+    """
+
+    WARM_THROUGHPUT = "warm-throughput"
+    PROVISION_AND_LOWER = "provision-and-lower"
+
+
+class PreWarm(Construct):
+    """Raise the high-water marks of a table and its indexes during deploys.
+
+    A mark only rises. If the table's mark is already as high or higher, nothing changes, so declaring a lower mark
+    never breaks a deploy. This is why the construct uses a custom resource and not CloudFormation's property
+    `WarmThroughput`, which fails if its value is lowered. Raising a mark is charged once. An information annotation
+    states the approximate charge, calculated from the capacities in the template, or from 1 unit for an imported table.
+
+    Args:
+        scope: Parent construct.
+        id: Unique within *scope*.
+        table: The table, of any kind.
+        warm_throughput: The mark of the table itself: both `read_units_per_second` and `write_units_per_second`, each
+            at least 1. By default the table's mark is not raised.
+        indexes: Marks of global secondary indexes by name. By default none.
+        strategy: How the marks are raised. By default WARM_THROUGHPUT.
+
+    Raises:
+        TypeError: If *table* is not a table, or another argument is of another type than documented.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        table: TableLike,
+        warm_throughput: dynamodb.WarmThroughput | None = None,
+        indexes: Mapping[str, dynamodb.WarmThroughput] | None = None,
+        strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
+    ) -> None:
+        require_or_none("warm_throughput", warm_throughput, *_WARM)
+        fix = "give {index_name: dynamodb.WarmThroughput(...)}"
+        require_or_none("indexes", indexes, Mapping, "marks by the names of indexes", fix)
+        for name, warm in (indexes or {}).items():
+            require("each key of indexes", name, str, "the name of an index", fix)
+            require(f"indexes[{name!r}]", warm, *_WARM)
+        require_strategy(strategy)
+        super().__init__(scope, id)
+        stack = cdk.Stack.of(self)
+        subject = subject_of(table).seen_from(stack)
+        wanted: dict[str | None, dynamodb.WarmThroughput] = {}
+        if warm_throughput is not None:
+            wanted[None] = warm_throughput
+        for name, warm in (indexes or {}).items():
+            wanted[name] = warm
+        declared = {index: _declared_units(warm) for index, warm in wanted.items()}
+        findings = [finding for index, units in declared.items() for finding in _units_findings(index, units)]
+        findings += place_findings(subject, stack)
+        if indexes:
+            self.node.add_validation(NamedIndexesExist(self, subject, tuple(indexes)))
+        if annotate(self, findings):
+            bases = subject.template_capacities()
+            marks = tuple(
+                Mark(index, int(units["read"]), int(units["write"]), *bases.get(index, (1, 1)))
+                for index, units in declared.items()
+            )
+            raise_marks(self, stack, subject, marks, strategy, remedy="without PreWarm, marks are not raised")
+
+
+def require_strategy(strategy: object) -> None:
+    """Raise `TypeError` if *strategy* is no `PreWarmStrategy`; a text of the same letters is none."""
+    if not isinstance(strategy, PreWarmStrategy):
+        allowed = " or ".join(f"PreWarmStrategy.{each.name}" for each in PreWarmStrategy)
+        message = f"the strategy must be {allowed}, got {strategy!r}"
+        raise TypeError(message)
+
+
+def raise_marks(
+    scope: Construct,
+    stack: cdk.Stack,
+    subject: Subject,
+    marks: tuple[Mark, ...],
+    strategy: PreWarmStrategy,
+    *,
+    remedy: str,
+    after: IConstruct | None = None,
+) -> None:
+    """Create the custom resource that raises *marks*, and annotate the charge.
+
+    Marks that are not above their base floors are ignored. Without other marks, no resource is created.
+
+    Args:
+        scope: Parent construct.
+        stack: The stack of *scope*.
+        subject: The table.
+        marks: The marks of the table and its indexes.
+        strategy: How the marks are raised.
+        remedy: How to avoid the charge, for the annotation.
+        after: The construct that must be deployed before. By default the table.
+    """
+    wanted = [mark for mark in marks if mark.is_above_base]
+    if not wanted:
+        return
+    function = DeploymentFunction.of(stack)
+    permissions = function.allow_marks(subject)
+    resource = cdk.CustomResource(
+        scope,
+        "Marks",
+        resource_type="Custom::HighwaterMarks",
+        service_token=function.service_token,
+        properties={
+            "TableName": subject.name,
+            "Strategy": str(strategy),
+            "Marks": json.dumps([{"index": mark.index, "read": mark.read, "write": mark.write} for mark in wanted]),
+        },
+    )
+    predecessor = after or subject.template
+    resource.node.add_dependency(*permissions, *([] if predecessor is None else [predecessor]))
+    annotate(scope, _charge_findings(wanted, strategy, remedy))
+
+
+def _charge_findings(marks: list[Mark], strategy: PreWarmStrategy, remedy: str) -> list[Finding]:
+    charge = warm_up_charge(tuple(marks))
+    if charge is None:
+        return []
+    charge_text = "charged once when it is raised, at us-east-1 prices at most about "
+    if strategy is PreWarmStrategy.PROVISION_AND_LOWER:
+        charge_text = "provisioned for at least an hour when it is raised, at us-east-1 prices about "
+    problem = f"{_marks_text(marks)}; {charge_text}{charge.arithmetic}"
+    fix = f"a mark that the table already has is not charged again; {remedy}"
+    return [remark("warmUpCharge", "high-water mark", problem, fix)]
+
+
+def _marks_text(marks: list[Mark]) -> str:
+    return ", ".join(f"{resource_label(mark.index)} {mark.read:,} RCU and {mark.write:,} WCU" for mark in marks)
+
+
+def _declared_units(warm: dynamodb.WarmThroughput) -> dict[str, Any]:
+    """The units as declared; jsii returns whole numbers as floats, so they are converted back."""
+    units = {"read": warm.read_units_per_second, "write": warm.write_units_per_second}
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in units.items()
+    }
+
+
+def _units_findings(index: str | None, units: Mapping[str, Any]) -> list[Finding]:
+    return [
+        units_not_positive(f"high-water mark {name} of {resource_label(index)}", value)
+        for name, value in units.items()
+        if not is_whole(value) or value < 1
+    ]

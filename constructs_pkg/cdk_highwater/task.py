@@ -1,0 +1,177 @@
+"""A boost in a Step Functions state machine: boost, work, give back, also when the work fails."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from cdk_highwater.asset import client_files, make_function
+from cdk_highwater.boosts import BoostCoordinator
+from cdk_highwater.findings import require, require_or_none
+from cdk_highwater.grants import name_of_table, require_units
+from cdk_highwater.nag import BOOST_TASK_RULES, INLINE_RULES, LOG_RULES, acknowledge
+
+_POLL = cdk.Duration.seconds(3)
+_LONGEST_LEASE_MINUTES = 1_440
+_DURATION = cdk.Duration, "a cdk.Duration", "give cdk.Duration.minutes(...)"
+
+
+class BoostTask(Construct):
+    """Steps of a state machine that hold a boost around other steps.
+
+    Step Functions cannot sign a request to the coordinator itself, so each `BoostTask` has a function whose role is
+    granted just this boost. A state machine that is stopped by hand leaves the lease to end by itself. Put it around a
+    Map, not into one: all iterations of an execution share the boost.
+
+    Example:
+        `sfn.StateMachine(..., definition_body=sfn.DefinitionBody.from_chainable(boost.around(load)))`
+
+    Args:
+        scope: Parent construct.
+        id: Unique within *scope*.
+        coordinator: The coordinator to ask.
+        table: The table: its construct, the result of `manage_capacity`, or its name.
+        lease: How long the lease lasts, in whole minutes up to a day: longer than the work takes.
+        write: Units per second of writes to add. By default none.
+        read: Units per second of reads to add. By default none.
+        ready_within: How long to wait for the capacity. By default five minutes.
+        is_required: Whether the work may only begin with the boost. By default it begins without one if the boost is
+            refused or does not come.
+
+    Raises:
+        TypeError: An argument is of another type than documented.
+        ValueError: *write* or *read* is not a whole number of 0 or more, neither is above 0, or *lease* is not whole
+            minutes up to a day.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        coordinator: BoostCoordinator,
+        table: object,
+        lease: cdk.Duration,
+        write: int = 0,
+        read: int = 0,
+        ready_within: cdk.Duration | None = None,
+        is_required: bool = False,
+    ) -> None:
+        require("coordinator", coordinator, BoostCoordinator, "a BoostCoordinator", "give its construct")
+        require("lease", lease, *_DURATION)
+        require_or_none("ready_within", ready_within, *_DURATION)
+        # a text such as "no" would count as true
+        require("is_required", is_required, bool, "a bool", "give True or False")
+        require_units(write=write, read=read)
+        minutes = _whole_minutes(lease)
+        super().__init__(scope, id)
+        self._is_required = is_required
+        self._table = name_of_table(table, cdk.Stack.of(self))
+        self._function = self._make_function()
+        coordinator.grant_boost(self._function, max_write=write, max_read=read, tables=[table])
+        within = ready_within or cdk.Duration.minutes(5)
+        asked = {name: units for name, units in (("write", write), ("read", read)) if units}
+        self._begin = self._step("Begin", {"do": "begin", "minutes": minutes, **asked})
+        # asking again with the same id is the same boost
+        self._begin.add_retry(
+            errors=["BoostNotReadyError"],
+            interval=_POLL,
+            backoff_rate=1,
+            max_attempts=max(1, int(within.to_seconds() / _POLL.to_seconds())),
+        )
+
+    @property
+    def begin(self) -> tasks.LambdaInvoke:
+        """The step that asks for the boost and waits for the capacity; it passes its input on."""
+        return self._begin
+
+    def release(self, id: str = "Release") -> tasks.LambdaInvoke:
+        """Return a step that gives the boost back, with an id of its own; it passes its input on."""
+        return self._step(id, {"do": "release"})
+
+    def around(self, work: sfn.IChainable) -> sfn.Chain:
+        """Return boost, *work* and release as one chain; where the work fails, release comes first, then the failure.
+
+        The chain's output is that of the work.
+        """
+        attempt = sfn.Parallel(self, "Work", state_name=self._named("Work"), output_path="$[0]").branch(work)
+        failed = sfn.Fail(
+            self,
+            "Failed",
+            state_name=self._named("Failed"),
+            error_path="$.highwater.Error",
+            cause_path="$.highwater.Cause",
+        )
+        attempt.add_catch(self.release("ReleaseAfterFailure").next(failed), result_path="$.highwater")
+        if self._is_required:
+            unready = sfn.Fail(
+                self,
+                "Unready",
+                state_name=self._named("Unready"),
+                error_path="$.highwater.Error",
+                cause_path="$.highwater.Cause",
+            )
+            self._begin.add_catch(self.release("ReleaseUnready").next(unready), result_path="$.highwater")
+        else:
+            self._begin.add_catch(attempt, result_path=sfn.JsonPath.DISCARD)
+        return sfn.Chain.start(self._begin).next(attempt).next(self.release())
+
+    def _step(self, id: str, payload: dict[str, object]) -> tasks.LambdaInvoke:
+        # one boost for each execution and `BoostTask`
+        execution = sfn.JsonPath.format(f"{{}} {self.node.addr}", sfn.JsonPath.execution_id)
+        boost = {"table": self._table, "id": sfn.JsonPath.hash(execution, "SHA-256")}
+        return tasks.LambdaInvoke(
+            self,
+            id,
+            state_name=self._named(id),
+            lambda_function=self._function,
+            payload=sfn.TaskInput.from_object(payload | boost),
+            result_path=sfn.JsonPath.DISCARD,
+        )
+
+    def _named(self, id: str) -> str:
+        """The name of a state, which is unique in a state machine: several boosts may be in one."""
+        return f"{self.node.id} {id}"
+
+    def _make_function(self) -> lambda_.Function:
+        log_group = logs.LogGroup(
+            self, "Logs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=cdk.RemovalPolicy.DESTROY
+        )
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description="Highwater: asks for one boost",
+        )
+        log_group.grant_write(role)
+        function = make_function(
+            self,
+            package="highwater.client",
+            handler="task",
+            packs=[client_files],
+            role=role,
+            description="Highwater: asks for a boost in a state machine",
+            timeout=cdk.Duration.seconds(60),
+            memory_size=256,
+            log_group=log_group,
+        )
+        acknowledge(function, BOOST_TASK_RULES)
+        acknowledge(log_group, LOG_RULES)
+        acknowledge(role, INLINE_RULES)
+        return function
+
+
+def _whole_minutes(lease: cdk.Duration) -> int:
+    minutes = lease.to_minutes(integral=False)
+    if not 1 <= minutes <= _LONGEST_LEASE_MINUTES or minutes % 1:
+        message = (
+            f"lease is {minutes:,g} minutes; allowed: whole minutes from 1 to {_LONGEST_LEASE_MINUTES:,}; "
+            "a window can last longer"
+        )
+        raise ValueError(message)
+    return int(minutes)

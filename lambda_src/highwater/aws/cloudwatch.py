@@ -1,0 +1,289 @@
+"""CloudWatch: metrics of many targets by minute in few calls, and the scaler's own alarms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import botocore.session
+from botocore.config import Config
+from botocore.utils import parse_timestamp
+
+from highwater.core.names import ALARM_PREFIX, TargetName
+from highwater.core.scaler.inputs import Observation
+from highwater.core.units import Dimension
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+
+
+# GetMetricData may ask for 396,000 datapoints a second in a region where the first is more than three hours old, in all
+# calls together. CloudWatch estimates them from the period and the time asked for, also where there are none (Amazon
+# CloudWatch User Guide, "CloudWatch service quotas", read 2026-11). Other readers of the account need some of them.
+_DATAPOINTS_PER_SECOND = 330_000
+
+
+@dataclass(slots=True)
+class DatapointRate:
+    """Spaces calls of GetMetricData, so that they stay within the rate.
+
+    Attributes:
+        clock: Seconds that only move ahead.
+        sleep: Waits for the given seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _free_at: float = 0.0
+
+    def wait_for(self, datapoints: int) -> None:
+        """Wait until the datapoints asked for before have had their time, then take the time of *datapoints*."""
+        now = self.clock()
+        if self._free_at > now:
+            self.sleep(self._free_at - now)
+            now = self._free_at
+        self._free_at = now + datapoints / _DATAPOINTS_PER_SECOND
+
+
+# GetMetricData accepts up to 500 queries and answers up to 100,800 datapoints in a page (Amazon CloudWatch API
+# Reference, read 2026-11). A call of one page is a small part of what a second may ask for.
+_QUERIES_PER_CALL, _DATAPOINTS_PER_PAGE = 500, 100_800
+_MINUTE = timedelta(minutes=1)
+
+
+def client(region: str | None = None) -> CloudWatchClient:
+    """Create a client that retries up to three times, with short timeouts, because late metrics are of little use.
+
+    Timestamps in its answers are seconds since 1970, because botocore takes a minute to convert a million of them to
+    `datetime`.
+    """
+    config = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=10)
+    session = botocore.session.get_session()
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_seconds)
+    return boto3.session.Session(botocore_session=session).client("cloudwatch", config=config, region_name=region)
+
+
+def _seconds(timestamp: Any) -> float:
+    """Return a timestamp, in the format of any protocol of botocore, as seconds since 1970."""
+    if isinstance(timestamp, int | float):
+        return float(timestamp)
+    if isinstance(timestamp, datetime):
+        return timestamp.timestamp()
+    return float(parse_timestamp(timestamp).timestamp())
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """One statistic of one metric of one target."""
+
+    name: TargetName
+    metric: str
+    statistic: str
+
+    def document(self, number: int) -> dict[str, Any]:
+        dimensions = [{"Name": "TableName", "Value": self.name.table}]
+        if self.name.index:
+            dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": self.name.index})
+        kind = self.name.dimension.title()
+        metric = {
+            "Namespace": "AWS/DynamoDB",
+            "MetricName": self.metric.format(kind=kind),
+            "Dimensions": dimensions,
+        }
+        return {"Id": f"q{number}", "MetricStat": {"Metric": metric, "Period": 60, "Stat": self.statistic}}
+
+
+_CONSUMED = ("Consumed{kind}CapacityUnits", "Sum")
+_REQUESTS = ("Consumed{kind}CapacityUnits", "SampleCount")
+_ANY_THROTTLE = ("{kind}ThrottleEvents", "Sum")
+_THROTTLED = ("{kind}ProvisionedThroughputThrottleEvents", "Sum")
+_HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
+
+
+def metrics_per_call(minutes: int) -> int:
+    """How many metrics of so many minutes GetMetricData is asked for at once."""
+    return max(1, min(_QUERIES_PER_CALL, _DATAPOINTS_PER_PAGE // minutes))
+
+
+def read_consumption(
+    cloudwatch: CloudWatchClient, names: Iterable[TargetName], minutes: int, now: datetime
+) -> dict[TargetName, Observation]:
+    """Read the units that each target consumed in the last whole *minutes* before *now*; one metric per target."""
+    targets = list(names)
+    series = _read_metrics(cloudwatch, [_Query(name, *_CONSUMED) for name in targets], minutes, now)
+    newest = _newest(now)
+    no_throttles = (0,) * minutes
+    return {name: Observation(newest, series[_Query(name, *_CONSUMED)], no_throttles) for name in targets}
+
+
+def with_throttles(
+    cloudwatch: CloudWatchClient, seen: Mapping[TargetName, Observation], minutes: int, now: datetime
+) -> dict[TargetName, Observation]:
+    """Return the observations *seen* with the throttles of the last *minutes*.
+
+    Throttled units are throttle events multiplied by the average units of a request. CloudWatch is asked for one metric
+    per target, and for targets with throttles three more: throttles by two causes, and the number of requests.
+    """
+    events = _read_metrics(cloudwatch, [_Query(name, *_ANY_THROTTLE) for name in seen], minutes, now)
+    throttling = [name for name in seen if any(events[_Query(name, *_ANY_THROTTLE)])]
+    queries = [_Query(name, *metric) for name in throttling for metric in (_REQUESTS, _THROTTLED, _HOT_KEY)]
+    series = _read_metrics(cloudwatch, queries, minutes, now)
+    return dict(seen) | {name: _throttled(seen[name], name, series, minutes) for name in throttling}
+
+
+def _throttled(
+    observation: Observation, name: TargetName, series: Mapping[_Query, tuple[int | None, ...]], minutes: int
+) -> Observation:
+    events, requests = series[_Query(name, *_THROTTLED)], series[_Query(name, *_REQUESTS)]
+    recent = observation.consumed_units[-minutes:]
+    throttled = [
+        (count or 0) * _per_request(units, number)
+        for count, units, number in zip(events, recent, requests, strict=True)
+    ]
+    before = [0] * (len(observation.consumed_units) - len(throttled))
+    hot_key_events = sum(count or 0 for count in series[_Query(name, *_HOT_KEY)])
+    return Observation(observation.newest, observation.consumed_units, (*before, *throttled), hot_key_events)
+
+
+def _per_request(units: int | None, requests: int | None) -> int:
+    """Average units of a request, rounded up; 1 if CloudWatch has no consumption or no requests for the minute."""
+    return max(1, -(-units // requests)) if units and requests else 1
+
+
+def _newest(now: datetime) -> int:
+    """The last whole minute before *now*, in minutes since 1970; CloudWatch may not have its datapoint yet."""
+    return int(now.timestamp()) // 60 - 1
+
+
+def _series(points: Mapping[int, float], newest: int, minutes: int) -> tuple[int | None, ...]:
+    return tuple(
+        None if (value := points.get(minute)) is None else max(0, -int(-value // 1))
+        for minute in range(newest - minutes + 1, newest + 1)
+    )
+
+
+def _read_metrics(
+    cloudwatch: CloudWatchClient, queries: Sequence[_Query], minutes: int, now: datetime
+) -> dict[_Query, tuple[int | None, ...]]:
+    """The values of the last whole *minutes* before *now*, oldest first; `None` for each minute without a datapoint."""
+    series: dict[_Query, tuple[int | None, ...]] = {}
+    newest = _newest(now)
+    end = datetime.fromtimestamp((newest + 1) * 60, UTC)
+    per_call = metrics_per_call(minutes)
+    for start in range(0, len(queries), per_call):
+        batch = queries[start : start + per_call]
+        documents: Any = [query.document(number) for number, query in enumerate(batch)]
+        pages = cloudwatch.get_paginator("get_metric_data").paginate(
+            MetricDataQueries=documents, StartTime=end - minutes * _MINUTE, EndTime=end, ScanBy="TimestampAscending"
+        )
+        points: list[dict[int, float]] = [{} for _ in batch]
+        for page in pages:
+            for result in page["MetricDataResults"]:
+                points_of_query = points[int(result["Id"][1:])]
+                seconds: Any = result["Timestamps"]
+                for at, value in zip(seconds, result["Values"], strict=False):
+                    # NaN fails this comparison, so it counts as no datapoint
+                    if value >= 0:
+                        points_of_query[int(at) // 60] = value
+        for query, points_of_query in zip(batch, points, strict=True):
+            series[query] = _series(points_of_query, newest, minutes)
+    return series
+
+
+_DIMENSION_OF_METRIC = {f"Consumed{dimension.title()}CapacityUnits": dimension for dimension in Dimension}
+# DescribeAlarms accepts up to 100 names (Amazon CloudWatch API Reference, read 2026-11)
+_ALARMS_PER_CALL = 100
+# The members of a DescribeAlarms result that PutMetricAlarm accepts
+_ALARM_PROPERTIES = (
+    "AlarmName",
+    "AlarmDescription",
+    "ActionsEnabled",
+    "OKActions",
+    "AlarmActions",
+    "InsufficientDataActions",
+    "MetricName",
+    "Namespace",
+    "Statistic",
+    "Dimensions",
+    "Period",
+    "EvaluationPeriods",
+    "DatapointsToAlarm",
+    "Threshold",
+    "ComparisonOperator",
+    "TreatMissingData",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAlarm:
+    """One alarm of the scaler, as DescribeAlarms returns it.
+
+    Attributes:
+        is_in_alarm: Whether the alarm is in state ALARM.
+        threshold: Units consumed in a minute above which the alarm goes off.
+        document: The alarm's entry in the answer of DescribeAlarms.
+    """
+
+    is_in_alarm: bool
+    threshold: int
+    document: dict[str, Any]
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The ARNs of the Lambda functions that the alarm starts."""
+        return tuple(arn for arn in self.document.get("AlarmActions", ()) if ":lambda:" in arn)
+
+
+def read_alarms(
+    cloudwatch: CloudWatchClient, names: Iterable[TargetName] | None = None
+) -> dict[TargetName, TargetAlarm]:
+    """Read the alarms of the targets *names*, by default the alarms of all scalers in the client's region."""
+    paginator = cloudwatch.get_paginator("describe_alarms")
+    if names is None:
+        return dict(_read(paginator.paginate(AlarmNamePrefix=ALARM_PREFIX, AlarmTypes=["MetricAlarm"])))
+    wanted = [name.alarm for name in names]
+    found: dict[TargetName, TargetAlarm] = {}
+    for start in range(0, len(wanted), _ALARMS_PER_CALL):
+        some = wanted[start : start + _ALARMS_PER_CALL]
+        found |= _read(paginator.paginate(AlarmNames=some, AlarmTypes=["MetricAlarm"]))
+    return found
+
+
+def target_of_event(event: dict[str, Any]) -> TargetName | None:
+    """Return the target of the alarm that started the function, `None` for any other event."""
+    metrics = event.get("alarmData", {}).get("configuration", {}).get("metrics") or [{}]
+    metric = metrics[0].get("metricStat", {}).get("metric", {})
+    return _target(metric.get("name"), metric.get("dimensions") or {})
+
+
+def move_threshold(cloudwatch: CloudWatchClient, seen: TargetAlarm, threshold: int) -> None:
+    """Set the threshold of the alarm *seen*, in units consumed in a minute; its other properties stay the same.
+
+    An alarm that was deleted since it was seen is left alone: the call that changes an alarm would make it anew, and
+    nothing would delete it any more after its stack.
+    """
+    if not cloudwatch.describe_alarms(AlarmNames=[seen.document["AlarmName"]])["MetricAlarms"]:
+        return
+    properties: Any = {name: seen.document[name] for name in _ALARM_PROPERTIES if seen.document.get(name) is not None}
+    cloudwatch.put_metric_alarm(**properties | {"Threshold": float(threshold)})
+
+
+def _read(pages: Any) -> Iterator[tuple[TargetName, TargetAlarm]]:
+    for page in pages:
+        for alarm in page["MetricAlarms"]:
+            dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", [])}
+            name = _target(alarm.get("MetricName"), dimensions)
+            if name is not None and alarm["AlarmName"] == name.alarm:
+                yield name, TargetAlarm(alarm["StateValue"] == "ALARM", int(alarm["Threshold"]), alarm)
+
+
+def _target(metric: str | None, dimensions: dict[str, str]) -> TargetName | None:
+    dimension = _DIMENSION_OF_METRIC.get(metric or "")
+    table = dimensions.get("TableName")
+    if dimension is None or table is None:
+        return None
+    return TargetName(table, dimensions.get("GlobalSecondaryIndexName"), dimension)

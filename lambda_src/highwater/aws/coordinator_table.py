@@ -1,0 +1,259 @@
+"""The coordinator's DynamoDB table: the leases of each table with their log, and the pulses of fleets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.core.boosts import Lease
+from highwater.core.boosts.lease import lease_document, lease_of_document, target_of_text, target_text
+from highwater.core.names import leases_parameter
+from highwater.core.plan.plan import TargetKey
+from highwater.core.pulses import (
+    HINT_ATTRIBUTE,
+    KEPT_SECONDS,
+    Hint,
+    Slots,
+    hints_text,
+    pulse_partition,
+    pulse_sort_key,
+    slots_of_items,
+)
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ssm import SSMClient
+
+
+PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
+_LEASES: Final = "leases"
+_LOG: Final = "log#"
+# How long the log is kept
+KEPT: Final = timedelta(days=90)
+# A lease that has ended is kept so long in the item, so that a job that renews too late learns that it was too late
+_ENDED_KEPT: Final = timedelta(hours=1)
+# An item has at most 400 KB (Amazon DynamoDB Developer Guide, "Service quotas"); renewals and releases make it longer.
+_MOST_BYTES: Final = 300_000
+
+
+class LeasesUnavailableError(Exception):
+    """The lease table does not answer, or refuses. The message is from AWS."""
+
+
+class LeasesFullError(Exception):
+    """The table has so many boosts, live or ended within the hour, that their item takes no more."""
+
+
+class LeasesOvertakenError(Exception):
+    """Somebody else has written the table's leases since they were read."""
+
+
+def client(region: str | None = None) -> DynamoDBClient:
+    """Create a client that gives up within seconds: a job waits for the answer."""
+    retries: Any = {"mode": "standard", "total_max_attempts": 3}
+    return boto3.client(
+        "dynamodb", config=Config(retries=retries, connect_timeout=2, read_timeout=3), region_name=region
+    )
+
+
+def find_lease_table(ssm: SSMClient, scaler: str) -> str | None:
+    """Return the name of the table with the boosts of a scaler's tables, `None` without a coordinator."""
+    try:
+        return ssm.get_parameter(Name=leases_parameter(scaler))["Parameter"]["Value"]
+    except ssm.exceptions.ParameterNotFound:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TableLeases:
+    """The boosts of one table, as they stood when they were read.
+
+    Attributes:
+        leases: The leases, live or not.
+        boosted: The units of each target's floor that boosts account for, as the turn noted that set the floor.
+        version: Which writing of the leases this is, 0 where there never was one.
+    """
+
+    leases: tuple[Lease, ...] = ()
+    boosted: Mapping[TargetKey, int] = field(default_factory=dict)
+    version: int = 0
+
+
+class LeaseTable:
+    """The coordinator's table.
+
+    Args:
+        name: The name of the DynamoDB table.
+        dynamodb: The client to use. By default a new one.
+    """
+
+    def __init__(self, name: str, dynamodb: DynamoDBClient | None = None) -> None:
+        self._name = name
+        self._dynamodb = dynamodb or client()
+
+    def read(self, label: str) -> TableLeases:
+        """Read the boosts of a table; raises `LeasesUnavailableError`."""
+        item = self._call("get_item", Key=self._key(label, _LEASES), ConsistentRead=True).get("Item")
+        if item is None:
+            return TableLeases()
+        boosted = json.loads(item["boosted"]["S"]) if "boosted" in item else {}
+        listed = json.loads(item["leases"]["S"]) if "leases" in item else []
+        return TableLeases(
+            tuple(lease_of_document(document) for document in listed),
+            {target_of_text(text): units for text, units in boosted.items()},
+            int(item["version"]["N"]) if "version" in item else 0,
+        )
+
+    def write(
+        self, label: str, leases: Iterable[Lease], based_on: TableLeases, now: datetime, *, grows: bool = False
+    ) -> None:
+        """Write the boosts of a table, without those that ended more than an hour ago; *grows* if there is a new one.
+
+        Raises:
+            LeasesFullError: There is no room for a new one; renewals and releases always have room.
+            LeasesOvertakenError: They were written since *based_on* was read.
+            LeasesUnavailableError: The table does not answer; they may be written or not.
+        """
+        # why an ended boost was asked for is in the log
+        kept = [
+            lease_document(lease if lease.ends > now else replace(lease, reason=""))
+            for lease in leases
+            if lease.ends > now - _ENDED_KEPT
+        ]
+        text = json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
+        if grows and len(text.encode()) > _MOST_BYTES:
+            message = f"{len(kept):,} boosts are live or ended within the hour, and no more can be kept; ask later"
+            raise LeasesFullError(message)
+        self._call(
+            "update_item",
+            Key=self._key(label, _LEASES),
+            UpdateExpression="SET #leases = :leases, version = :new",
+            ConditionExpression="version = :old" if based_on.version else "attribute_not_exists(version)",
+            ExpressionAttributeNames={"#leases": "leases"},
+            ExpressionAttributeValues={
+                ":leases": {"S": text},
+                ":new": {"N": str(based_on.version + 1)},
+            }
+            | ({":old": {"N": str(based_on.version)}} if based_on.version else {}),
+        )
+
+    def note_boosted(self, label: str, boosted: Mapping[TargetKey, int], at: datetime) -> None:
+        """Note which part of each floor boosts account for; a note of an earlier turn than the last one's is left out.
+
+        Raises `LeasesUnavailableError`.
+        """
+        text = json.dumps({target_text(key): units for key, units in boosted.items() if units}, sort_keys=True)
+        try:
+            self._call(
+                "update_item",
+                Key=self._key(label, _LEASES),
+                UpdateExpression="SET boosted = :boosted, boosted_at = :at",
+                ConditionExpression="attribute_not_exists(boosted_at) OR boosted_at <= :at",
+                ExpressionAttributeValues={":boosted": {"S": text}, ":at": {"S": at.astimezone(UTC).isoformat()}},
+            )
+        except LeasesOvertakenError:
+            # a later turn has set the floors since, and noted what it did
+            return
+
+    def log(self, label: str, id: str, what: str, entry: Mapping[str, Any], at: datetime) -> None:
+        """Add an entry to the log: *what* was done with the boost *id*; raises `LeasesUnavailableError`."""
+        instant = at.astimezone(UTC).isoformat()
+        self._call(
+            "put_item",
+            Item=self._key(label, f"{_LOG}{instant}#{id}#{what}")
+            | {
+                "entry": {"S": json.dumps({"at": instant, "id": id, "what": what, **entry}, separators=(",", ":"))},
+                TTL_ATTRIBUTE: {"N": str(int((at + KEPT).timestamp()))},
+            },
+        )
+
+    def read_log(self, label: str, most: int = 50) -> list[dict[str, Any]]:
+        """Read the last entries about a table, the newest first, up to *most*; raises `LeasesUnavailableError`."""
+        found = self._call(
+            "query",
+            KeyConditionExpression="#table = :table AND begins_with(#item, :log)",
+            ExpressionAttributeNames={"#table": PARTITION_KEY, "#item": SORT_KEY},
+            ExpressionAttributeValues={":table": {"S": label}, ":log": {"S": _LOG}},
+            ScanIndexForward=False,
+            Limit=most,
+        )
+        return [json.loads(item["entry"]["S"]) for item in found["Items"]]
+
+    def _key(self, label: str, item: str) -> dict[str, Any]:
+        return {PARTITION_KEY: {"S": label}, SORT_KEY: {"S": item}}
+
+    def _call(self, operation: str, **request: Any) -> Any:
+        try:
+            return getattr(self._dynamodb, operation)(TableName=self._name, **request)
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+                raise LeasesOvertakenError(str(error)) from error
+            raise LeasesUnavailableError(str(error)) from error
+        except BotoCoreError as error:
+            raise LeasesUnavailableError(str(error)) from error
+
+
+class PulsesUnavailableError(Exception):
+    """The coordinator's table does not answer, or refuses. The message is from AWS."""
+
+
+class PulseTable:
+    """The items with pulses in the coordinator's table.
+
+    Args:
+        name: The name of the DynamoDB table.
+        dynamodb: The client to use. By default a new one.
+    """
+
+    def __init__(self, name: str, dynamodb: DynamoDBClient | None = None) -> None:
+        self._name = name
+        self._dynamodb = dynamodb or client()
+
+    def read(self, label: str, first_minute: int, newest_slot: int) -> Mapping[TargetKey, Slots]:
+        """Read what the fleet of a table told from *first_minute* to *newest_slot*, both counted since 1970.
+
+        The answer has the targets that anything was told of. Raises `PulsesUnavailableError`.
+        """
+        found = self._call(
+            "query",
+            ConsistentRead=True,
+            KeyConditionExpression="#partition = :partition AND #minute >= :first",
+            ExpressionAttributeNames={"#partition": PARTITION_KEY, "#minute": SORT_KEY},
+            ExpressionAttributeValues={
+                ":partition": {"S": pulse_partition(label)},
+                ":first": {"S": pulse_sort_key(first_minute)},
+            },
+        )
+        items = [
+            (int(item[SORT_KEY]["S"]), {name: value["N"] for name, value in item.items() if "N" in value})
+            for item in found["Items"]
+            if item[SORT_KEY]["S"].isdecimal()
+        ]
+        return slots_of_items(items, first_minute, newest_slot)
+
+    def tell(self, label: str, hints: Mapping[TargetKey, Hint], first_minute: int, minutes: int) -> None:
+        """Leave hints in the items of so many minutes from *first_minute* on; raises `PulsesUnavailableError`."""
+        for minute in range(first_minute, first_minute + minutes):
+            self._call(
+                "update_item",
+                Key={PARTITION_KEY: {"S": pulse_partition(label)}, SORT_KEY: {"S": pulse_sort_key(minute)}},
+                UpdateExpression="SET #hint = :hint, #expires = :expires",
+                ExpressionAttributeNames={"#hint": HINT_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
+                ExpressionAttributeValues={
+                    ":hint": {"S": hints_text(hints)},
+                    ":expires": {"N": str(minute * 60 + KEPT_SECONDS)},
+                },
+            )
+
+    def _call(self, operation: str, **request: Any) -> Any:
+        try:
+            return getattr(self._dynamodb, operation)(TableName=self._name, **request)
+        except (ClientError, BotoCoreError) as error:
+            raise PulsesUnavailableError(str(error)) from error

@@ -1,0 +1,94 @@
+"""Schedules that run a function while a boost is live: one for each boost, which deletes itself afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+# The last run has to find the lease ended, and the services answering again that did not.
+_AFTER_THE_END: Final = timedelta(minutes=15)
+# A start so near may pass before the schedule is made
+_NEAR: Final = timedelta(minutes=1)
+
+
+class WakesUnavailableError(Exception):
+    """EventBridge Scheduler does not answer, or refuses. The message is from AWS."""
+
+
+def client(region: str | None = None) -> Any:
+    """Create a client that retries throttled calls up to three times."""
+    config = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=2, read_timeout=5)
+    return boto3.client("scheduler", config=config, region_name=region)
+
+
+@dataclass(frozen=True, slots=True)
+class Wakes:
+    """Makes schedules.
+
+    Attributes:
+        group: The name of their schedule group.
+        role_arn: The role with which they run the function.
+        function_arn: The function.
+        scheduler: The client to use.
+    """
+
+    group: str
+    role_arn: str
+    function_arn: str
+    scheduler: Any
+
+    def run_every_minute(self, label: str, id: str, start: datetime, end: datetime, now: datetime) -> None:
+        """Have the function look at the table *label* in every minute of a boost and some more; again for a new end.
+
+        The first time the schedule is made, later its end is moved.
+
+        Raises:
+            WakesUnavailableError: EventBridge Scheduler does not answer, or refuses.
+        """
+        request: dict[str, Any] = {
+            "Name": _name(label, id),
+            "GroupName": self.group,
+            "Description": f"Highwater: boost {id} of {label}"[:512],
+            "ScheduleExpression": "rate(1 minute)",
+            "FlexibleTimeWindow": {"Mode": "OFF"},
+            "EndDate": end + _AFTER_THE_END,
+            "ActionAfterCompletion": "DELETE",
+            "Target": {
+                "Arn": self.function_arn,
+                "RoleArn": self.role_arn,
+                "Input": json.dumps(
+                    {"highwater": "tables", "tables": [label], "time": "<aws.scheduler.scheduled-time>"}
+                ),
+                # no retry: the next run, a minute later, does the same work
+                "RetryPolicy": {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0},
+            },
+        }
+        if start > now + _NEAR:
+            request["StartDate"] = start
+        try:
+            try:
+                self.scheduler.create_schedule(**request)
+            except self.scheduler.exceptions.ConflictException:
+                self.scheduler.update_schedule(**request)
+        except (ClientError, BotoCoreError) as error:
+            raise WakesUnavailableError(str(error)) from error
+
+    def rest(self, label: str, id: str) -> None:
+        """Delete the schedule of a boost that was given back; raises `WakesUnavailableError`."""
+        try:
+            self.scheduler.delete_schedule(Name=_name(label, id), GroupName=self.group)
+        except self.scheduler.exceptions.ResourceNotFoundException:
+            return
+        except (ClientError, BotoCoreError) as error:
+            raise WakesUnavailableError(str(error)) from error
+
+
+def _name(label: str, id: str) -> str:
+    return hashlib.sha256(f"{label} {id}".encode()).hexdigest()[:48]

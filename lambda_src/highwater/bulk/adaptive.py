@@ -1,0 +1,395 @@
+"""Rates that adapt to the table: slow starts, shares of its provisioned capacity, and boosts that come and go."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.bulk.budget import LEAST_RATE, PacedWorkError, PaceError, Pacer, describe_table
+from highwater.client.boost import boost
+from highwater.client.coordinator import BoostError
+from highwater.core.names import TargetName
+from highwater.core.pacing import MILLIUNITS, USUAL_TARGET_PERCENT, Follower, RateGoal, Shown, Start
+from highwater.core.units import Dimension
+
+_LOG: Final = logging.getLogger("highwater.pace")
+_METRIC_MINUTES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How auto scaling keeps a table or index; `None` for what it does not, or nobody may ask.
+
+    Attributes:
+        ceiling: The most units per second that it provisions.
+        target_percent: The utilization that it aims at.
+    """
+
+    ceiling: int | None = None
+    target_percent: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class TableShows:
+    """Asks DynamoDB, Application Auto Scaling and CloudWatch about one dimension of a table and its indexes.
+
+    Whatever the caller may not ask is left out, and told once.
+
+    Attributes:
+        table: The table's name.
+        dimension: READ or WRITE.
+        client: A DynamoDB client.
+        session: The boto3 session that makes the other clients. By default a new one.
+    """
+
+    table: str
+    dimension: Dimension
+    client: Any
+    session: Any = None
+    _untold: set[str] = field(default_factory=lambda: {"application-autoscaling", "cloudwatch"})
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def provisioned(self, index: str | None = None) -> dict[str | None, int]:
+        """Units per second of the targets that requests draw on: writes of the table on its indexes too.
+
+        Reads draw on the table, or on *index* alone. Raises `PacedWorkError` for a table that is on demand, or cannot
+        be described.
+        """
+        described = describe_table(self.client, self.table, "pace")
+        name = f"{self.dimension.title()}CapacityUnits"
+        found: dict[str | None, int] = {None: int(described["ProvisionedThroughput"][name])}
+        found |= {
+            each["IndexName"]: int(each["ProvisionedThroughput"][name])
+            for each in described.get("GlobalSecondaryIndexes", ())
+        }
+        if not found[None]:
+            raise PacedWorkError(
+                f"pace: table {self.table!r} is on demand and has no provisioned capacity to go by; give units per "
+                "second, and begin with them"
+            )
+        if self.dimension is Dimension.WRITE:
+            # an index that is being built may have none yet
+            return {key: units for key, units in found.items() if units}
+        # a local index reads from the table's capacity
+        return {index: found[index]} if index in found else {None: found[None]}
+
+    def scaling(self, index: str | None) -> Scaling:
+        """How auto scaling keeps a target."""
+        name = TargetName(self.table, index, self.dimension)
+        asked: Any = {"ServiceNamespace": "dynamodb", "ScalableDimension": name.scalable_dimension}
+        try:
+            client = self._client("application-autoscaling")
+            targets = client.describe_scalable_targets(ResourceIds=[name.resource_id], **asked)["ScalableTargets"]
+            policies = client.describe_scaling_policies(ResourceId=name.resource_id, **asked)["ScalingPolicies"]
+        except (ClientError, BotoCoreError) as error:
+            self._tell("application-autoscaling", "how it is scaled is not known", error)
+            return Scaling()
+        tracking = [each["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for each in policies]
+        return Scaling(
+            int(targets[0]["MaxCapacity"]) if targets else None, round(float(tracking[0])) if tracking else None
+        )
+
+    def consumed(self, index: str | None, now: float) -> Mapping[int, float] | None:
+        """Units that a target consumed in each of the last ten minutes that CloudWatch has, by minutes since 1970.
+
+        `None` where nobody may ask.
+        """
+        dimensions = [{"Name": "TableName", "Value": self.table}]
+        if index is not None:
+            dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": index})
+        metric = {
+            "Namespace": "AWS/DynamoDB",
+            "MetricName": f"Consumed{self.dimension.title()}CapacityUnits",
+            "Dimensions": dimensions,
+        }
+        end = int(now) // 60 * 60
+        query: Any = {"Id": "consumed", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Sum"}}
+        try:
+            answer = self._client("cloudwatch").get_metric_data(
+                MetricDataQueries=[query],
+                StartTime=datetime.fromtimestamp(end - _METRIC_MINUTES * 60, UTC),
+                EndTime=datetime.fromtimestamp(end, UTC),
+            )
+        except (ClientError, BotoCoreError) as error:
+            self._tell("cloudwatch", "what others consume is not known", error)
+            return None
+        (found,) = answer["MetricDataResults"]
+        return {
+            int(at.timestamp()) // 60: float(value)
+            for at, value in zip(found["Timestamps"], found["Values"], strict=False)
+        }
+
+    def _client(self, service: str) -> Any:
+        if service not in self._clients:
+            region = self.client.meta.region_name
+            session: Any = self.session or boto3.Session()
+            self._clients[service] = session.client(service, region_name=region)
+        return self._clients[service]
+
+    def _tell(self, service: str, what: str, error: Exception) -> None:
+        if service in self._untold:
+            self._untold.discard(service)
+            _LOG.info("%s: %s: %s", self.table, what, error)
+
+
+_LOOKS_EVERY: Final = 15.0
+# CloudWatch has a new datapoint every minute
+_ASKS_EVERY: Final = 60.0
+_SCALING_EVERY: Final = 600.0
+# The busiest of so many minutes is what others are taken to need
+_MINUTES: Final = 5
+_LEASE_MINUTES: Final = 15
+_SHARE: Final = re.compile(r"([0-9]{1,3})%")
+
+
+def goal_of(rate: float | str, start: Start, what: str) -> RateGoal:
+    """Return what work wants that is given *rate*: units per second, or a share such as `"50%"`.
+
+    Raises `PaceError`, which names *what* is given, for anything else.
+    """
+    is_slow = start is not Start.FULL
+    if isinstance(rate, str):
+        share = _SHARE.fullmatch(rate.strip())
+        if share is None or not 1 <= int(share[1]) <= 100:
+            raise PaceError(
+                f"{what}: got {rate!r}, allowed: units per second, or a share of the provisioned capacity from '1%' to "
+                "'100%'"
+            )
+        return RateGoal(percent=int(share[1]), is_slow=is_slow)
+    if not LEAST_RATE <= rate < float("inf"):
+        raise PaceError(f"{what}: got {rate:g}, allowed: {LEAST_RATE} or more units per second")
+    return RateGoal(milliunits=round(rate * MILLIUNITS), is_slow=is_slow)
+
+
+def follow(
+    pacer: Pacer,
+    rate: float | str,
+    *,
+    table: str,
+    dimension: Dimension,
+    client: Any,
+    start: Start,
+    allows_throttles: bool,
+    index: str | None = None,
+    coordinator: str | None = None,
+    session: Any = None,
+) -> FollowedRate:
+    """Return what keeps work at *rate*; raises `PaceError` for a rate that makes no sense."""
+    goal = goal_of(rate, start, f"{dimension} rate")
+    units = None
+    if start is Start.BOOSTED:
+        if goal.milliunits is None:
+            raise PaceError(f"{dimension} rate: got {rate!r} with a boost; give the units per second to ask for")
+        units = max(-(-goal.milliunits // MILLIUNITS), 1)
+    shows = TableShows(table=table, dimension=dimension, client=client, session=session)
+    return FollowedRate(
+        pacer=pacer,
+        goal=goal,
+        shows=shows,
+        index=index,
+        boost_units=units,
+        coordinator=coordinator,
+        allows_throttles=allows_throttles,
+    )
+
+
+def read_start(start: Start | str) -> Start:
+    """Return how work begins; raises `PaceError` for a word that says no such thing."""
+    try:
+        return Start(start)
+    except ValueError:
+        raise PaceError(f"start: got {start!r}, allowed: {', '.join(Start)}") from None
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowedRate:
+    """Keeps the budgets of one table's reads or writes at what the table has room for, while a block runs.
+
+    Attributes:
+        pacer: Where the budgets are.
+        goal: What the work wants.
+        shows: Asks about the table.
+        index: The index that is read, `None` for the table.
+        boost_units: Units per second to ask a coordinator for before the work begins; `None` for none.
+        coordinator: Name or URL of the coordinator. By default the only one.
+        allows_throttles: Whether refused requests leave the rates as they are.
+        clock: Seconds since 1970.
+        looks_every: Seconds between two looks at the table.
+    """
+
+    pacer: Pacer
+    goal: RateGoal
+    shows: TableShows
+    index: str | None = None
+    boost_units: int | None = None
+    coordinator: str | None = None
+    allows_throttles: bool = False
+    clock: Callable[[], float] = lambda: time.time()
+    looks_every: float = _LOOKS_EVERY
+    _watched: dict[str | None, _Watched] = field(default_factory=dict)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> FollowedRate:
+        """Ask for a boost if one is wanted, set the first rates, and look at the table every 15 seconds from then on.
+
+        Raises `PacedWorkError` where the table cannot be looked at, `PaceError` for a rate that is too low.
+        """
+        table, dimension = self.shows.table, self.shows.dimension
+        if self.allows_throttles:
+            self.pacer.allow_throttles(table, dimension)
+        if not self.goal.follows:
+            self.pacer.limit(table, dimension, (self.goal.milliunits or 0) / MILLIUNITS)
+            return self
+        self._boost()
+        try:
+            self.beat()
+            self._warn()
+        except BaseException:
+            self._stack.close()
+            raise
+        thread = threading.Thread(target=self._run, name="highwater-pace", daemon=True)
+        thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the rates as they are, and give a boost back."""
+        self._ended.set()
+        self._stack.close()
+
+    def rate(self) -> float:
+        """Units per second that the work wants now; raises `PacedWorkError` where the table cannot be described."""
+        if self.goal.milliunits is not None:
+            return self.goal.milliunits / MILLIUNITS
+        provisioned = self.shows.provisioned(self.index)
+        return self.goal.rate_at(provisioned.get(self.index, provisioned.get(None, 0))) / MILLIUNITS
+
+    def beat(self) -> None:
+        """Look at the table, and set the rates; raises `PacedWorkError` where it cannot be described."""
+        now = self.clock()
+        table, dimension = self.shows.table, self.shows.dimension
+        for index, units in self.shows.provisioned(self.index).items():
+            watched = self._watched.get(index)
+            if watched is None:
+                watched = self._watched[index] = _Watched(Follower(self.goal))
+            if now - watched.asked_at >= _ASKS_EVERY:
+                watched.asked_at = now
+                watched.newest = self.shows.consumed(index, now)
+            if now - watched.scaling_at >= _SCALING_EVERY:
+                watched.scaling_at = now
+                watched.scaling = self.shows.scaling(index)
+            spent, refused = self.pacer.spent(table, index, dimension)
+            nanoseconds = round(now * 1_000_000_000)
+            if refused > watched.refused and not self.allows_throttles:
+                watched.follower.refuse()
+            watched.refused = refused
+            watched.own.append((now, spent))
+            watched.shown = watched.show(units)
+            rate = watched.follower.rate(nanoseconds, watched.shown)
+            if index is None:
+                self.pacer.limit(table, dimension, rate / MILLIUNITS)
+            else:
+                self.pacer.limit_index(table, index, dimension, rate / MILLIUNITS)
+            is_held_back = self.goal.is_slow and rate < self.goal.rate_at(units)
+            if is_held_back and watched.follower.is_still(nanoseconds) and not watched.is_told_still:
+                watched.is_told_still = True
+                _LOG.warning("%s has stayed at %d units/s: nothing seems to scale it", self._label(index), units)
+
+    def _boost(self) -> None:
+        if self.boost_units is None:
+            return
+        table, dimension = self.shows.table, self.shows.dimension
+        asked: Any = {f"{dimension}_rate": self.boost_units, "index": self.index}
+        wanted = boost(
+            table,
+            minutes=_LEASE_MINUTES,
+            reason="paced work",
+            coordinator=self.coordinator,
+            session=self.shows.session,
+            **asked,
+        )
+        try:
+            self._stack.enter_context(wanted)
+        except BoostError as error:
+            _LOG.warning("%s: no boost, so the work starts slowly: %s", table, error)
+
+    def _warn(self) -> None:
+        for index, watched in self._watched.items():
+            if watched.shown is not None and watched.follower.ratchets(watched.shown):
+                _LOG.warning(
+                    "%s: %d %% of the provisioned capacity is not below auto scaling's target of %d %%: the work "
+                    "itself drives the capacity up, to the ceiling",
+                    self._label(index),
+                    self.goal.percent,
+                    watched.shown.target_percent or USUAL_TARGET_PERCENT,
+                )
+
+    def _label(self, index: str | None) -> str:
+        what = self.shows.table if index is None else f"{self.shows.table}, index {index}"
+        return f"{what}, {self.shows.dimension}s"
+
+    def _run(self) -> None:
+        while not self._ended.wait(self.looks_every):
+            try:
+                self.beat()
+            except PacedWorkError as error:
+                _LOG.info("%s: the rates stay as they are: %s", self.shows.table, error)
+            except Exception:
+                # whatever it is, the work goes on
+                _LOG.exception("%s: the rates stay as they are", self.shows.table)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is known of one table or index; `own` is what this work had consumed at which times."""
+
+    follower: Follower
+    scaling: Scaling = field(default_factory=Scaling)
+    newest: Any = None
+    own: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=80))
+    shown: Shown | None = None
+    asked_at: float = float("-inf")
+    scaling_at: float = float("-inf")
+    refused: int = 0
+    is_told_still: bool = False
+
+    def show(self, units: int) -> Shown:
+        return Shown(
+            provisioned=units,
+            ceiling=self.scaling.ceiling,
+            target_percent=self.scaling.target_percent,
+            others=self._others(),
+        )
+
+    def _others(self) -> int | None:
+        """Thousandths of a unit per second that others consumed in the busiest of the newest minutes."""
+        if self.newest is None:
+            return None
+        minutes = sorted(self.newest)[-_MINUTES:]
+        return max(
+            (round(self.newest[minute] * MILLIUNITS - self._own_in(minute)) // 60 for minute in minutes), default=0
+        )
+
+    def _own_in(self, minute: int) -> float:
+        return self._spent_at(minute * 60 + 60) - self._spent_at(minute * 60)
+
+    def _spent_at(self, at: float) -> float:
+        """What this work had consumed by then, on a straight line between two looks."""
+        if at <= self.own[0][0]:
+            return float(self.own[0][1])
+        for (before, less), (after, more) in itertools.pairwise(self.own):
+            if before <= at <= after:
+                return less + (more - less) * (at - before) / max(after - before, 1e-9)
+        return float(self.own[-1][1])

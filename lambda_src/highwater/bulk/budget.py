@@ -1,0 +1,286 @@
+"""Budgets of capacity units by table and index, in which a process's threads wait their turn, and pauses of retries."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.client.hooks import Refusal, RefusalKind
+from highwater.core.errors import HighwaterError
+from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
+from highwater.core.plan.plan import TargetKey
+from highwater.core.units import Dimension
+
+GOES_ON: Final = "start it again with the same checkpoint to go on"
+# Tries of a request that fails without being throttled
+TRIES: Final = 8
+MOST_WORKERS: Final = 16
+_FORMAT: Final = 1
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
+
+
+class PacedWorkError(HighwaterError):
+    """A scan, or writes, that cannot begin or go on."""
+
+
+def paced_client(session: Any) -> Any:
+    """Return a DynamoDB client of a boto3 session, by default a new one, that sends each request once.
+
+    Each attempt is paid for, so whoever uses it sends again itself.
+    """
+    retries: Any = {"mode": "standard", "total_max_attempts": 1}
+    config = Config(retries=retries, max_pool_connections=MOST_WORKERS)
+    return (session or boto3.Session()).client("dynamodb", config=config)
+
+
+def describe_table(client: Any, table: str, what: str) -> Mapping[str, Any]:
+    """Return what DescribeTable says; raises `PacedWorkError`, which names *what* is to be done."""
+    try:
+        found: Mapping[str, Any] = client.describe_table(TableName=table)["Table"]
+    except client.exceptions.ResourceNotFoundException:
+        region = client.meta.region_name
+        raise PacedWorkError(f"{what}: there is no table {table!r} in {region}; give its name and region") from None
+    except (ClientError, BotoCoreError) as error:
+        raise PacedWorkError(f"{what}: table {table!r} cannot be described: {error}") from error
+    return found
+
+
+def check_workers(workers: int | None, what: str) -> None:
+    """Raise `PacedWorkError` for a number of threads that is not allowed; `None` is."""
+    if workers is not None and not 1 <= workers <= MOST_WORKERS:
+        raise PacedWorkError(f"{what}: workers: got {workers}, allowed: 1 to {MOST_WORKERS}")
+
+
+def pause_before(tries: int) -> float:
+    """Return how many seconds to wait before a request is sent again for the so-manieth time: up to twenty, random."""
+    longest = min(_SHORTEST_PAUSE * 2.0 ** min(tries, 10), _LONGEST_PAUSE)
+    return random.uniform(longest / 2, longest)  # noqa: S311 - not for security
+
+
+def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:
+    """Return what a checkpoint has, `None` where there is no file.
+
+    Raises `PacedWorkError` for a file that cannot be read, or is no checkpoint of that kind.
+    """
+    try:
+        document: Any = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PacedWorkError(f"checkpoint {path}: cannot be read: {error.strerror}") from error
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or (document.get("format"), document.get("kind")) != (_FORMAT, kind):
+        raise PacedWorkError(f"checkpoint {path}: is no checkpoint of {kind}; give another file")
+    return document
+
+
+def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None:
+    """Write a checkpoint, whole or not at all; raises `PacedWorkError` where that is not possible."""
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        with beside.open("w") as file:
+            json.dump({"format": _FORMAT, "kind": kind, **document}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise PacedWorkError(f"checkpoint {path}: cannot be written: {error.strerror}") from error
+
+
+# (table, (index, dimension)): units
+Costs = Mapping[tuple[str, TargetKey], float]
+LEAST_RATE: Final = 0.001
+_LONG_AGO: Final = -(10**30)
+_KINDS_THAT_BRAKE_ALL: Final = frozenset({RefusalKind.ACCOUNT, RefusalKind.ON_DEMAND})
+
+
+class PaceError(HighwaterError, ValueError):
+    """A budget that cannot be kept to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What was paid for one attempt, in thousandths of a unit."""
+
+    milliunits: Mapping[tuple[str, TargetKey], int]
+
+
+@dataclass(slots=True)
+class _Budget:
+    """One table's or index's: *goal* is its rate in thousandths of a unit per second, while nothing is refused.
+
+    It fills from *began* on; *is_own* says that an index has another rate than its table.
+    """
+
+    goal: int
+    began: int
+    is_own: bool = False
+    bucket: PacingBucket = field(init=False)
+    brake: Brake = field(default_factory=Brake)
+    spent: int = 0
+    refused: int = 0
+
+    def __post_init__(self) -> None:
+        self.bucket = PacingBucket(self.goal, _burst(self.goal), self.began)
+
+    def follow_brake(self, now: int) -> None:
+        rate = max(self.goal * self.brake.percent // 100, 1)
+        self.bucket.change(now, rate, _burst(rate))
+
+
+@dataclass(slots=True)
+class Pacer:
+    """Keeps what a process asks for within budgets; may be used from several threads.
+
+    In any window of W seconds, the process asks a table or index for at most rate * (W + 1) units, and what single
+    requests cost beyond a second of the rate and beyond what was expected of them. What a request costs more than was
+    expected delays those after it, however long that takes.
+
+    Attributes:
+        clock: Nanoseconds that do not go back.
+        pause: Waits for so many seconds.
+        starts_full: Whether a budget has a second of its rate to begin with. Scans and writes have none, so that their
+            first minute is within the rate too.
+    """
+
+    clock: Callable[[], int] = lambda: time.monotonic_ns()
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+    starts_full: bool = True
+    _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
+    _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
+    _unbraked: set[tuple[str, Dimension]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def limit(self, table: str | None, dimension: Dimension, rate: float) -> None:
+        """Limit a table, and each of its indexes, to *rate* units per second; `None` limits each table that has no
+        limit of its own. May be changed while requests are under way; debt stays.
+
+        Raises `PaceError` for a rate below 0.001.
+        """
+        goal = _milliunits_per_second(rate, f"{dimension} rate")
+        with self._lock:
+            self._defaults[table, dimension] = goal
+            for (name, key), budget in self._budgets.items():
+                if not budget.is_own and key[1] is dimension and self._goal(name, key) == goal:
+                    budget.goal = goal
+                    budget.follow_brake(self.clock())
+
+    def limit_index(self, table: str, index: str, dimension: Dimension, rate: float) -> None:
+        """Limit one index to another rate than its table; raises `PaceError` for a rate below 0.001."""
+        goal = _milliunits_per_second(rate, f"{dimension} rate of index {index!r}")
+        at = (table, (index, dimension))
+        with self._lock:
+            known = self._budgets.get(at)
+            if known is None:
+                self._budgets[at] = _Budget(goal, self._began(self.clock()), is_own=True)
+                return
+            known.goal, known.is_own = goal, True
+            known.follow_brake(self.clock())
+
+    def allow_throttles(self, table: str, dimension: Dimension) -> None:
+        """Keep the rates of a table and its indexes where requests are refused for want of their capacity."""
+        with self._lock:
+            self._unbraked.add((table, dimension))
+
+    def wait(self, costs: Costs) -> Paid:
+        """Pay for a request, and return when it may be sent; requests are served in the order in which they come."""
+        with self._lock:
+            now = self.clock()
+            paid = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
+            found = {at: budget for at in paid if (budget := self._budget(at, now)) is not None}
+            start = max((budget.bucket.starts_at(now, paid[at]) for at, budget in found.items()), default=now)
+            for at, budget in found.items():
+                budget.bucket.reserve(start, paid[at])
+        while (left := start - self.clock()) > 0:
+            self.pause(left / NANOSECONDS)
+        return Paid({at: paid[at] for at in found})
+
+    def settle(self, paid: Paid, costs: Costs) -> None:
+        """Correct what was paid for a request by what it consumed."""
+        consumed = {at: round(units * MILLIUNITS) for at, units in costs.items()}
+        with self._lock:
+            now = self.clock()
+            for at in {*paid.milliunits, *consumed}:
+                budget = self._budget(at, now)
+                if budget is not None:
+                    budget.spent += consumed.get(at, 0)
+                    budget.bucket.settle(now, paid.milliunits.get(at, 0), consumed.get(at, 0))
+
+    def refund(self, paid: Paid, table: str, dimension: Dimension, refusals: Iterable[Refusal]) -> None:
+        """Give back what was paid for an attempt that was refused, and slow down if more capacity would have helped.
+
+        A hot key slows nothing down, as other keys are not short of capacity.
+        """
+        self.settle(paid, {})
+        with self._lock:
+            now = self.clock()
+            for refusal in refusals:
+                if refusal.kind is RefusalKind.PROVISIONED:
+                    self._press([(table, (refusal.index, dimension))], now, may_be_allowed=True)
+                elif refusal.kind in _KINDS_THAT_BRAKE_ALL:
+                    self._press([at for at in self._budgets if at[1][1] is dimension], now)
+
+    def rate(self, table: str, index: str | None, dimension: Dimension) -> float | None:
+        """Return the units per second that are kept to now, `None` where there is no limit."""
+        with self._lock:
+            budget = self._budget((table, (index, dimension)), self.clock())
+            return None if budget is None else budget.bucket.rate / MILLIUNITS
+
+    def spent(self, table: str, index: str | None, dimension: Dimension) -> tuple[int, int]:
+        """Return the thousandths of a unit that requests are known to have consumed, and how many were refused."""
+        with self._lock:
+            budget = self._budget((table, (index, dimension)), self.clock())
+            return (0, 0) if budget is None else (budget.spent, budget.refused)
+
+    def _press(self, targets: Iterable[tuple[str, TargetKey]], now: int, *, may_be_allowed: bool = False) -> None:
+        for at in targets:
+            budget = self._budget(at, now)
+            if budget is None:
+                continue
+            budget.refused += 1
+            is_allowed = may_be_allowed and (at[0], at[1][1]) in self._unbraked
+            if not is_allowed and budget.brake.press(now):
+                budget.follow_brake(now)
+
+    def _budget(self, at: tuple[str, TargetKey], now: int) -> _Budget | None:
+        found = self._budgets.get(at)
+        if found is None:
+            goal = self._goal(*at)
+            if goal is None:
+                return None
+            found = self._budgets[at] = _Budget(goal, self._began(now))
+        if found.brake.recover(now):
+            found.follow_brake(now)
+        return found
+
+    def _began(self, now: int) -> int:
+        return _LONG_AGO if self.starts_full else now
+
+    def _goal(self, table: str, key: TargetKey) -> int | None:
+        return self._defaults.get((table, key[1]), self._defaults.get((None, key[1])))
+
+
+def _burst(rate: int) -> int:
+    """A second of the rate: background work should leave the table's burst capacity to others."""
+    return rate
+
+
+def _milliunits_per_second(rate: float, what: str) -> int:
+    if not rate >= LEAST_RATE:
+        message = f"{what}: got {rate:g}, allowed: {LEAST_RATE} or more units per second; leave it out for no limit"
+        raise PaceError(message)
+    if rate == float("inf"):
+        raise PaceError(f"{what}: got infinity, allowed: a number of units per second; leave it out for no limit")
+    return round(rate * MILLIUNITS)

@@ -1,0 +1,405 @@
+"""`highwater.scan`: reads a whole table or index within a budget, in pages from all of its partitions."""
+
+from __future__ import annotations
+
+import math
+import queue
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from highwater.bulk.adaptive import FollowedRate, follow, read_start
+from highwater.bulk.budget import MOST_WORKERS, PacedWorkError, Pacer, check_workers, describe_table, paced_client
+from highwater.bulk.checkpoint import Checkpoint, ScanHeader, held
+from highwater.bulk.send import PageReader
+from highwater.core.pacing import MOST_SEGMENTS, NANOSECONDS, PageSize, Start, count_segments, scan_units
+from highwater.core.units import Dimension
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPage:
+    """One page of a scan.
+
+    Attributes:
+        raw: The items as DynamoDB sends them, with their types.
+        segment: The segment that the page is of.
+        scanned: How many items were read; more than `raw` has where a filter left some out.
+        units: The read units that the page consumed.
+    """
+
+    raw: tuple[Mapping[str, Any], ...]
+    segment: int
+    scanned: int
+    units: float
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        """The items as boto3's resources give them: numbers are `decimal.Decimal`."""
+        read = TypeDeserializer().deserialize
+        return [{name: read(value) for name, value in item.items()} for item in self.raw]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """What a scan is going to cost.
+
+    Attributes:
+        table: The table's name.
+        index: The index that is scanned, `None` for the table.
+        size_bytes: How large it is, by DynamoDB's own count of some hours ago.
+        items: How many items it has, by the same count.
+        units: The read units that the scan consumes.
+        seconds: How long it takes at least.
+        segments: Into how many segments it is divided.
+    """
+
+    table: str
+    index: str | None
+    size_bytes: int
+    items: int
+    units: int
+    seconds: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanProgress:
+    """How far a scan is.
+
+    Attributes:
+        scanned: Items read so far, in earlier runs too.
+        units: Read units consumed so far, in earlier runs too.
+        plan: What it was expected to take.
+        segments_done: How many segments are read to their end.
+    """
+
+    scanned: int
+    units: float
+    plan: ScanPlan
+    segments_done: int
+
+    @property
+    def percent(self) -> float:
+        """The share that is done, by items, or by segments where the number of items is not known."""
+        if self.segments_done == self.plan.segments:
+            return 100.0
+        if self.plan.items:
+            return min(100.0 * self.scanned / self.plan.items, 99.9)
+        return 100.0 * self.segments_done / self.plan.segments
+
+
+Key = Mapping[str, Any] | None
+# Pages come from at least so many segments in turn, so that no partition is read for long
+_LEAST_ACTIVE: Final = 5
+_WAIT_SECONDS: Final = 0.2
+_STOP_SECONDS: Final = 2.0
+
+
+class SegmentPages:
+    """Yields (segment, page, key of the next page) until all segments are read to their end.
+
+    Args:
+        read: Reads the page of a segment after a key.
+        pending: Where each segment that is not done begins.
+        workers: How many threads read.
+        is_stopped: Ends the pages once it is set, from wherever. By default only `stop` does.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int, Key], dict[str, Any]],
+        pending: Mapping[int, Key],
+        workers: int,
+        is_stopped: threading.Event | None = None,
+    ) -> None:
+        self._read = read
+        waiting = list(pending.items())
+        random.shuffle(waiting)
+        self._waiting = waiting
+        self._active: deque[tuple[int, Key]] = deque()
+        self._most_active = max(_LEAST_ACTIVE, workers)
+        self._left = len(waiting)
+        self._lock = threading.Lock()
+        self._is_stopped = is_stopped or threading.Event()
+        # pages are not read far ahead of whoever works on them
+        self._pages: queue.Queue[tuple[int, dict[str, Any]] | BaseException] = queue.Queue(maxsize=workers)
+        # each in a copy of the caller's context: traces and the like see one piece of work
+        self._threads = [
+            threading.Thread(target=copy_context().run, args=(self._work,), daemon=True)
+            for _ in range(min(workers, len(waiting)))
+        ]
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, Any], Key]]:
+        """Start the threads and yield pages until `stop`; raises what a thread raised."""
+        for thread in self._threads:
+            thread.start()
+        while self._left and not self._is_stopped.is_set():
+            try:
+                found = self._pages.get(timeout=_WAIT_SECONDS)
+            except queue.Empty:
+                continue
+            if isinstance(found, BaseException):
+                raise found
+            segment, page = found
+            key = page.get("LastEvaluatedKey")
+            if key is None:
+                self._left -= 1
+            yield segment, page, key
+
+    def stop(self) -> None:
+        """End the threads; what they are reading is dropped."""
+        self._is_stopped.set()
+        # those that wait for their budget may have long to wait, so all of them together get this time
+        end = time.monotonic() + _STOP_SECONDS
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout=max(end - time.monotonic(), 0))
+
+    def _work(self) -> None:
+        while not self._is_stopped.is_set():
+            taken = self._take()
+            if taken is None:
+                if not self._left:
+                    return
+                # the others' segments come back, or are done
+                self._is_stopped.wait(_WAIT_SECONDS)
+                continue
+            segment, key = taken
+            try:
+                page = self._read(segment, key)
+            except BaseException as error:
+                self._put(error)
+                return
+            self._put((segment, page))
+            following = page.get("LastEvaluatedKey")
+            if following is not None:
+                with self._lock:
+                    self._active.append((segment, following))
+
+    def _take(self) -> tuple[int, Key] | None:
+        with self._lock:
+            while self._waiting and len(self._active) < self._most_active:
+                self._active.append(self._waiting.pop())
+            return self._active.popleft() if self._active else None
+
+    def _put(self, page: tuple[int, dict[str, Any]] | BaseException) -> None:
+        while not self._is_stopped.is_set():
+            try:
+                self._pages.put(page, timeout=_WAIT_SECONDS)
+            except queue.Full:
+                continue
+            return
+
+
+# A page takes DynamoDB about so long, and so much longer for each unit
+_PAGE_SECONDS, _UNIT_SECONDS = 0.03, 0.0015
+_PASSED_ON: Final = frozenset(
+    {"FilterExpression", "ProjectionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "Select"}
+)
+
+
+def scan(
+    table: str,
+    *,
+    read: float | str,
+    start: Start | str = Start.FULL,
+    allow_throttles: bool = False,
+    index: str | None = None,
+    is_consistent: bool = False,
+    segments: int | None = None,
+    workers: int | None = None,
+    checkpoint: str | Path | None = None,
+    coordinator: str | None = None,
+    progress: Callable[[ScanProgress], None] | None = None,
+    session: Any = None,
+    pacer: Pacer | None = None,
+    **request: Any,
+) -> Iterator[ScanPage]:
+    """Read a table or index within a budget, page by page from segments in random order.
+
+    With a *checkpoint*, a scan that ended early, or was killed, goes on within seconds of where it was: each item comes
+    at least once, and those of the last five seconds may come again. A page counts as done once the next one is asked
+    for.
+
+    Args:
+        table: The table's name.
+        read: Read units per second, fractions allowed; or a share of the provisioned capacity, such as `"30%"`, which
+            follows the capacity.
+        start: `full`, at the whole rate at once; `slow`, with what there is room for beside other traffic, and more as
+            auto scaling follows; or `boosted`: ask a coordinator for the capacity first, and start slowly if there is
+            none. By default full.
+        allow_throttles: Keep the rate where requests are refused for want of capacity, for a table without other
+            traffic. By default the budget gives way.
+        index: The name of a global secondary index to scan instead.
+        is_consistent: Whether reads are strongly consistent, which costs twice as much; an index cannot have them.
+        segments: Into how many segments to divide it, 1 to 1,000,000. By default one for each 256 MB, and four for each
+            worker.
+        workers: How many threads read, 1 to 16. By default as many as the budget needs.
+        checkpoint: A file that keeps where the scan is. It is deleted at the end.
+        coordinator: Name or URL of the coordinator of a boosted start. By default the only one.
+        progress: Called after each page.
+        session: A boto3 session. By default a new one.
+        pacer: Where the budget is, to share it with other work. By default a new one.
+        **request: `FilterExpression`, `ProjectionExpression`, `ExpressionAttributeNames`, `ExpressionAttributeValues`
+            and `Select`, as `Scan` has them.
+
+    Yields:
+        The pages, also those in which a filter left nothing.
+
+    Raises:
+        PacedWorkError: There is no such table or index, an argument makes no sense, the checkpoint is of another scan,
+            or DynamoDB refuses for good. The message says how to go on.
+        PaceError: The rate is below 0.001, or no rate.
+    """
+    made = PacedScan(
+        table=table,
+        read=read,
+        start=start,
+        allow_throttles=allow_throttles,
+        coordinator=coordinator,
+        index=index,
+        is_consistent=is_consistent,
+        segments=segments,
+        workers=workers,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        session=session,
+        pacer=pacer,
+        request=request,
+    )
+    yield from made.pages(progress)
+
+
+@dataclass(kw_only=True)
+class PacedScan:
+    """One scan; the attributes are the arguments of `scan`, and `is_stopped`, which ends it after a page once set."""
+
+    table: str
+    read: float | str
+    request: Mapping[str, Any]
+    start: Start | str = Start.FULL
+    allow_throttles: bool = False
+    coordinator: str | None = None
+    index: str | None = None
+    is_consistent: bool = False
+    segments: int | None = None
+    workers: int | None = None
+    checkpoint: Path | None = None
+    session: Any = None
+    pacer: Pacer | None = None
+    is_stopped: threading.Event = field(default_factory=threading.Event)
+
+    def pages(
+        self, progress: Callable[[ScanProgress], None] | None = None, save: Callable[[], int] | None = None
+    ) -> Generator[ScanPage, None, None]:
+        """Yield the pages; *save* is called before each checkpoint and returns how far the caller's output is."""
+        plan, page_size = self.plan, self._page_size
+        page_size.expect(plan.size_bytes, plan.items)
+        reader = PageReader(self._client, self.followed.pacer, self.table, self.index, page_size, self._arguments(plan))
+        pacer = self.followed.pacer
+        with (
+            held(self.checkpoint),
+            Checkpoint(self.checkpoint, self._header(plan), save, lambda: pacer.clock() / NANOSECONDS) as kept,
+            self.followed,
+        ):
+            pages = SegmentPages(reader.read, kept.pending(), self._workers, self.is_stopped)
+            try:
+                for segment, page, key in pages:
+                    raw = tuple(page.get("Items", ()))
+                    units = reader.units_of(page)
+                    yield ScanPage(raw, segment, int(page["ScannedCount"]), units)
+                    kept.note(segment, key, int(page["ScannedCount"]), units)
+                    if progress is not None:
+                        progress(ScanProgress(kept.scanned, kept.units, plan, len(kept.done)))
+            finally:
+                pages.stop()
+
+    @cached_property
+    def plan(self) -> ScanPlan:
+        """What the scan is going to cost; raises `PacedWorkError` like `scan`."""
+        self._check()
+        described = describe_table(self._client, self.table, "scan")
+        found = described if self.index is None else self._find_index(described)
+        size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
+        known = Checkpoint.segments_of(self.checkpoint)
+        segments = known or self.segments or count_segments(size, self._workers)
+        page = self._page_size.milliunits
+        units = scan_units(size, is_consistent=self.is_consistent, page_milliunits=page, segments=segments)
+        return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.rate), segments)
+
+    @cached_property
+    def rate(self) -> float:
+        """Read units per second that the scan wants; a share is one of the capacity of now."""
+        return self.followed.rate()
+
+    def _check(self) -> None:
+        unknown = set(self.request) - _PASSED_ON
+        if unknown:
+            raise PacedWorkError(
+                f"scan: {', '.join(sorted(unknown))} cannot be passed on; allowed: {', '.join(sorted(_PASSED_ON))}"
+            )
+        if self.segments is not None and not 1 <= self.segments <= MOST_SEGMENTS:
+            raise PacedWorkError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")
+        check_workers(self.workers, "scan")
+        if self.index is not None and self.is_consistent:
+            raise PacedWorkError(
+                "scan: an index has no strongly consistent reads; leave out is_consistent, or the index"
+            )
+
+    @property
+    def _workers(self) -> int:
+        if self.workers is not None:
+            return self.workers
+        units = self._page_size.milliunits / 1_000
+        return min(max(math.ceil(self.rate * (_PAGE_SECONDS / units + _UNIT_SECONDS)), 1), MOST_WORKERS)
+
+    @property
+    def _page_size(self) -> PageSize:
+        return PageSize(max(round(self.rate * 1_000), 1), self.is_consistent)
+
+    @cached_property
+    def followed(self) -> FollowedRate:
+        """What keeps the work at its rate."""
+        return follow(
+            self.pacer or Pacer(starts_full=False),
+            self.read,
+            table=self.table,
+            dimension=Dimension.READ,
+            client=self._client,
+            start=read_start(self.start),
+            allows_throttles=self.allow_throttles,
+            index=self.index,
+            coordinator=self.coordinator,
+            session=self.session,
+        )
+
+    @cached_property
+    def _client(self) -> Any:
+        return paced_client(self.session)
+
+    def _find_index(self, described: Mapping[str, Any]) -> Mapping[str, Any]:
+        indexes = {
+            each["IndexName"]: each
+            for name in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+            for each in described.get(name, ())
+        }
+        if self.index not in indexes:
+            known = ", ".join(sorted(indexes)) or "none"
+            raise PacedWorkError(f"scan: table {self.table!r} has no index {self.index!r}; its indexes: {known}")
+        found: Mapping[str, Any] = indexes[self.index]
+        return found
+
+    def _arguments(self, plan: ScanPlan) -> dict[str, Any]:
+        arguments = {"TableName": self.table, "TotalSegments": plan.segments, "ConsistentRead": self.is_consistent}
+        return arguments | ({} if self.index is None else {"IndexName": self.index}) | dict(self.request)
+
+    def _header(self, plan: ScanPlan) -> ScanHeader:
+        return ScanHeader.of(self._client.meta.region_name, self._arguments(plan))

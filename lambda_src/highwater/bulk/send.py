@@ -1,0 +1,346 @@
+"""Sends paced requests, and sends again what is throttled: pages of a read, batches of puts and deletes, updates."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, ParamValidationError
+
+from highwater.bulk.budget import GOES_ON, TRIES, Costs, PacedWorkError, Pacer, Paid, pause_before
+from highwater.bulk.items import Action, Delete, Put, Update
+from highwater.client.hooks import Refusal, RefusalKind, refusals_of, units_of
+from highwater.core.pacing import MOST_ITEM_BYTES, PageSize, item_bytes, nesting_of, write_units_of
+from highwater.core.plan.plan import TargetKey
+from highwater.core.units import Dimension
+
+
+@dataclass(slots=True)
+class PageReader:
+    """Reads pages of one table or index; may be used from several threads.
+
+    Attributes:
+        client: A DynamoDB client that sends each request once.
+        pacer: The budget.
+        table: The table's name.
+        index: The index, `None` for the table.
+        size: Chooses how many items a page has.
+        arguments: What every request has.
+        pause: Waits for so many seconds.
+    """
+
+    client: Any
+    pacer: Pacer
+    table: str
+    index: str | None
+    size: PageSize
+    arguments: Mapping[str, Any]
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self, segment: int, key: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the page of a segment after *key*, `None` for its first one.
+
+        A request that is refused for want of capacity is sent again for as long as it takes. Raises `PacedWorkError`
+        for one that is refused for another reason, or fails eight times.
+        """
+        start = {} if key is None else {"ExclusiveStartKey": key}
+        at = (self.table, (self.index, Dimension.READ))
+        failed, throttled = 0, 0
+        while True:
+            with self._lock:
+                limit, expected = self.size.limit, self.size.milliunits / 1_000
+            paid = self.pacer.wait({at: expected})
+            try:
+                page: dict[str, Any] = self.client.scan(
+                    **self.arguments, **start, Segment=segment, Limit=limit, ReturnConsumedCapacity="TOTAL"
+                )
+            except ClientError as error:
+                refusals = refusals_of(error.response)
+                if refusals:
+                    self.pacer.refund(paid, self.table, Dimension.READ, refusals)
+                    throttled += 1
+                    self.pause(pause_before(throttled))
+                    continue
+                if error.response["ResponseMetadata"].get("HTTPStatusCode", 400) < 500:
+                    raise PacedWorkError(self._why(error)) from error
+                failed += 1
+                self._give_up_after(failed, error)
+            except (ConnectionError, HTTPClientError) as error:
+                failed += 1
+                self._give_up_after(failed, error)
+            except BotoCoreError as error:
+                raise PacedWorkError(self._why(error)) from error
+            else:
+                units = self.units_of(page)
+                self.pacer.settle(paid, {at: units})
+                with self._lock:
+                    self.size.learn(units, int(page["ScannedCount"]))
+                return page
+
+    def units_of(self, page: Mapping[str, Any]) -> float:
+        """Return the read units that a page consumed."""
+        return float((page.get("ConsumedCapacity") or {}).get("CapacityUnits") or 0)
+
+    def _give_up_after(self, failed: int, error: Exception) -> None:
+        if failed >= TRIES:
+            raise PacedWorkError(f"{self._why(error)} (tried {TRIES} times)") from error
+        self.pause(pause_before(failed))
+
+    def _why(self, error: Exception) -> str:
+        return f"scan of {self.table} stopped: {error}; {GOES_ON}"
+
+
+# DynamoDB API Reference, BatchWriteItem: up to 25 requests and 16 MB
+MOST_IN_BATCH, _MOST_BATCH_BYTES = 25, 16 * 1024 * 1024
+# What is wrong with one item, not with the job
+_OF_ONE_ITEM: Final = frozenset({"ValidationException", "ItemCollectionSizeLimitExceededException"})
+# Somebody else is writing the item: in a transaction, or in another region of a strongly consistent global table. The
+# same request succeeds once that is over (DynamoDB API Reference, errors of UpdateItem, PutItem and DeleteItem, the
+# second also of BatchWriteItem, read 2026-11)
+_CONFLICTS: Final = frozenset({"TransactionConflictException", "ReplicatedWriteConflictException"})
+_WRITE: Final = Dimension.WRITE
+# DynamoDB takes 32 levels of lists and maps; botocore itself gives up at some hundreds
+_CERTAINLY_TOO_DEEP: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An action on its way.
+
+    Attributes:
+        number: Its place in what was given, from 0 on.
+        action: What was given.
+        raw: Its item or key in DynamoDB's own form.
+        size_bytes: How large that is.
+    """
+
+    number: int
+    action: Action
+    raw: dict[str, Any]
+    size_bytes: int
+
+    @property
+    def units(self) -> int:
+        """What it costs the table at least."""
+        return write_units_of(self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An action that DynamoDB does not take.
+
+    Attributes:
+        number: Its place in what was given, from 0 on.
+        action: What was given.
+        why: The reason.
+    """
+
+    number: int
+    action: Action
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of some jobs.
+
+    Attributes:
+        units: Write units that they consumed, with those of indexes.
+        rejected: Those that DynamoDB does not take.
+        unmet: How many updates had a condition that did not hold.
+    """
+
+    units: float = 0.0
+    rejected: tuple[Rejected, ...] = ()
+    unmet: int = 0
+
+    def __add__(self, other: Sent) -> Sent:
+        """Both together."""
+        return Sent(self.units + other.units, self.rejected + other.rejected, self.unmet + other.unmet)
+
+
+def job_of(number: int, action: Action) -> Job | Rejected:
+    """Return an action as a job, or why it can be none: a value without a type, or more than 400 KB."""
+    try:
+        raw = action.raw()
+        size = item_bytes(raw)
+        is_too_deep = nesting_of(raw) > _CERTAINLY_TOO_DEEP
+        if isinstance(action, Update):
+            action.request()
+    except (TypeError, ValueError, AttributeError) as error:
+        return Rejected(number, action, " ".join(str(error).split()))
+    except ArithmeticError:
+        # what boto3 makes of numbers that DynamoDB has no room for
+        return Rejected(number, action, "a number has more than 38 digits, or is beyond 1E+126 or below 1E-130")
+    except RecursionError:
+        is_too_deep = True
+    if is_too_deep:
+        return Rejected(number, action, "the item is nested too deeply; allowed: 32 levels")
+    if size > MOST_ITEM_BYTES:
+        return Rejected(number, action, f"the item has {size:,} bytes; allowed: {MOST_ITEM_BYTES:,} (400 KB)")
+    return Job(number, action, raw, size)
+
+
+def batches_of(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+    """Yield jobs in what one request takes: up to 25 puts and deletes and 16 MB, or one update."""
+    batch: list[Job] = []
+    size = 0
+    for job in jobs:
+        if isinstance(job.action, Update):
+            yield [job]
+            continue
+        if len(batch) == MOST_IN_BATCH or size + job.size_bytes > _MOST_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(job)
+        size += job.size_bytes
+    if batch:
+        yield batch
+
+
+@dataclass(slots=True)
+class BatchSender:
+    """Sends batches; may be used from several threads.
+
+    Attributes:
+        client: A DynamoDB client that sends each request once.
+        pacer: The budget.
+        table: The table's name.
+        pause: Waits for so many seconds.
+    """
+
+    client: Any
+    pacer: Pacer
+    table: str
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+
+    def send(self, batch: Sequence[Job]) -> Sent:
+        """Send a batch until DynamoDB has taken all of it, or says what is wrong with the rest.
+
+        What is refused for want of capacity, conflicts with somebody else's write or comes back unprocessed is sent
+        again for as long as it takes. Raises `PacedWorkError` where the job cannot go on.
+        """
+        if len(batch) == 1:
+            return self._send_one(batch[0])
+        members = [_member(job) for job in batch]
+        sent, tries = Sent(), 0
+        while members:
+            try:
+                answer = self._call("batch_write_item", _units_of(members), RequestItems={self.table: members})
+            except _RefusedItemError:
+                # DynamoDB looks at a whole batch before it writes any of it; which one is wrong shows one by one
+                return sum((self._send_one(job) for job in batch), sent)
+            sent += Sent(units=_units(answer))
+            left = answer.get("UnprocessedItems", {}).get(self.table, [])
+            # what has come through is progress, after which waits begin anew
+            tries = tries + 1 if len(left) == len(members) else 1
+            members = left
+            if members:
+                self.pacer.refund(Paid({}), self.table, _WRITE, [Refusal(RefusalKind.PROVISIONED)])
+                self.pause(pause_before(tries))
+        return sent
+
+    def _send_one(self, job: Job) -> Sent:
+        operation, members = "put_item", {"Item": job.raw}
+        if isinstance(job.action, Delete):
+            operation, members = "delete_item", {"Key": job.raw}
+        elif isinstance(job.action, Update):
+            operation, members = "update_item", job.action.request()
+        try:
+            answer = self._call(operation, job.units, TableName=self.table, **members)
+        except _ConditionError:
+            return Sent(units=float(job.units), unmet=1)
+        except _RefusedItemError as error:
+            return Sent(rejected=(Rejected(job.number, job.action, str(error)),))
+        return Sent(units=_units(answer))
+
+    def _call(self, operation: str, units: int, **members: Any) -> dict[str, Any]:
+        """Pay, send and settle one request, again and again while others keep it from being carried out."""
+        expected: Costs = {(self.table, (None, _WRITE)): float(units)}
+        throttled, conflicts, failed = 0, 0, 0
+        while True:
+            paid = self.pacer.wait(expected)
+            try:
+                answer: dict[str, Any] = getattr(self.client, operation)(**members, ReturnConsumedCapacity="INDEXES")
+            except ClientError as error:
+                refusals = refusals_of(error.response)
+                code = error.response["Error"]["Code"]
+                if refusals:
+                    self.pacer.refund(paid, self.table, _WRITE, refusals)
+                    throttled += 1
+                    self.pause(pause_before(throttled))
+                elif code in _CONFLICTS:
+                    # more capacity would not help, so nothing is slowed down. What such a request consumes is not
+                    # documented: it counts in full, as one that is written does
+                    self.pacer.settle(paid, expected)
+                    conflicts += 1
+                    self.pause(pause_before(conflicts))
+                elif code == "ConditionalCheckFailedException":
+                    # it consumes all the same
+                    raise _ConditionError from error
+                elif code in _OF_ONE_ITEM:
+                    # nothing of it was written
+                    self.pacer.settle(paid, {})
+                    raise _RefusedItemError(error.response["Error"].get("Message", code)) from error
+                elif error.response["ResponseMetadata"].get("HTTPStatusCode", 400) < 500:
+                    raise self._stopped(error) from error
+                else:
+                    failed = self._failed(failed, error)
+            except (ConnectionError, HTTPClientError) as error:
+                failed = self._failed(failed, error)
+            except ParamValidationError as error:
+                # botocore does not send what is not in DynamoDB's form
+                self.pacer.settle(paid, {})
+                raise _RefusedItemError(" ".join(str(error).split())) from error
+            except BotoCoreError as error:
+                raise self._stopped(error) from error
+            else:
+                self.pacer.settle(paid, self._consumed(answer))
+                return answer
+
+    def _consumed(self, answer: Mapping[str, Any]) -> Costs:
+        return {(self.table, key): units for key, units in _by_target(answer) if units}
+
+    def _failed(self, failed: int, error: Exception) -> int:
+        """Wait before a request is sent again that may have been carried out: each of them may be, twice."""
+        if failed + 1 >= TRIES:
+            raise PacedWorkError(f"{self._stopped(error)} (tried {TRIES} times)") from error
+        self.pause(pause_before(failed + 1))
+        return failed + 1
+
+    def _stopped(self, error: Exception) -> PacedWorkError:
+        return PacedWorkError(f"writes to {self.table} stopped: {error}; {GOES_ON}")
+
+
+class _RefusedItemError(Exception):
+    """DynamoDB does not take an item."""
+
+
+class _ConditionError(Exception):
+    """An update's condition does not hold."""
+
+
+def _member(job: Job) -> dict[str, Any]:
+    return {"PutRequest": {"Item": job.raw}} if isinstance(job.action, Put) else {"DeleteRequest": {"Key": job.raw}}
+
+
+def _units_of(members: Sequence[Mapping[str, Any]]) -> int:
+    """What the members of a batch cost the table at least."""
+    contents = (
+        member["PutRequest"]["Item"] if "PutRequest" in member else member["DeleteRequest"]["Key"] for member in members
+    )
+    return sum(write_units_of(item_bytes(each)) for each in contents)
+
+
+def _by_target(answer: Mapping[str, Any]) -> Iterator[tuple[TargetKey, float]]:
+    consumed = answer.get("ConsumedCapacity") or []
+    for each in consumed if isinstance(consumed, list) else [consumed]:
+        yield from units_of(each, _WRITE)
+
+
+def _units(answer: Mapping[str, Any]) -> float:
+    return sum(units for _, units in _by_target(answer))

@@ -1,0 +1,214 @@
+"""`highwater.pace`: keeps the requests of an existing boto3 session within a budget, retries included."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakSet
+
+import boto3
+
+from highwater.bulk.budget import Costs, PaceError, Pacer, Paid
+from highwater.client.hooks import (
+    PAGED,
+    Request,
+    ask_for_consumption,
+    items_left,
+    read_request,
+    refusals_of,
+    table_name,
+    take_consumption,
+    units_of,
+)
+from highwater.core.plan.plan import TargetKey
+from highwater.core.units import Dimension
+
+_NUMBERS: Final = itertools.count()
+_WEIGHT: Final = 0.3
+# A page of 1 MB that is not consistent, and one item of up to 4 KB or 1 KB
+_PAGE_UNITS: Final = 128.0
+_ITEM_UNITS: Final = 1.0
+
+
+def pace(
+    session_or_client: Any = None,
+    *,
+    read: float | None = None,
+    write: float | None = None,
+    table: str | None = None,
+    indexes: Mapping[str, float] | None = None,
+    pacer: Pacer | None = None,
+) -> Pacing:
+    """Keep requests within a budget; what would exceed it waits before it is sent, also when botocore sends it again.
+
+    Clients and resources that the session makes from now on are paced: `batch_writer`, paginators, transactions and
+    libraries that take a session or client work as before. A request is paid for by what those before it consumed, and
+    settled by what it consumed itself. Where DynamoDB refuses requests for want of capacity, the budget gives way to
+    70 % at most every five seconds, and recovers by five percent every ten seconds.
+
+    Args:
+        session_or_client: A boto3 session or a DynamoDB client. By default boto3's default session.
+        read: Read units per second, fractions allowed. By default reads are not limited.
+        write: Write units per second, fractions allowed. By default writes are not limited.
+        table: The name of the table to limit. By default each table has a budget of that size.
+        indexes: Write units per second of indexes of *table*, by name. By default each index has a budget of the size
+            of its table's.
+        pacer: Where the budgets are, to share them between sessions. By default a new one, or that of the session or
+            client if it is paced already: what is given then is added, or replaces a budget of the same table.
+
+    Returns:
+        The pacing, whose `stop` ends it; the same one for a session or client that is paced already.
+
+    Raises:
+        PaceError: Neither rate is given, a rate is below 0.001, *indexes* are given without *table*, or the session or
+            client is paced by another *pacer*.
+    """
+    if read is None and write is None and not indexes:
+        raise PaceError("pace: give read or write, in units per second")
+    if indexes and table is None:
+        raise PaceError("pace: indexes belong to a table; give table too")
+    if session_or_client is None:
+        if boto3.DEFAULT_SESSION is None:
+            boto3.setup_default_session()
+        session_or_client = boto3.DEFAULT_SESSION
+    events = _events_of(session_or_client)
+    known = _PACED.get(events)
+    if known is not None and pacer not in (None, known.pacer):
+        raise PaceError("pace: another pacer has the budgets of this session or client; stop its pacing first")
+    made = known or Pacing(pacer or Pacer())
+    for dimension, rate in ((Dimension.READ, read), (Dimension.WRITE, write)):
+        if rate is not None:
+            made.pacer.limit(table, dimension, rate)
+    for index, rate in (indexes or {}).items():
+        made.pacer.limit_index(str(table), index, Dimension.WRITE, rate)
+    if known is None:
+        made.install(session_or_client)
+    return made
+
+
+@dataclass(slots=True)
+class _Paced:
+    """A request, what was paid for its present attempt, and the operation's name in the means."""
+
+    request: Request
+    kind: str
+    expected: Costs
+    paid: Paid | None = None
+
+
+@dataclass(slots=True)
+class Pacing:
+    """Hooks for a boto3 session or client, which wait in a pacer.
+
+    Attributes:
+        pacer: Where they wait.
+    """
+
+    pacer: Pacer = field(default_factory=Pacer)
+    _means: dict[tuple[str, str], dict[TargetKey, float]] = field(default_factory=dict)
+    # weakly, so that sessions that nobody uses any more go, and what paces them
+    _installed: WeakSet[Any] = field(default_factory=WeakSet)
+    # a client that is paced by itself may be of a session that is paced too: each pays for itself
+    _id: str = field(default_factory=lambda: f"highwater-pace-{next(_NUMBERS)}")
+
+    def install(self, session_or_client: Any) -> None:
+        """Pace a client, or the clients and resources that a session makes from now on."""
+        events = _events_of(session_or_client)
+        for event, hook in self._hooks():
+            # first, so that a request is signed after it has waited
+            events.register_first(event, hook, unique_id=f"{self._id}-{event}")
+        self._installed.add(events)
+        _PACED[events] = self
+
+    def stop(self) -> None:
+        """Pace no longer; clients that a session made meanwhile are paced on."""
+        for events in list(self._installed):
+            for event, hook in self._hooks():
+                events.unregister(event, hook, unique_id=f"{self._id}-{event}")
+            _PACED.pop(events, None)
+        self._installed.clear()
+
+    def _hooks(self) -> Iterator[tuple[str, Callable[..., None]]]:
+        yield "before-parameter-build.dynamodb", self._begin
+        yield "request-created.dynamodb", self._send
+        yield "response-received.dynamodb", self._attempt
+        yield "after-call.dynamodb", self._end
+
+    def _begin(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+        request = read_request(model.name, params)
+        if request is None:
+            return
+        ask_for_consumption(params, context)
+        kind = f"{request.operation} {request.dimension} {params.get('IndexName', '')}"
+        context[self._id] = _Paced(request, kind, self._expect(request, kind, params))
+
+    def _send(self, request: Any, **_: Any) -> None:
+        paced: _Paced | None = request.context.get(self._id)
+        if paced is not None:
+            paced.paid = self.pacer.wait(paced.expected)
+
+    def _attempt(self, parsed_response: Any, context: dict[str, Any], **_: Any) -> None:
+        paced: _Paced | None = context.get(self._id) if context else None
+        refusals = refusals_of(parsed_response) if paced and parsed_response else []
+        if paced is None or paced.paid is None or not refusals:
+            return
+        # another attempt pays anew
+        paid, paced.paid = paced.paid, None
+        for table in paced.request.items:
+            self.pacer.refund(paid, table, paced.request.dimension, refusals)
+            paid = Paid({})
+
+    def _end(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        paced: _Paced | None = context.pop(self._id, None) if context else None
+        if paced is None:
+            return
+        left = items_left(parsed)
+        consumed: dict[tuple[str, TargetKey], float] = {}
+        for each in take_consumption(parsed, context):
+            table = table_name(each.get("TableName", ""))
+            units = {key: amount for key, amount in units_of(each, paced.request.dimension) if amount}
+            consumed |= {(table, key): amount for key, amount in units.items()}
+            served = max(paced.request.items.get(table, 1) - left.get(table, 0), 1)
+            self._learn(table, paced.kind, {key: amount / served for key, amount in units.items()})
+        # an answer without amounts keeps what was paid: nobody knows what it consumed
+        if paced.paid is not None and (consumed or left):
+            self.pacer.settle(paced.paid, consumed)
+        for table in left:
+            unprocessed = refusals_of({"Error": {"Code": "ProvisionedThroughputExceededException"}})
+            self.pacer.refund(Paid({}), table, paced.request.dimension, unprocessed)
+
+    def _expect(self, request: Request, kind: str, params: Mapping[str, Any]) -> Costs:
+        expected: dict[tuple[str, TargetKey], float] = {}
+        for table, items in request.items.items():
+            means = self._means.get((table, kind))
+            if means is None:
+                key = (params.get("IndexName"), request.dimension)
+                means = {key: _first_units(request.operation, params)}
+            expected |= {(table, key): mean * items for key, mean in means.items()}
+        return expected
+
+    def _learn(self, table: str, kind: str, units: Mapping[TargetKey, float]) -> None:
+        means = self._means.setdefault((table, kind), dict(units))
+        for key in {*means, *units}:
+            before = means.get(key, 0.0)
+            means[key] = before + _WEIGHT * (units.get(key, 0.0) - before)
+
+
+# what paces a session or client, by its hooks
+_PACED: WeakKeyDictionary[Any, Pacing] = WeakKeyDictionary()
+
+
+def _events_of(session_or_client: Any) -> Any:
+    """The hooks of a boto3 session or of a client."""
+    return getattr(session_or_client, "events", None) or session_or_client.meta.events
+
+
+def _first_units(operation: str, params: Mapping[str, Any]) -> float:
+    """What is paid for a request before one like it was answered."""
+    if operation not in PAGED:
+        return _ITEM_UNITS
+    page = _PAGE_UNITS * (2 if params.get("ConsistentRead") else 1)
+    limit = params.get("Limit")
+    return min(page, float(limit)) if isinstance(limit, int) and limit > 0 else page

@@ -1,0 +1,324 @@
+"""Files of items: what a load reads (lines of JSON, CSV, exports of DynamoDB), and what a scan writes."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+
+from highwater import Put
+from highwater.core.errors import HighwaterError
+
+# spreadsheets begin their CSV with a byte order mark, which is no part of the first column's name
+_ENCODING: Final = "utf-8-sig"
+# more than an item may have
+_MOST_CELL_CHARACTERS: Final = 2**20
+# Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
+_TOO_DEEP: Final = "the item is nested too deeply; allowed: 32 levels"
+
+
+class InputError(HighwaterError):
+    """A file that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the input.
+
+    Attributes:
+        place: The file and the line's number in it, from 1 on.
+        text: The line.
+        action: What it says; raises `ValueError` when it is sent if it says nothing that makes sense.
+    """
+
+    place: str
+    text: str
+    action: Put
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable(Put):
+    """A line that is no item; *why* says what it is instead."""
+
+    why: str = ""
+
+    def raw(self) -> dict[str, Any]:
+        """There is none; raises `ValueError`."""
+        raise ValueError(self.why)
+
+
+def read_lines(path: Path | None, numbers: frozenset[str]) -> Iterator[Line]:
+    """Yield the items of a file, of all files of a folder, or of standard input for `None`.
+
+    A folder is one that DynamoDB has exported to: its files `data/*.json.gz` are read in the order of their names. A
+    name with `.csv` is a table with a head, whose columns in *numbers* are numbers and all others texts; empty cells
+    are left out. Anything else is lines of JSON: `{"Item": {...}}` with DynamoDB's types, or an object as it is.
+
+    Raises `InputError` for a file that cannot be read.
+    """
+    for each in _files(path):
+        with _opened(each) as file:
+            name = "standard input" if each is None else each.name
+            if each is not None and ".csv" in each.suffixes:
+                yield from _rows(name, file, numbers)
+            else:
+                yield from _objects(name, file)
+
+
+def _files(path: Path | None) -> list[Path | None]:
+    if path is None or not path.is_dir():
+        return [path]
+    found: list[Path | None] = [*sorted(path.glob("data/*.json.gz")), *sorted(path.glob("*.json.gz"))]
+    if not found:
+        raise InputError(f"{path}: has no data/*.json.gz, as an export of DynamoDB has; give a file, or such a folder")
+    return found
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[IO[str]]:
+    if path is None:
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding=_ENCODING, newline="")
+        return
+    try:
+        with path.open("rb") as file:
+            yield io.TextIOWrapper(_decompressed(path, file), encoding=_ENCODING, newline="")
+    except (OSError, EOFError) as error:
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InputError(f"{path}: cannot be read: {why}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no text in UTF-8") from error
+
+
+def _decompressed(path: Path, file: IO[bytes]) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value] # reads as any binary file
+    if path.suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return file
+
+
+def _objects(name: str, file: IO[str]) -> Iterator[Line]:
+    for number, text in enumerate(file, 1):
+        line = text.strip()
+        if line:
+            yield Line(f"{name}, line {number:,}", line, _object(line))
+
+
+def _object(line: str) -> Put:
+    try:
+        document = json.loads(line, parse_float=Decimal, parse_int=Decimal)
+    except ValueError:
+        return Unreadable({}, why="the line is no JSON")
+    except RecursionError:
+        return Unreadable({}, why=_TOO_DEEP)
+    if not isinstance(document, dict):
+        return Unreadable({}, why="the line is no JSON object")
+    if document.keys() == {"Item"} and isinstance(document["Item"], dict):
+        try:
+            return Put(_typed(document["Item"]), is_raw=True)
+        except (ValueError, TypeError) as error:
+            return Unreadable({}, why=str(error))
+        except RecursionError:
+            return Unreadable({}, why=_TOO_DEEP)
+    return Put(document)
+
+
+def _typed(item: dict[str, Any]) -> dict[str, Any]:
+    """An item with DynamoDB's types as JSON has it, as boto3 takes it; raises `ValueError` for anything else."""
+    return {name: _typed_value(value) for name, value in item.items()}
+
+
+def _typed_value(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or len(value) != 1:
+        message = 'a value is not in DynamoDB\'s form, such as {"S": "text"}'
+        raise ValueError(message)
+    ((kind, held),) = value.items()
+    match kind:
+        case "B":
+            return {kind: base64.b64decode(str(held), validate=True)}
+        case "BS":
+            return {kind: [base64.b64decode(str(each), validate=True) for each in held]}
+        case "N":
+            return {kind: str(held)}
+        case "NS":
+            return {kind: [str(each) for each in held]}
+        case "L":
+            return {kind: [_typed_value(each) for each in held]}
+        case "M" if isinstance(held, dict):
+            return {kind: _typed(held)}
+    return {kind: held}
+
+
+def _rows(name: str, file: IO[str], numbers: frozenset[str]) -> Iterator[Line]:
+    csv.field_size_limit(_MOST_CELL_CHARACTERS)
+    reader = csv.DictReader(file, strict=True)
+    try:
+        columns = list(reader.fieldnames or ())
+    except csv.Error as error:
+        raise InputError(f"{name}, line 1: is no CSV: {error}") from error
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise InputError(f"{name}: has column {', '.join(twice)} more than once; give each column its own name")
+    missing = numbers - set(columns)
+    if missing:
+        raise InputError(f"{name}: has no column {', '.join(sorted(missing))}; its columns: {', '.join(columns)}")
+    while True:
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(f"{name}, line {reader.line_num:,}: is no CSV: {error}") from error
+        place, text = f"{name}, line {reader.line_num:,}", json.dumps(row)
+        yield Line(place, text, _row(row, numbers))
+
+
+def _row(row: dict[str, Any], numbers: frozenset[str]) -> Put:
+    if None in row or None in row.values():
+        return Unreadable({}, why="the row has another number of cells than the head")
+    item: dict[str, Any] = {}
+    for column, cell in row.items():
+        if cell == "":
+            continue
+        if column not in numbers:
+            item[column] = cell
+            continue
+        try:
+            item[column] = Decimal(cell)
+        except ArithmeticError:
+            return Unreadable({}, why=f"column {column}: got {cell!r}, allowed: a number")
+    return Put(item)
+
+
+class OutputError(HighwaterError):
+    """A file that cannot be written."""
+
+
+class _Writer(Protocol):
+    def write(self, data: bytes, /) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+class ItemOutput:
+    """Writes items as lines `{"Item": {...}}`, with DynamoDB's types, as its own exports have them.
+
+    A name that ends in `.gz` or `.zst` is compressed. What was written until `save` stands on its own, so that a scan
+    that is killed is cut off there and goes on.
+
+    Args:
+        path: The file; `None` for standard output.
+        kept_bytes: How much of the file an earlier scan has left; the rest is cut off. `None` for a new file.
+
+    Raises:
+        OutputError: The file is there already, is shorter than *kept_bytes*, or cannot be written.
+    """
+
+    def __init__(self, path: Path | None, kept_bytes: int | None) -> None:
+        self._path = path
+        self._writer: _Writer | None = None
+        # what a write that failed has left is no whole line
+        self._failure: OutputError | None = None
+        try:
+            self._file: IO[bytes] = sys.stdout.buffer if path is None else _open(path, kept_bytes)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def write(self, items: Iterable[Mapping[str, Any]]) -> None:
+        """Write items; raises `OutputError`."""
+        lines = "".join(f"{json.dumps({'Item': _plain(item)}, ensure_ascii=False)}\n" for item in items)
+        if not lines:
+            return
+        try:
+            if self._writer is None:
+                self._writer = self._begin()
+            self._writer.write(lines.encode())
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def save(self) -> int:
+        """Make what was written safe; return how many bytes the file has. Raises `OutputError`."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            if self._writer is not None and self._path is not None:
+                self._writer.close()
+                self._writer = None
+            self._file.flush()
+            if self._path is None:
+                return 0
+            os.fsync(self._file.fileno())
+            return self._file.tell()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        if self._path is not None:
+            # what cannot be written now was told before
+            with contextlib.suppress(OSError):
+                self._file.close()
+
+    def _begin(self) -> _Writer:
+        suffix = "" if self._path is None else self._path.suffix
+        if suffix == ".gz":
+            return gzip.GzipFile(fileobj=self._file, mode="wb", mtime=0)
+        if suffix == ".zst":
+            import zstandard
+
+            return zstandard.ZstdCompressor().stream_writer(self._file, closefd=False)
+        return _Plain(self._file)
+
+    def _failed(self, error: OSError) -> OutputError:
+        self._failure = OutputError(f"{self._path or 'standard output'}: cannot be written: {error.strerror or error}")
+        return self._failure
+
+
+class _Plain:
+    """A writer that compresses nothing and leaves its file open."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+def _open(path: Path, kept_bytes: int | None) -> IO[bytes]:
+    if kept_bytes is None:
+        try:
+            return path.open("xb")
+        except FileExistsError:
+            raise OutputError(f"{path}: is there already; give another file, or delete it") from None
+    file = path.open("r+b")
+    if file.seek(0, io.SEEK_END) < kept_bytes:
+        file.close()
+        raise OutputError(f"{path}: is shorter than its checkpoint says; delete both to begin anew")
+    file.seek(kept_bytes)
+    file.truncate()
+    return file
+
+
+def _plain(value: Any) -> Any:
+    """A value in what JSON has: bytes as base64, as DynamoDB sends them."""
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple | set) else value

@@ -1,0 +1,501 @@
+"""Pacing: how requests keep within a budget of capacity units. Integers and times that are passed in; no clock, no AWS.
+
+From the ground up: the budget of one table or index, how it gives way to throttling, the rate that background work may
+have as its table stands, the size and the price of items, and the pages and segments of scans.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+MILLIUNITS: Final = 1_000
+NANOSECONDS: Final = 1_000_000_000
+
+
+@dataclass(slots=True)
+class PacingBucket:
+    """Fills at *rate* up to *burst*, and may be in debt, which is never forgiven.
+
+    What is asked for in any window of W seconds is at most rate * W + burst, and what single requests cost above the
+    burst and above what was paid for them. Requests are served in the order in which they reserve.
+
+    Attributes:
+        rate: Thousandths of a unit per second, at least 1.
+        burst: The most that it holds, in thousandths of a unit, at least 1.
+        empty_at: When it was, or will be, empty: what it holds is what has come in since. By default it is full.
+    """
+
+    rate: int
+    burst: int
+    empty_at: int = -(10**30)
+
+    def __post_init__(self) -> None:
+        """Refuse a bucket that nothing comes out of; raises `ValueError`."""
+        if self.rate < 1 or self.burst < 1:
+            message = f"pacing needs a rate and a burst above 0, got {self.rate / 1000:g} and {self.burst / 1000:g}"
+            raise ValueError(message)
+
+    def starts_at(self, now: int, cost: int) -> int:
+        """Return the earliest time at which a request of that cost may start: when it is paid, or the bucket full."""
+        return max(now, self._empty_at(now) + self._time_for(min(cost, self.burst)))
+
+    def reserve(self, start: int, cost: int) -> None:
+        """Pay for a request that starts at *start*, which `starts_at` has returned, or later."""
+        self.empty_at = self._empty_at(start) + self._time_for(cost)
+
+    def settle(self, now: int, paid: int, cost: int) -> None:
+        """Correct what was paid for a request by what it really cost, once that is known."""
+        self.empty_at = self._empty_at(now)
+        if cost >= paid:
+            self.empty_at += self._time_for(cost - paid)
+        else:
+            # rounded so that less is given back
+            self.empty_at -= (paid - cost) * NANOSECONDS // self.rate
+
+    def change(self, now: int, rate: int, burst: int) -> None:
+        """Fill at another rate from *now* on. Debt stays what it is in units; what is above the new burst is lost."""
+        changed = PacingBucket(rate, burst)
+        held = (now - self._empty_at(now)) * self.rate
+        changed.empty_at = now - min(held, burst * NANOSECONDS) // rate
+        self.rate, self.burst, self.empty_at = changed.rate, changed.burst, changed.empty_at
+
+    def held(self, now: int) -> int:
+        """Return what it holds in thousandths of a unit, below zero if it is in debt."""
+        return (now - self._empty_at(now)) * self.rate // NANOSECONDS
+
+    def _empty_at(self, now: int) -> int:
+        return max(self.empty_at, now - self.burst * NANOSECONDS // self.rate)
+
+    def _time_for(self, cost: int) -> int:
+        return -(-cost * NANOSECONDS // self.rate)
+
+
+# Once for all requests that are refused at about the same time
+_BRAKED_EVERY: Final = 5 * NANOSECONDS
+_BRAKED_PERCENT: Final = 70
+_RECOVERS_EVERY: Final = 10 * NANOSECONDS
+_RECOVERED_PERCENT: Final = 5
+_LEAST_PERCENT: Final = 1
+
+
+@dataclass(slots=True)
+class Brake:
+    """The share of its rate that a budget uses now.
+
+    A refused request cuts the rate to 70 % of what it is, at most every five seconds; every ten seconds without one
+    give five percent of the whole rate back.
+
+    Attributes:
+        percent: The share, 1 to 100.
+        changed_at: When it last changed, in nanoseconds.
+    """
+
+    percent: int = 100
+    changed_at: int = -(10**30)
+
+    def press(self, now: int) -> bool:
+        """A request was refused; return whether the share has changed."""
+        if now - self.changed_at < _BRAKED_EVERY:
+            return False
+        self.percent = max(self.percent * _BRAKED_PERCENT // 100, _LEAST_PERCENT)
+        self.changed_at = now
+        return True
+
+    def recover(self, now: int) -> bool:
+        """Give back what time has passed for; return whether the share has changed."""
+        steps = (now - self.changed_at) // _RECOVERS_EVERY
+        if self.percent == 100 or steps < 1:
+            return False
+        self.percent = min(self.percent + steps * _RECOVERED_PERCENT, 100)
+        self.changed_at += steps * _RECOVERS_EVERY
+        return True
+
+
+# What target tracking usually has, where nobody knows
+USUAL_TARGET_PERCENT: Final = 70
+# Of the documented five minutes of burst capacity half are believed in, as AWS promises none
+_BELIEVED_SECONDS: Final = 150
+# Auto scaling answers within seven minutes in the article's figures 2 and 3 (docs/figures.md); until then a slow start
+# spends a minute's capacity of the burst at the most
+_ANSWERED_SECONDS: Final = 420
+_BURST_SECONDS: Final = 60
+# Without any burst capacity, so much of the provisioned capacity is used
+_FULL_PERCENT: Final = 95
+_STILL_NANOSECONDS: Final = 2 * _ANSWERED_SECONDS * NANOSECONDS
+_LEAST_PARTS: Final = 100
+
+
+class Start(StrEnum):
+    """How background work begins."""
+
+    FULL = "full"
+    SLOW = "slow"
+    BOOSTED = "boosted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateGoal:
+    """What background work wants; one of the two is given.
+
+    Attributes:
+        milliunits: Thousandths of a unit per second.
+        percent: A share of the provisioned capacity, 1 to 100.
+        is_slow: Whether it begins with what there is room for, and asks for more as the capacity follows.
+    """
+
+    milliunits: int | None = None
+    percent: int | None = None
+    is_slow: bool = False
+
+    @property
+    def follows(self) -> bool:
+        """Whether its rate depends on the table."""
+        return self.is_slow or self.percent is not None
+
+    def rate_at(self, provisioned_units: int) -> int:
+        """Thousandths of a unit per second that it wants of so much provisioned capacity."""
+        if self.milliunits is not None:
+            return self.milliunits
+        return max(provisioned_units * MILLIUNITS * (self.percent or 0) // 100, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a table or an index shows of one dimension.
+
+    Attributes:
+        provisioned: Provisioned units per second.
+        ceiling: The most that auto scaling provisions; `None` where nothing scales it, or nobody may ask.
+        target_percent: The utilization that auto scaling aims at; `None` likewise.
+        others: Thousandths of a unit per second that others consumed in the busiest of the last minutes that are known;
+            `None` where nobody may ask.
+    """
+
+    provisioned: int
+    ceiling: int | None = None
+    target_percent: int | None = None
+    others: int | None = None
+
+
+@dataclass(slots=True)
+class Follower:
+    """Decides on the rate of background work on one table or index; times are in nanoseconds and do not go back.
+
+    A slow start asks for no more than the provisioned capacity and a part of the burst capacity hold, beside what
+    others consume. That is more than auto scaling's target, so that capacity rises, and the rate with it. The burst
+    capacity that is left is estimated: half of what is documented at the start, less what was consumed above the
+    provisioned capacity since, and none after a refusal. None is used at the ceiling.
+
+    A share that is below auto scaling's target stays below it together with what others consume, as capacity that the
+    work itself drives up would make the share larger, and so on up to the ceiling.
+
+    Attributes:
+        goal: What the work wants.
+    """
+
+    goal: RateGoal
+    _provisioned: int = 0
+    _risen_at: int | None = None
+    _burst: int = 0
+    _asked: int = 0
+    _looked_at: int | None = None
+    _guessed: int | None = None
+
+    def refuse(self) -> None:
+        """A request was refused for want of capacity: no burst capacity is left."""
+        self._burst = 0
+
+    def rate(self, now: int, shown: Shown) -> int:
+        """Return thousandths of a unit per second to ask for from *now* on, 1 or more."""
+        others = self._others(shown)
+        self._estimate_burst(now, others)
+        if self._risen_at is None or shown.provisioned > self._provisioned:
+            self._risen_at = now
+        self._provisioned = shown.provisioned
+        if self._looked_at is None:
+            self._burst = shown.provisioned * MILLIUNITS * _BELIEVED_SECONDS
+        self._looked_at = now
+        rate = self.goal.rate_at(shown.provisioned)
+        least = min(rate, max(rate // _LEAST_PARTS, MILLIUNITS))
+        if self.goal.percent is not None and not self.ratchets(shown) and shown.others is not None:
+            target = shown.target_percent or USUAL_TARGET_PERCENT
+            rate = min(rate, shown.provisioned * MILLIUNITS * target // 100 - shown.others)
+        if self.goal.is_slow:
+            rate = min(rate, self._room(shown) - others)
+        self._asked = max(rate, least) + others
+        return max(rate, least)
+
+    def is_still(self, now: int) -> bool:
+        """Whether the capacity has not risen for so long that nothing seems to scale it."""
+        return self._risen_at is not None and now - self._risen_at > _STILL_NANOSECONDS
+
+    def ratchets(self, shown: Shown) -> bool:
+        """Whether the share alone is so large that auto scaling raises the capacity, and with it the share."""
+        return self.goal.percent is not None and self.goal.percent >= (shown.target_percent or USUAL_TARGET_PERCENT)
+
+    def _room(self, shown: Shown) -> int:
+        """What the capacity holds, and of its burst capacity what may be spent until auto scaling has answered."""
+        whole = shown.provisioned * MILLIUNITS
+        if shown.ceiling is not None and shown.provisioned >= shown.ceiling:
+            return whole * _FULL_PERCENT // 100
+        most = whole + whole * _BURST_SECONDS // _ANSWERED_SECONDS
+        return min(whole * _FULL_PERCENT // 100 + self._burst // _ANSWERED_SECONDS, most)
+
+    def _estimate_burst(self, now: int, others: int) -> None:
+        """Take off what was asked for above the capacity since the last look, or put back what was left of it."""
+        if self._looked_at is None:
+            return
+        whole = self._provisioned * MILLIUNITS
+        used = (max(self._asked, others) - whole) * (now - self._looked_at) // NANOSECONDS
+        self._burst = min(max(self._burst - used, 0), max(whole * _BELIEVED_SECONDS, self._burst))
+
+    def _others(self, shown: Shown) -> int:
+        """What others consume; where nobody knows, what auto scaling would have kept the capacity of the start for."""
+        if shown.others is not None:
+            return shown.others
+        if self._guessed is None:
+            target = shown.target_percent or USUAL_TARGET_PERCENT
+            self._guessed = shown.provisioned * MILLIUNITS * target // 100
+        return self._guessed
+
+
+MOST_ITEM_BYTES: Final = 400 * 1024
+_WRITE_BLOCK_BYTES: Final = 1_024
+_OF_COLLECTION, _OF_ELEMENT = 3, 1
+_LONGEST_NUMBER: Final = 21
+
+
+def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the bytes of an item in DynamoDB's own form, `{"name": {"S": "value"}}`: names and values."""
+    return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
+
+
+def nesting_of(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how many lists and maps lie within each other in an item in DynamoDB's own form."""
+    deepest, level = 0, [*item.values()]
+    while level:
+        inner: list[Any] = []
+        for value in level:
+            inner += [*value["L"]] if "L" in value else [*value["M"].values()] if "M" in value else []
+        deepest, level = deepest + 1, inner
+    return max(deepest - 1, 0)
+
+
+def write_units_of(size_bytes: int) -> int:
+    """Return what writing so many bytes costs: a unit for each kilobyte begun."""
+    return max(-(-size_bytes // _WRITE_BLOCK_BYTES), 1)
+
+
+def value_bytes(value: Mapping[str, Any]) -> int:
+    """Return the bytes of one value in DynamoDB's own form; 1 for a form that is not known."""
+    for kind, held in value.items():
+        match kind:
+            case "S":
+                return len(str(held).encode())
+            case "N":
+                return _number_bytes(str(held))
+            case "B":
+                return _binary_bytes(held)
+            case "SS":
+                return sum(len(str(each).encode()) for each in held)
+            case "NS":
+                return sum(_number_bytes(str(each)) for each in held)
+            case "BS":
+                return sum(_binary_bytes(each) for each in held)
+            case "L":
+                return _OF_COLLECTION + sum(_OF_ELEMENT + value_bytes(each) for each in held)
+            case "M":
+                return _OF_COLLECTION + _OF_ELEMENT * len(held) + item_bytes(held)
+    return 1
+
+
+def _number_bytes(text: str) -> int:
+    """A byte for two significant digits, and one: approximately, as the guide says."""
+    digits = text.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
+    return min(-(-len(digits) // 2) + 1 + text.startswith("-"), _LONGEST_NUMBER)
+
+
+def _binary_bytes(held: Any) -> int:
+    if isinstance(held, bytes | bytearray):
+        return len(held)
+    return len(base64.b64decode(str(held)))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexParts:
+    """The part of an item that an index has.
+
+    Attributes:
+        name: The index.
+        keys: Attributes that an item must have to be in the index: the index's own keys.
+        projected: The attributes that are copied, those keys and the table's among them; `None` for all.
+        is_local: Whether it is a local index, whose writes the table pays for.
+    """
+
+    name: str
+    keys: frozenset[str]
+    projected: frozenset[str] | None
+    is_local: bool
+
+    def units_for(self, item: Mapping[str, Mapping[str, Any]]) -> int:
+        """Return what a new item costs the index: nothing where it lacks one of the keys."""
+        if not self.keys <= item.keys():
+            return 0
+        if self.projected is None:
+            return write_units_of(item_bytes(item))
+        return write_units_of(item_bytes({name: item[name] for name in self.projected & item.keys()}))
+
+
+@dataclass(slots=True)
+class WriteCost:
+    """What new items cost, added up; an item that replaces another costs more where that was larger, or had other keys.
+
+    Attributes:
+        indexes: The table's.
+        items: How many.
+        size_bytes: All of them.
+        table_units: Write units of the table, with those of its local indexes.
+        index_units: Write units of each global index.
+    """
+
+    indexes: Sequence[IndexParts]
+    items: int = 0
+    size_bytes: int = 0
+    table_units: int = 0
+    index_units: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing for each global index."""
+        self.index_units = {index.name: 0 for index in self.indexes if not index.is_local}
+
+    def add(self, item: Mapping[str, Mapping[str, Any]]) -> None:
+        """Count an item in DynamoDB's own form, `{"name": {"S": "value"}}`."""
+        size = item_bytes(item)
+        self.items += 1
+        self.size_bytes += size
+        self.table_units += write_units_of(size)
+        for index in self.indexes:
+            units = index.units_for(item)
+            if index.is_local:
+                self.table_units += units
+            else:
+                self.index_units[index.name] += units
+
+    @property
+    def units(self) -> int:
+        """The units of the table and all of its indexes."""
+        return self.table_units + sum(self.index_units.values())
+
+    def seconds_at(self, rate: float) -> int:
+        """Return how long it takes at least, at *rate* units per second for the table and for each index."""
+        dearest = max([self.table_units, *self.index_units.values()])
+        return -(-dearest * 1_000_000 // round(rate * 1_000_000))
+
+
+# A read unit is a strongly consistent read of up to 4 KB, or two that are not (DynamoDB Developer Guide, "DynamoDB
+# read and write operations"); a page is rounded up to 4 KB once.
+BLOCK_BYTES: Final = 4_096
+PAGE_BYTES: Final = 1_048_576
+_USUAL_MILLIUNITS: Final = 25_000
+# 800 KB of the megabyte that a page may have; of consistent reads, half of that
+_MOST_MILLIUNITS: Final = 100_000
+_LEAST_MILLIUNITS: Final = 1_000
+# How much of the newest page goes into the mean size of an item
+_WEIGHT_PERCENT: Final = 30
+
+
+def bytes_per_unit(*, is_consistent: bool) -> int:
+    """Return how many bytes a read unit reads."""
+    return BLOCK_BYTES if is_consistent else 2 * BLOCK_BYTES
+
+
+def page_units(size_bytes: int, *, is_consistent: bool) -> float:
+    """Return what a page of so many bytes costs: blocks of 4 KB begun, half as much unless it is consistent."""
+    blocks = max(-(-size_bytes // BLOCK_BYTES), 1)
+    return float(blocks) if is_consistent else blocks / 2
+
+
+@dataclass(slots=True)
+class PageSize:
+    """Chooses how many items to ask for, from what the pages before held.
+
+    Attributes:
+        rate: The budget in thousandths of a unit per second.
+        is_consistent: Whether reads are strongly consistent.
+        item_bytes: The mean size of an item, in thousandths of a byte; `None` before the first page.
+    """
+
+    rate: int
+    is_consistent: bool
+    item_bytes: int | None = None
+
+    @property
+    def milliunits(self) -> int:
+        """What a page should cost: a quarter of a second of the budget, from 1 to 25 units; of a large one a twentieth
+        of a second, up to 100 units.
+        """
+        most = min(max(self.rate // 20, _USUAL_MILLIUNITS), _MOST_MILLIUNITS)
+        return min(max(self.rate // 4, _LEAST_MILLIUNITS), most)
+
+    @property
+    def limit(self) -> int:
+        """How many items to ask for: the `Limit` of Scan and Query. One before anything is known of their size."""
+        if self.item_bytes is None:
+            return 1
+        wanted = self.milliunits * bytes_per_unit(is_consistent=self.is_consistent)
+        return max(wanted // max(self.item_bytes, 1), 1)
+
+    def expect(self, size_bytes: int, items: int) -> None:
+        """Take the mean of a table or index for granted until a page was read, if nothing was learned yet.
+
+        DynamoDB's counts are some hours old, so this is done only where the largest page that there is, of a megabyte,
+        would cost no more than a second of the budget.
+        """
+        dearest = PAGE_BYTES * 1_000 // bytes_per_unit(is_consistent=self.is_consistent)
+        if self.item_bytes is None and items > 0 and self.rate >= dearest:
+            self.item_bytes = max(size_bytes * 1_000 // items, 1)
+
+    def learn(self, units: float, scanned: int) -> None:
+        """Note what a page cost that *scanned* so many items, filtered ones included."""
+        if scanned < 1:
+            return
+        blocks = units if self.is_consistent else 2 * units
+        # the last block of a page is half full on average
+        size = int(max(blocks - 0.5, 0.5) * BLOCK_BYTES * 1_000) // scanned
+        if self.item_bytes is None:
+            self.item_bytes = size
+        else:
+            self.item_bytes += (size - self.item_bytes) * _WEIGHT_PERCENT // 100
+
+
+# DynamoDB API Reference, Scan: TotalSegments from 1 to 1,000,000
+MOST_SEGMENTS: Final = 1_000_000
+_SEGMENT_BYTES: Final = 256 * 1024 * 1024
+_LEAST_FOR_EACH_WORKER: Final = 4
+# Each segment and each page costs up to half a unit that reads nothing
+_PER_SEGMENT_UNITS, _PER_PAGE_UNITS = 0.5, 0.25
+
+
+def count_segments(size_bytes: int, workers: int) -> int:
+    """Return into how many segments to divide a table: a segment for each 256 MB, and four for each worker."""
+    return min(max(-(-size_bytes // _SEGMENT_BYTES), _LEAST_FOR_EACH_WORKER * workers, 1), MOST_SEGMENTS)
+
+
+def scan_units(size_bytes: int, *, is_consistent: bool, page_milliunits: int, segments: int) -> int:
+    """Return what a scan of so many bytes costs in read units, with what the rounding of its pages adds.
+
+    Args:
+        size_bytes: The size of the table or index.
+        is_consistent: Whether reads are strongly consistent, which costs twice as much.
+        page_milliunits: What a page is to cost, in thousandths of a unit.
+        segments: Into how many segments the scan is divided.
+    """
+    per_unit = bytes_per_unit(is_consistent=is_consistent)
+    page = min(page_milliunits * per_unit // 1_000, PAGE_BYTES)
+    pages = -(-size_bytes // max(page, 1))
+    rounding = (2 if is_consistent else 1) * (pages * _PER_PAGE_UNITS + segments * _PER_SEGMENT_UNITS)
+    return -(-size_bytes // per_unit) + int(rounding)

@@ -1,0 +1,268 @@
+"""Pulses: what the processes of a fleet ask of a table, reported within seconds.
+
+The wire format is in docs/pulse-protocol.md. Demand is counted in slots of ten seconds (`Slots`). The processes add
+it up in one item for each table and minute, in which the scaler leaves a hint for them (`Hint`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+from highwater.core.plan.plan import TargetKey
+from highwater.core.units import Dimension
+
+SLOT_SECONDS: Final = 10
+SLOTS_PER_MINUTE: Final = 60 // SLOT_SECONDS
+# A calm process tells every half minute.
+_LATE_SLOTS: Final = 3
+
+
+def slot_at(now: datetime) -> int:
+    """Return the slot that the aware instant *now* is in, counted since 1970."""
+    return int(now.astimezone(UTC).timestamp()) // SLOT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Slots up to the newest that may be known, oldest first; both series have the same length.
+
+    Attributes:
+        newest: The last slot, counted since 1970.
+        consumed_units: Capacity units that the fleet's requests consumed in each slot, rounded up; `None` where no
+            process told anything.
+        refused_units: Units that it estimates for requests refused for want of provisioned capacity, attempts to send
+            a request again not counted twice.
+    """
+
+    newest: int
+    consumed_units: Sequence[int | None]
+    refused_units: Sequence[int]
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` for series of two lengths, and for amounts below zero."""
+        if len(self.consumed_units) != len(self.refused_units):
+            message = f"{len(self.consumed_units)} slots consumed and {len(self.refused_units)} refused"
+            raise ValueError(message)
+        if any(u is not None and u < 0 for u in self.consumed_units) or min(self.refused_units, default=0) < 0:
+            message = "units below zero"
+            raise ValueError(message)
+
+    @property
+    def first(self) -> int:
+        """The oldest slot, counted since 1970."""
+        return self.newest + 1 - len(self.consumed_units)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no process told anything."""
+        return all(units is None for units in self.consumed_units) and not any(self.refused_units)
+
+    def since(self, slot: int) -> Slots:
+        """The slots from *slot* on."""
+        skipped = min(max(slot - self.first, 0), len(self.consumed_units))
+        return replace(self, consumed_units=self.consumed_units[skipped:], refused_units=self.refused_units[skipped:])
+
+    def consumed_in(self, minute: int) -> int | None:
+        """Units consumed in a minute since 1970; `None` unless something was told and all its slots are here."""
+        at = minute * SLOTS_PER_MINUTE - self.first
+        if at < 0 or at + SLOTS_PER_MINUTE > len(self.consumed_units):
+            return None
+        told = [units for units in self.consumed_units[at : at + SLOTS_PER_MINUTE] if units is not None]
+        return sum(told) if told else None
+
+    def asked_units(self, coverage_percent: int = 100) -> list[int]:
+        """Units asked for in each slot, consumed and refused, by a fleet of which so many percent tell.
+
+        The last slots may not be told yet: up to three of them count as the newest that was.
+        """
+        asked = [
+            -(-((consumed or 0) + refused) * 100 // coverage_percent)
+            for consumed, refused in zip(self.consumed_units, self.refused_units, strict=True)
+        ]
+        untold = 0
+        while untold < min(_LATE_SLOTS, len(asked) - 1) and self._is_untold(len(asked) - 1 - untold):
+            untold += 1
+        for place in range(len(asked) - untold, len(asked)):
+            asked[place] = asked[place - 1]
+        return asked
+
+    def _is_untold(self, place: int) -> bool:
+        return self.consumed_units[place] is None and not self.refused_units[place]
+
+
+# Chosen over the open traces: docs/decisions/0021.
+BELIEVED_SECONDS: Final = 60
+
+
+def level_after(level_units: int, capacity_units: int, asked_units: Iterable[int], seconds: int = SLOT_SECONDS) -> int:
+    """Return the tokens left after slots in which so many units were asked for.
+
+    Args:
+        level_units: The tokens before them.
+        capacity_units: Provisioned units per second.
+        asked_units: The units asked for in each slot.
+        seconds: How long each is.
+    """
+    most, fill = capacity_units * BELIEVED_SECONDS, capacity_units * seconds
+    level = min(level_units, most)
+    for asked in asked_units:
+        level = min(most, max(0, level + fill - asked))
+    return level
+
+
+def outlasts(level_units: int, capacity_units: int, rate: int, seconds: int) -> bool:
+    """Whether a bucket of *level_units* serves *rate* units per second for so many seconds."""
+    return (rate - capacity_units) * seconds <= level_units
+
+
+# The rate is that of the highest of so many last slots, as a slot may be told late by some processes.
+RATE_SLOTS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One target as the last turn left it.
+
+    Attributes:
+        slot: The newest slot that the turn knew, counted since 1970.
+        capacity_units: Provisioned units per second, with the raise that the turn asked for.
+        level_units: The tokens that it believed to be in the burst bucket.
+        coverage_percent: The share of requests that pulses tell of.
+        help_seconds: How long help takes.
+    """
+
+    slot: int
+    capacity_units: int
+    level_units: int
+    coverage_percent: int
+    help_seconds: int
+
+    def needs_help(self, slots: Slots) -> bool:
+        """Whether the bucket will not last until help is there, or requests are refused when it should be."""
+        later = slots.since(self.slot + 1)
+        asked = later.asked_units(self.coverage_percent)
+        if not asked:
+            return False
+        if any(slots.since(self.slot + 1 + -(-self.help_seconds // SLOT_SECONDS)).refused_units):
+            return True
+        level = level_after(self.level_units, self.capacity_units, asked)
+        return not outlasts(level, self.capacity_units, rate_of(asked), self.help_seconds)
+
+    def is_near(self, slots: Slots) -> bool:
+        """Whether the fleet asks for so much that its pulses should come often."""
+        asked = slots.since(self.slot + 1).asked_units(self.coverage_percent)
+        return bool(asked) and rate_of(asked) * 100 >= self.capacity_units * _NEAR_PERCENT
+
+
+_NEAR_PERCENT: Final = 80
+
+
+def rate_of(asked_units: list[int]) -> int:
+    """Units per second asked for in the highest of the last slots."""
+    return -(-max(asked_units[-RATE_SLOTS:]) // SLOT_SECONDS)
+
+
+HINT_ATTRIBUTE: Final = "hint"
+WOKEN_ATTRIBUTE: Final = "woken"
+# How long DynamoDB keeps an item at least; the scaler looks back a third of an hour.
+KEPT_SECONDS: Final = 3_600
+_PARTITION: Final = "pulse#"
+_CONSUMED, _REFUSED = "c", "t"
+_CODES: Final = {Dimension.READ: "r", Dimension.WRITE: "w"}
+_DIMENSIONS: Final = {code: dimension for dimension, code in _CODES.items()}
+_AMOUNT: Final = re.compile(r"([ct])([0-5])([rw])(?::(.+))?", re.DOTALL)
+# Whoever tells more than this for ten seconds tells nonsense
+_MOST_UNITS: Final = 10**12
+
+
+def pulse_partition(label: str) -> str:
+    """Return the partition key of a table's items; permissions to pulse are for partition keys."""
+    return f"{_PARTITION}{label}"
+
+
+def pulse_sort_key(minute: int) -> str:
+    """Return the sort key of the item of a minute since 1970."""
+    return f"{minute:010}"
+
+
+def amount_attribute(slot: int, key: TargetKey, *, refused: bool) -> str:
+    """Return the attribute in which the units of one target in a slot since 1970 add up."""
+    index, dimension = key
+    code = f"{_REFUSED if refused else _CONSUMED}{slot % SLOTS_PER_MINUTE}{_CODES[dimension]}"
+    return code if index is None else f"{code}:{index}"
+
+
+def hints_text(hints: Mapping[TargetKey, Hint]) -> str:
+    """Write hints down for an item."""
+    document = {_code(key): list(astuple(hint)) for key, hint in hints.items()}
+    return json.dumps(document, separators=(",", ":"), sort_keys=True)
+
+
+def hints_of_text(text: str) -> dict[TargetKey, Hint]:
+    """Read the hints of an item; what makes no sense is left out, as nothing must fail by it."""
+    try:
+        document = json.loads(text)
+        return {_key(code): Hint(*(int(value) for value in values)) for code, values in document.items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def slots_of_items(
+    items: Iterable[tuple[int, Mapping[str, str]]], first_minute: int, newest_slot: int
+) -> dict[TargetKey, Slots]:
+    """Return each target's slots from *first_minute* to *newest_slot*, both since 1970.
+
+    Args:
+        items: Minutes, and their attributes with numbers as text.
+        first_minute: The minute that the slots begin with.
+        newest_slot: The last slot.
+    """
+    first = first_minute * SLOTS_PER_MINUTE
+    length = newest_slot + 1 - first
+    consumed: dict[TargetKey, list[int | None]] = {}
+    refused: dict[TargetKey, list[int]] = {}
+    for minute, attributes in items:
+        for name, text in attributes.items():
+            found = _AMOUNT.fullmatch(name)
+            units = None if found is None else _units(text)
+            if found is None or units is None:
+                continue
+            at = minute * SLOTS_PER_MINUTE + int(found[2]) - first
+            if not 0 <= at < length:
+                continue
+            key = found[4], _DIMENSIONS[found[3]]
+            consumed.setdefault(key, [None] * length)
+            refused.setdefault(key, [0] * length)
+            if found[1] == _CONSUMED:
+                consumed[key][at] = units
+            else:
+                refused[key][at] = units
+    return {key: Slots(newest_slot, tuple(consumed[key]), tuple(refused[key])) for key in consumed}
+
+
+def _units(text: str) -> int | None:
+    """Whole units, rounded up; `None` for what no fleet can have asked for."""
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        return None
+    if not amount.is_finite() or not 0 <= amount <= _MOST_UNITS:
+        return None
+    return math.ceil(amount)
+
+
+def _code(key: TargetKey) -> str:
+    index, dimension = key
+    return _CODES[dimension] if index is None else f"{_CODES[dimension]}:{index}"
+
+
+def _key(code: str) -> TargetKey:
+    letter, colon, index = code.partition(":")
+    return index if colon else None, _DIMENSIONS[letter]

@@ -1,0 +1,490 @@
+"""The scaler's one decision, stage by stage: what a target's floor, or in DIRECT mode its capacity, should be now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from highwater.core.names import target_label
+from highwater.core.plan.plan import TargetKey
+from highwater.core.scaler.demand import (
+    Fresh,
+    count_jumps,
+    demand_by_minute,
+    fresh_of,
+    help_seconds,
+    peak,
+    rise_of_climb,
+    yesterday,
+)
+from highwater.core.scaler.inputs import Observation, TargetState
+from highwater.core.scaler.settings import JUMP_HISTORY, Mode, ScalerSettings
+from highwater.core.units import Dimension
+
+
+class LimitCode(StrEnum):
+    """The stages that may change the wanted value, in the order in which they are applied."""
+
+    STEP = "step"
+    BUCKET = "bucket"
+    TOLERANCE = "tolerance"
+    MISSING_DATA = "missing-data"
+    BASELINE = "baseline"
+    BOOST = "boost"
+    CEILING = "ceiling"
+    QUOTA = "quota"
+    PAID_HOUR = "paid-hour"
+    DECREASE_BUDGET = "decrease-budget"
+    RAISE_FIRST = "raise-first"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A stage that changed the value from *before* to *after*, in units per second, and a sentence that says why."""
+
+    code: LimitCode
+    before: int
+    after: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The decision for one target. All values are floors, or provisioned capacity in DIRECT mode, in units per second.
+
+    Attributes:
+        index: Name of the index, `None` for the table.
+        dimension: READ or WRITE.
+        current: The present value.
+        wanted: The value that demand alone asks for.
+        granted: The value to set.
+        limits: The stages that changed `wanted` to `granted`, in order.
+        reason: The origin of `wanted`, in a sentence.
+        has_hot_key: Whether a single key's partition throttled requests. More capacity does not help then.
+        boosted: The units of *granted* that boosts account for. The next decision is given them, as consumption says
+            nothing of them: once the boosts have ended, the rest is what demand and plan account for.
+    """
+
+    index: str | None
+    dimension: Dimension
+    current: int
+    wanted: int
+    granted: int
+    limits: tuple[Limit, ...]
+    reason: str
+    has_hot_key: bool = False
+    boosted: int = 0
+
+    @property
+    def key(self) -> TargetKey:
+        """The index and dimension, which identify the target within its table."""
+        return self.index, self.dimension
+
+    @property
+    def changes(self) -> bool:
+        """Whether the granted value differs from the current one."""
+        return self.granted != self.current
+
+    @property
+    def label(self) -> str:
+        """The target's name in messages: `table write`, `index 'by_status' read`."""
+        return target_label(self.index, self.dimension)
+
+    def limited_by(self, code: LimitCode) -> bool:
+        """Whether the stage *code* changed the value."""
+        return any(limit.code is code for limit in self.limits)
+
+
+def decision_document(decision: Decision) -> dict[str, Any]:
+    """Return the decision as JSON-ready values, for the scaler's log and for `highwater explain --json`."""
+    return {
+        "current": decision.current,
+        "wanted": decision.wanted,
+        "granted": decision.granted,
+        "reason": decision.reason,
+        "limits": [
+            {"code": str(limit.code), "before": limit.before, "after": limit.after, "sentence": limit.sentence}
+            for limit in decision.limits
+        ],
+        "hot_key": decision.has_hot_key,
+    }
+
+
+@dataclass(slots=True)
+class Answer:
+    """The units so far, and what changed them. A stage that leaves the units as they are is no limit."""
+
+    units: int
+    limits: list[Limit] = field(default_factory=list)
+
+    def become(self, units: int, code: LimitCode, sentence: str) -> None:
+        """Take the units that a stage answers, and note why."""
+        if units != self.units:
+            self.limits.append(Limit(code, self.units, units, sentence))
+            self.units = units
+
+    def add_boosts(self, state: TargetState) -> None:
+        """Add what live boosts ask for."""
+        self.become(self.units + state.boosts, LimitCode.BOOST, f"boosts of {state.boosts:,} units/s")
+        sentence = f"a boost to {state.boosted_total:,} units/s in total"
+        self.become(max(self.units, state.boosted_total), LimitCode.BOOST, sentence)
+
+    def mind_missing_leases(self, state: TargetState) -> None:
+        """Lower nothing while nobody knows which boosts are live."""
+        if state.lacks_leases:
+            sentence = "the boosts could not be read: nothing is lowered"
+            self.become(max(self.units, state.current), LimitCode.MISSING_DATA, sentence)
+
+    def clamp_demand(self, state: TargetState) -> None:
+        """Keep what demand asks for from the room that the plan leaves to boosts alone."""
+        if state.ceiling_with_boosts > state.ceiling:
+            self.become(min(self.units, state.ceiling), LimitCode.CEILING, "the plan's ceiling")
+
+    def clamp(self, state: TargetState) -> None:
+        """Stay within ceiling and quota, and at least at one unit."""
+        ceiling = max(state.ceiling, state.ceiling_with_boosts)
+        self.become(min(self.units, ceiling), LimitCode.CEILING, "the plan's ceiling")
+        self.become(min(self.units, state.quota_units), LimitCode.QUOTA, "the account's quota per table and index")
+        self.become(max(self.units, 1), LimitCode.BASELINE, "capacity is at least 1")
+
+
+_MINUTE: Final = timedelta(minutes=1)
+# Throttles may be retries of few requests, so capacity is asked for at most a hundred times what was consumed.
+STEP_PERCENT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The units that one rule asks for.
+
+    Attributes:
+        units: What it asks for, in units per second.
+        most: What the step limit allows it to ask for.
+        reason: Where the units come from, in a sentence.
+    """
+
+    units: int
+    most: int
+    reason: str
+
+    def or_higher(self, other: Proposal | None) -> Proposal:
+        """The proposal that asks for more, this one where both ask for the same; with the wider of the two limits."""
+        if other is None:
+            return self
+        higher = other if other.units > self.units else self
+        return replace(higher, most=max(self.most, other.most))
+
+
+def minutes_that_count(settings: ScalerSettings, hold: timedelta, now: datetime) -> int:
+    """For how many minutes a peak counts: *hold*, and at least back to when the last hour's lowering began.
+
+    An hour is billed at its highest value, so lowering within it saves nothing until the next one comes near.
+    """
+    minutes = hold // _MINUTE
+    if now.minute >= settings.lower_from_minute:
+        return minutes
+    return max(minutes, now.minute + 60 - settings.lower_from_minute)
+
+
+def capacity_for_peak(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int) -> Proposal:
+    """Capacity of which the highest demand of the last known *minutes* is *percent*."""
+    # throttles of a minute may be known before its consumption is
+    window = minutes + seen.pending_minutes
+    highest = peak(demand, window)
+    # capacity is at least one unit per second, so a step from nothing starts there
+    most = max(peak(seen.consumed_units, window), 60) * STEP_PERCENT // 100
+    time = "minute" if minutes == 1 else f"{minutes} minutes"
+    reason = f"peak of {-(-highest // 60):,} units/s in the last {time} at {percent} %"
+    return Proposal(per_second(highest, percent), per_second(most, percent), reason)
+
+
+def per_second(units_per_minute: int, percent: int) -> int:
+    """Capacity, in units per second, of which *units_per_minute* are so many percent."""
+    return -(-units_per_minute * 100 // (60 * percent))
+
+
+# What is raised leaves room for a little more, so that the bucket fills again.
+_RAISED_TARGET_PERCENT: Final = 97
+_LEAST_MOST: Final = 1_000
+# Clients whose requests are refused wait before they ask again, so what they ask for is more than what they tell.
+_REFUSED_PERCENT: Final = 150
+# What is lowered is to last as it is for so long.
+_LOWERED_SECONDS: Final = 60
+# Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
+_THROTTLED_MINUTES: Final = 8
+
+
+def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fresh, now: datetime) -> Proposal:
+    """Capacity for the highest demand of the last minutes, those that only the fleet's pulses tell of included.
+
+    Surges are met as they come, so there is neither caution nor forecast.
+    """
+    percent = settings.pulsed_target_percent
+    held = capacity_for_peak(demand_by_minute(seen), seen, minutes_that_count(settings, settings.hold, now), percent)
+    highest = max(fresh.minutes, default=0)
+    reason = f"{-(-highest // 60):,} units/s asked for by the fleet at {percent} %"
+    return held.or_higher(Proposal(per_second(highest, percent), _most(seen), reason))
+
+
+def _most(seen: Observation) -> int:
+    """The most that pulses can ask for: a hundred times what CloudWatch has of the last hours, and for an idle table
+    a thousand units per second. A client that counts wrongly gets no further.
+    """
+    highest = peak(seen.consumed_units, len(seen.consumed_units))
+    return max(per_second(highest * STEP_PERCENT // 100, 100), _LEAST_MOST)
+
+
+def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, fresh: Fresh) -> None:
+    """Raise to what the fleet asks for where the burst bucket would not last until help is there, and only there."""
+    seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
+    capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
+    enough = _enough(fresh.rate, seen, is_refused=fresh.is_refused)
+    if not fresh.lasts(capacity, seconds):
+        why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
+        if fresh.is_refused or answer.units < fresh.rate:
+            answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
+    elif fresh.coverage_percent is not None and not any(seen.throttled_units[-_THROTTLED_MINUTES:]):
+        not_above = max(capacity, state.current_without_boosts)
+        sentence = f"the burst bucket outlasts the {now_at} that the fleet asks for"
+        answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
+    was_refused = fresh.was_refused
+    if answer.units < capacity and (was_refused or not fresh.lasts(answer.units, seconds + _LOWERED_SECONDS)):
+        sentence = f"with less, the burst bucket would not outlast the {now_at} that the fleet asks for"
+        enough = _enough(fresh.rate, seen, is_refused=was_refused)
+        answer.become(min(capacity, max(answer.units, enough)), LimitCode.BUCKET, sentence)
+
+
+def _enough(rate: int, seen: Observation, *, is_refused: bool) -> int:
+    asked = rate * (_REFUSED_PERCENT if is_refused else 100)
+    return min(-(-asked // _RAISED_TARGET_PERCENT), _most(seen))
+
+
+def decide_by_plan(state: TargetState) -> Decision:
+    """Return the floor that plan and boosts ask for now; demand is left to target tracking."""
+    answer = Answer(state.baseline)
+    without_boosts = state.clamped(state.baseline)
+    answer.clamp_demand(state)
+    answer.add_boosts(state)
+    answer.mind_missing_leases(state)
+    answer.clamp(state)
+    return Decision(
+        index=state.index,
+        dimension=state.dimension,
+        current=state.current,
+        wanted=state.baseline,
+        granted=answer.units,
+        limits=tuple(answer.limits),
+        reason="the plan's floor",
+        boosted=answer.units - without_boosts,
+    )
+
+
+# How far ahead yesterday is looked at: until help comes, and, where capacity may go down, through the next hour.
+_SOON_MINUTES, _NEXT_HOUR_MINUTES = 18, 70
+# How far a climb is extrapolated: from the newest datapoint until the next raise is there, which takes longer by auto
+# scaling.
+_CLIMB_MINUTES = {Mode.FLOOR: 8, Mode.DIRECT: 5}
+# Caution is for tables that jump now and then. One that jumps more often, once an hour say, has its peaks held longer.
+_MOST_JUMPS = 4
+_HOLD_OF_FREQUENT_JUMPS = timedelta(hours=1)
+# A value that would fall by less stays: each change is a call, and in DIRECT mode one of the day's decreases.
+_TOLERANCE_PERCENT = 3
+# Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
+MISSING_AFTER = timedelta(minutes=10)
+
+
+def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, now: datetime) -> Decision:
+    """The value that *state*'s target should have at the aware instant *now*.
+
+    Each stage may change what the one before answered, and then says so in the decision's limits:
+
+    1. demand: the units asked for in each minute, throttled requests included;
+    2. proposal: the highest of capacity for the peak that is held, for a climb that goes on, for the next jump of a
+       table that jumps, and for yesterday's next minutes (forecast);
+       A fleet whose pulses cover enough of what CloudWatch counts needs the first alone, at a higher target;
+    3. step: at most so many times what was consumed, as throttles may be more retries than thought;
+    4. bucket: raised to what the fleet's pulses ask for where the burst bucket would not last until help is there;
+       where it would, nothing is raised, and nothing lowered that would change that;
+    5. tolerance: a value only a little lower than the current one leaves it;
+    6. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
+    7. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
+    8. ceiling and quota: never above either;
+    9. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
+       DynamoDB allows a decrease. A decrease that it refuses is the one case of capacity above its ceiling.
+
+    Deciding again on the answer changes nothing. More throttles never give a lower answer.
+    """
+    now = now.astimezone(UTC)
+    fresh = fresh_of(seen, seen.pulses, capacity_units=state.capacity_units, last_increase=state.last_increase)
+    if fresh is None or fresh.coverage_percent is None:
+        proposal = _propose(settings, state, seen, now)
+    else:
+        proposal = propose_with_pulses(settings, seen, fresh, now)
+    answer = Answer(proposal.units)
+    within_step = min(proposal.units, proposal.most)
+    answer.become(within_step, LimitCode.STEP, f"at most {STEP_PERCENT // 100} times what was consumed")
+    if fresh is not None:
+        heed_bucket(answer, settings, state, seen, fresh)
+    _tolerate(answer, state)
+    if state.current_without_boosts > state.baseline:
+        _mind_missing_data(answer, settings, state, seen, now)
+    answer.become(max(answer.units, state.baseline), LimitCode.BASELINE, "the plan's floor")
+    without_boosts = state.clamped(answer.units)
+    answer.clamp_demand(state)
+    answer.add_boosts(state)
+    answer.mind_missing_leases(state)
+    answer.clamp(state)
+    boosted = answer.units - without_boosts
+    if settings.mode is Mode.DIRECT:
+        _mind_hour_and_budget(answer, settings, state, now)
+        # what is kept until the hour ends, of boosts that have ended
+        boosted = max(boosted, min(answer.units - without_boosts, state.boosted or 0))
+    return Decision(
+        index=state.index,
+        dimension=state.dimension,
+        current=state.current,
+        wanted=proposal.units,
+        granted=answer.units,
+        limits=tuple(answer.limits),
+        reason=proposal.reason,
+        has_hot_key=seen.hot_key_events > 0,
+        boosted=boosted,
+    )
+
+
+def _propose(settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime) -> Proposal:
+    """The highest of what the rules for a fleet that tells nothing ask for."""
+    demand = demand_by_minute(seen)
+    proposal = _hold_peak(settings, demand, seen, now)
+    proposal = proposal.or_higher(_follow_climb(settings, demand, seen))
+    proposal = proposal.or_higher(_expect_jump(settings, demand, seen, state, now))
+    return proposal.or_higher(_forecast(settings, demand, seen, now))
+
+
+def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime) -> Proposal:
+    """Capacity for the highest demand of the last minutes."""
+    return capacity_for_peak(demand, seen, minutes_that_count(settings, settings.hold, now), settings.target_percent)
+
+
+def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation) -> Proposal | None:
+    """Capacity for a climb that goes on until the next raise is there; `None` where nothing climbs.
+
+    Without it every raise is for the demand of some minutes ago, and a climb of minutes empties the burst bucket.
+    """
+    rise = rise_of_climb(seen.known_units, _CLIMB_MINUTES[settings.mode], settings.hold // _MINUTE)
+    if not rise:
+        return None
+    climbed = (demand[-1 - seen.pending_minutes] or 0) + rise
+    units = per_second(climbed, settings.target_percent)
+    return Proposal(units, units, f"climbing to {-(-climbed // 60):,} units/s at {settings.target_percent} %")
+
+
+def _expect_jump(
+    settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, state: TargetState, now: datetime
+) -> Proposal | None:
+    """Capacity for the next jump of a table that jumped lately; `None` for any other table."""
+    jumps = count_jumps(seen.known_units, JUMP_HISTORY // _MINUTE, settings.jump_percent)
+    if not jumps:
+        return None
+    if jumps > _MOST_JUMPS:
+        minutes = minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
+        proposal = capacity_for_peak(demand, seen, minutes, settings.target_percent)
+        return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
+    return _be_cautious(settings, demand, seen, state, now, jumps)
+
+
+def _be_cautious(
+    settings: ScalerSettings,
+    demand: Sequence[int | None],
+    seen: Observation,
+    state: TargetState,
+    now: datetime,
+    jumps: int,
+) -> Proposal:
+    """Headroom over the demand of now, so that the burst bucket outlasts the next jump until help comes."""
+    minutes = minutes_that_count(settings, _MINUTE, now)
+    proposal = capacity_for_peak(demand, seen, minutes, settings.cautious_target_percent)
+    reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
+    current = state.current_without_boosts
+    if now.minute >= settings.lower_from_minute and proposal.units > current:
+        # headroom for the few minutes that are left would be billed for the whole hour
+        return Proposal(current, proposal.most, f"{reason}, though not above {current:,} so late in an hour")
+    return replace(proposal, reason=reason)
+
+
+def _forecast(
+    settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime
+) -> Proposal | None:
+    """Capacity for what the coming minutes brought a day ago; `None` where there is no forecast."""
+    percent = settings.forecast_target_percent
+    if percent is None or seen.is_empty:
+        return None
+    is_late = now.minute >= settings.lower_from_minute
+    ahead = _NEXT_HOUR_MINUTES if is_late and settings.mode is Mode.DIRECT else _SOON_MINUTES
+    # a day before the newest minute that is known is some minutes earlier than a day before now
+    minutes_since_newest = max(0, seen.age(now) // _MINUTE - seen.pending_minutes)
+    highest = yesterday(demand, ahead + min(minutes_since_newest, _NEXT_HOUR_MINUTES))
+    units = per_second(highest, percent)
+    return Proposal(units, units, f"yesterday's next minutes: {-(-highest // 60):,} units/s at {percent} %")
+
+
+def _tolerate(answer: Answer, state: TargetState) -> None:
+    current = state.current_without_boosts
+    # a value that falls to the plan's own floor falls all the way
+    if answer.units > state.baseline and answer.units * 100 >= current * (100 - _TOLERANCE_PERCENT):
+        sentence = f"within {_TOLERANCE_PERCENT} % of the current value"
+        answer.become(max(answer.units, current), LimitCode.TOLERANCE, sentence)
+
+
+def _mind_missing_data(
+    answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
+) -> None:
+    not_lower = max(answer.units, state.current_without_boosts)
+    hold = settings.hold // _MINUTE
+    window = seen.known_units[-hold:]
+    # the newest minutes may still be coming
+    settled = window[: -(MISSING_AFTER // _MINUTE)]
+    if seen.age(now) > MISSING_AFTER:
+        answer.become(not_lower, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
+    elif seen.lacks_throttles:
+        answer.become(not_lower, LimitCode.MISSING_DATA, "throttles are likely, and CloudWatch did not report them")
+    elif len(window) < hold or any(units is None for units in settled):
+        answer.become(not_lower, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
+
+
+def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
+    not_lower = max(answer.units, state.current)
+    is_above_bounds = state.current > min(state.ceiling, state.quota_units)
+    if now.minute < settings.lower_from_minute and not is_above_bounds:
+        minute = settings.lower_from_minute
+        sentence = f"the hour is paid for at its highest value: not lowered before minute {minute}"
+        answer.become(not_lower, LimitCode.PAID_HOUR, sentence)
+    elif not state.budget.allows(now):
+        at = state.budget.next_allowed(now)
+        sentence = f"the day's decreases are used: the next is allowed at {at:%H:%M:%S} UTC"
+        answer.become(not_lower, LimitCode.DECREASE_BUDGET, sentence)
+
+
+def in_one_call(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
+    """Return the decisions on one resource as a single call can apply them: if one raises, the other does not lower.
+
+    A call that lowers reads and writes counts as one decrease. DynamoDB may refuse a decrease and would then refuse the
+    increase in the same call, so an increase goes without one.
+    """
+    if not any(decision.granted > decision.current for decision in decisions):
+        return tuple(decisions)
+    return tuple(_kept(decision) if decision.granted < decision.current else decision for decision in decisions)
+
+
+def wanted_units(decisions: Sequence[Decision]) -> Mapping[Dimension, int]:
+    """Return the units of the dimensions that change, from the result of `in_one_call`; empty if no call is needed."""
+    return {decision.dimension: decision.granted for decision in decisions if decision.changes}
+
+
+def _kept(decision: Decision) -> Decision:
+    sentence = "the other dimension is raised first: the scaler never combines an increase and a decrease in one call"
+    limit = Limit(LimitCode.RAISE_FIRST, decision.granted, decision.current, sentence)
+    return replace(decision, granted=decision.current, limits=(*decision.limits, limit))

@@ -1,0 +1,251 @@
+"""One turn of the scaler: what is known of a table goes in, what is to be done comes out.
+
+The function, `highwater explain` and the simulator share it; each only supplies what AWS, or its model, says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from highwater.core.boosts import boosts_at
+from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from highwater.core.plan.plan import Target
+from highwater.core.pulses import Hint
+from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
+from highwater.core.scaler.demand import fresh_of, help_seconds, on_demand_percent
+from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
+from highwater.core.scaler.plan import ScaledPlan
+from highwater.core.scaler.settings import Mode, ScalerSettings
+from highwater.core.scaler.stages import Decision, decide, decide_by_plan, in_one_call, wanted_units
+from highwater.core.schedule.bounds import Bounds, bounds_at
+from highwater.core.units import Dimension, Units
+
+
+class SkipReason(StrEnum):
+    """Why a turn leaves a target alone although it is due."""
+
+    NO_INDEX = "the table has no such index"
+    NOT_REGISTERED = "no scalable target is registered"
+    LEFT_TO_AUTO_SCALING = "left to Application Auto Scaling, which has a scalable target"
+    PAUSED = "scaling is suspended"
+    ON_DEMAND = "the table is on demand: it has no capacity to scale"
+    BEING_CHANGED = "the last change is still under way"
+    RAISED_MEANWHILE = "capacity was raised while the scaler looked"
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A target that is left alone, and why."""
+
+    target: Target
+    reason: SkipReason
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReview:
+    """What is to be done about one target.
+
+    Attributes:
+        decision: The value that it should have: its floor, or in DIRECT mode its capacity.
+        bounds: Floor and ceiling that its scalable target should have, in FLOOR mode.
+        alarm_threshold: Units consumed in a minute above which its alarm should go off.
+        hint: What the fleet is told, where it tells what it asks for; else `None`.
+        is_below_floor: Whether its capacity is below the floor that it has and should have, and nothing is changing it.
+            Application Auto Scaling does not correct this until the target is registered again.
+    """
+
+    decision: Decision
+    bounds: Bounds
+    alarm_threshold: int
+    hint: Hint | None = None
+    is_below_floor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableReview:
+    """What is to be done about one table.
+
+    Attributes:
+        scaled: The table.
+        clock: When the turn was.
+        targets: The targets that were decided for, in the order of the plan.
+        skips: The targets that were due and are left alone.
+        on_demand_percent: Once a day: what the last day would have cost on demand, in percent of the least that
+            provisioned capacity could; `None` in other turns and where it is not known.
+    """
+
+    scaled: ScaledPlan
+    clock: Clock
+    targets: tuple[TargetReview, ...]
+    skips: tuple[Skip, ...]
+    on_demand_percent: int | None = None
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """The decisions alone."""
+        return tuple(reviewed.decision for reviewed in self.targets)
+
+    def capacity_changes(self) -> Iterator[tuple[str | None, Mapping[Dimension, int]]]:
+        """In DIRECT mode, the table and indexes that UpdateTable is to be called for: index, units by dimension."""
+        for index in dict.fromkeys(decision.index for decision in self.decisions):
+            wanted = wanted_units([decision for decision in self.decisions if decision.index == index])
+            if wanted and self.scaled.mode is Mode.DIRECT:
+                yield index, wanted
+
+
+def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSettings | None = None) -> TableReview:
+    """Decide for every target in *seen*; pure.
+
+    Args:
+        scaled: The table's plan and what is moved.
+        seen: What AWS knows of the table and of the targets that are due.
+        clock: The times of the turn.
+        settings: How targets are sized. By default as the scaler's mode has it.
+    """
+    settings = settings or ScalerSettings.of(scaled.mode)
+    reviewed: list[TargetReview] = []
+    skips: list[Skip] = []
+    for index, *targets in scaled.plan.resources():
+        looked = [target for target in targets if target.key in seen.targets]
+        resource = seen.resources.get(index)
+        if resource is None:
+            skips += (Skip(target, SkipReason.NO_INDEX) for target in looked)
+            continue
+        kept = []
+        for target in looked:
+            reason = _reason_to_skip(scaled.mode, resource, seen.targets[target.key])
+            if reason is None:
+                kept.append(target)
+            else:
+                skips.append(Skip(target, reason))
+        bounds = [bounds_at(target, clock.now) for target in kept]
+        decided = [
+            _decide(
+                settings,
+                scaled,
+                target,
+                planned,
+                resource,
+                seen.targets[target.key],
+                seen,
+                clock,
+            )
+            for target, planned in zip(kept, bounds, strict=True)
+        ]
+        if scaled.mode is Mode.DIRECT:
+            decided = list(in_one_call(decided))
+            if _was_raised_meanwhile(resource, decided, clock):
+                skips += (Skip(target, SkipReason.RAISED_MEANWHILE) for target in kept)
+                continue
+        reviewed += (
+            TargetReview(
+                decision,
+                # the ceiling rises for boosts where the plan allows it, and falls with them
+                Bounds(decision.granted, max(planned.max, decision.granted) if decision.boosted else planned.max),
+                _threshold(resource, decision),
+                _hint(scaled.mode, resource, seen.targets[decision.key], decision),
+                is_below_floor=scaled.mode.moves_floors and _is_below_floor(resource, decision),
+            )
+            for planned, decision in zip(bounds, decided, strict=True)
+        )
+    return TableReview(scaled, clock, tuple(reviewed), tuple(skips), _on_demand_percent(scaled, seen, clock))
+
+
+def _reason_to_skip(mode: Mode, resource: SeenResource, target: SeenTarget) -> SkipReason | None:
+    if mode is Mode.DIRECT and target.registered is not None:
+        return SkipReason.LEFT_TO_AUTO_SCALING
+    if mode.moves_floors and target.registered is None:
+        return SkipReason.NOT_REGISTERED
+    if mode.moves_floors and target.is_suspended:
+        return SkipReason.PAUSED
+    if resource.provisioned == Units(0, 0):
+        return SkipReason.ON_DEMAND
+    if mode is Mode.DIRECT and not resource.is_active:
+        return SkipReason.BEING_CHANGED
+    return None
+
+
+def _decide(
+    settings: ScalerSettings,
+    scaled: ScaledPlan,
+    target: Target,
+    planned: Bounds,
+    resource: SeenResource,
+    looked: SeenTarget,
+    seen: SeenTable,
+    clock: Clock,
+) -> Decision:
+    boosts = boosts_at(seen.leases, target.key, clock.now)
+    provisioned = resource.provisioned.of(target.dimension)
+    state = TargetState(
+        index=target.index,
+        dimension=target.dimension,
+        current=provisioned if looked.registered is None else looked.registered.min,
+        provisioned=provisioned,
+        mark_units=_mark(resource, target.dimension),
+        last_increase=resource.last_increase,
+        baseline=min(planned.min, planned.max),
+        ceiling=planned.max,
+        ceiling_with_boosts=target.capacity.max_with_boosts or 0,
+        boosts=boosts.added,
+        boosted_total=boosts.total,
+        boosted=seen.boosted.get(target.key, 0),
+        quota_units=scaled.plan.table_quota_units,
+        budget=resource.budget,
+        lacks_leases=seen.lacks_leases,
+    )
+    if not scaled.mode.follows_demand:
+        return decide_by_plan(state)
+    return decide(settings, state, looked.observation, now=clock.now)
+
+
+def _was_raised_meanwhile(resource: SeenResource, decisions: Sequence[Decision], clock: Clock) -> bool:
+    """Whether another run raised the capacity after this one looked, and this one would lower it."""
+    is_newer = resource.last_increase is not None and resource.last_increase > clock.now
+    return is_newer and any(decision.granted < decision.current for decision in decisions)
+
+
+def _is_below_floor(resource: SeenResource, decision: Decision) -> bool:
+    floor = min(decision.current, decision.granted)
+    return resource.is_active and resource.provisioned.of(decision.dimension) < floor
+
+
+def _threshold(resource: SeenResource, decision: Decision) -> int:
+    # auto scaling may keep capacity above the floor; an alarm on the floor alone would then go off all the time
+    return alarm_threshold(max(decision.granted, resource.provisioned.of(decision.dimension)))
+
+
+def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
+    """The high-water mark; a table has at least one partition, whatever it was ever provisioned with."""
+    if resource.mark is None:
+        return None
+    partition = PARTITION_READ_UNITS if dimension is Dimension.READ else PARTITION_WRITE_UNITS
+    return max(resource.mark.of(dimension), partition)
+
+
+def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision) -> Hint | None:
+    """What the fleet is told: the bucket as it is, and the capacity that is there or on its way."""
+    capacity = resource.provisioned.of(decision.dimension)
+    seen = looked.observation
+    fresh = fresh_of(seen, seen.pulses, capacity_units=capacity, last_increase=resource.last_increase)
+    if fresh is None or seen.pulses is None:
+        return None
+    return Hint(
+        seen.pulses.newest,
+        max(capacity, decision.granted),
+        fresh.level_units,
+        fresh.coverage_percent or 100,
+        help_seconds(mode, fresh.rate, _mark(resource, decision.dimension)),
+    )
+
+
+def _on_demand_percent(scaled: ScaledPlan, seen: SeenTable, clock: Clock) -> int | None:
+    if not is_daily_tick(scaled.table, clock.turn_minute):
+        return None
+    targets = scaled.plan.targets()
+    if any(target.key not in seen.targets for target in targets):
+        # a dimension that is not scaled, so that the table's cost is not known whole
+        return None
+    return on_demand_percent((t.dimension, seen.targets[t.key].observation.known_units) for t in targets)

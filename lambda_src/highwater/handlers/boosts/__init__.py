@@ -1,1 +1,0 @@
-"""The coordinator of boosts: it answers jobs, keeps their leases, and has the scaler's turn set the floors."""

@@ -1,0 +1,100 @@
+"""Calls of the coordinator: a signed request to its URL, or an event; and who sent it, as AWS authenticated it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from highwater.core.boosts import Caller
+
+
+class RefusedError(Exception):
+    """A call is refused.
+
+    Attributes:
+        status: The status code of HTTP: 400 malformed, 403 not granted, 404 unknown, 409 of somebody else, 410 over,
+            503 not to be answered now.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+DETAIL_TYPE = "Highwater Boost"
+_LONGEST_BODY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call.
+
+    Attributes:
+        caller: Who sent it.
+        action: What is asked for: `begin`, `renew`, `release`, `status`, `list` or `log`.
+        document: The other members of the request.
+    """
+
+    caller: Caller
+    action: str
+    document: dict[str, Any]
+
+
+def is_request(event: dict[str, Any]) -> bool:
+    """Whether the event is a request to the function's URL."""
+    return "requestContext" in event
+
+
+def is_boost_event(event: dict[str, Any]) -> bool:
+    """Whether the event is one of EventBridge that asks for a boost."""
+    return event.get("detail-type") == DETAIL_TYPE
+
+
+def read_request(event: dict[str, Any]) -> Call:
+    """Read a request to the URL; raises `RefusedError` for one without an identity or a body that makes sense.
+
+    The caller is the one that Lambda authenticated (AWS Lambda Developer Guide, "Invoking Lambda function URLs",
+    request payload, `authorizer.iam`, read 2026-11). What a request says of itself does not count.
+    """
+    identity = event["requestContext"].get("authorizer", {}).get("iam", {}).get("userArn")
+    caller = Caller.of_arn(identity) if isinstance(identity, str) else None
+    if caller is None:
+        raise RefusedError(403, f"only roles and users may boost, and the caller is {identity or 'not authenticated'}")
+    method = event["requestContext"].get("http", {}).get("method")
+    if method != "POST":
+        raise RefusedError(405, f"the method is {method}; allowed: POST")
+    return _call(caller, _body(event))
+
+
+def read_boost_event(event: dict[str, Any]) -> Call:
+    """Read an event of EventBridge; raises `RefusedError` for one that makes no sense.
+
+    The caller is the event's source: the rule lets only granted sources pass, and IAM says who may send them. Without
+    an id of its own a boost has the event's, which is the same when an event is delivered twice.
+    """
+    detail = event.get("detail")
+    if not isinstance(detail, dict):
+        raise RefusedError(400, "boost: detail is no JSON object")
+    return _call(Caller.of_events(str(event.get("source"))), {"id": str(event.get("id")), **detail})
+
+
+def _body(event: dict[str, Any]) -> Any:
+    text = event.get("body") or ""
+    if len(text) > _LONGEST_BODY:
+        raise RefusedError(413, f"the body has {len(text):,} characters; allowed: {_LONGEST_BODY:,}")
+    try:
+        if event.get("isBase64Encoded"):
+            text = base64.b64decode(text, validate=True).decode()
+        return json.loads(text)
+    except (ValueError, binascii.Error, RecursionError):
+        raise RefusedError(400, "the body is no JSON") from None
+
+
+def _call(caller: Caller, document: Any) -> Call:
+    if not isinstance(document, dict):
+        raise RefusedError(400, "the body is no JSON object")
+    action = document.get("do", "begin")
+    return Call(caller, str(action), {name: value for name, value in document.items() if name != "do"})

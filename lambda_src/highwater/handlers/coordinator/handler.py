@@ -1,0 +1,116 @@
+"""The function of a `BoostCoordinator`: requests of jobs and events that ask for boosts; all else is the scaler's."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from highwater.aws import parameters as plans
+from highwater.aws import schedules as wakes
+from highwater.aws.coordinator_table import LeaseTable
+from highwater.aws.parameters import read_boost_caps
+from highwater.core.boosts import BoostCap
+from highwater.handlers.coordinator.call import RefusedError, is_boost_event, is_request, read_boost_event, read_request
+from highwater.handlers.coordinator.coordinator import Coordinator, KeptPlans
+from highwater.handlers.scaler import handler as scaler
+
+logger = Logger(log_uncaught_exceptions=False)
+# A grant that is taken back counts so long in functions that are warm. A storm of requests must not exceed the rate at
+# which parameters may be read.
+_CAPS_KEPT_SECONDS = 30
+_UNAVAILABLE = 500
+# how long a request waits that others came before
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Serve a request to the function's URL, an event that asks for a boost, or what starts the scaler.
+
+    A request is answered with a status code and a JSON object; a refusal has the member `error`.
+
+    Raises:
+        RefusedError: An event cannot be served now; Lambda tries it again.
+        Exception: An event failed, or one of the scaler's, which raises the scaler's errors.
+    """
+    if not is_request(event) and not is_boost_event(event):
+        return scaler.handler(event, context)
+    try:
+        call = read_request(event) if is_request(event) else read_boost_event(event)
+        answer = _coordinator(context).serve(call)
+        logger.info("boost", extra={"boost": {"do": call.action, "caller": call.caller.name, **answer}})
+        return _answer(200, answer)
+    except RefusedError as refused:
+        logger.warning("boost refused", extra={"status": refused.status, "error": str(refused)})
+        if is_boost_event(event) and refused.status >= _UNAVAILABLE:
+            # Lambda tries the event again, and then keeps it in the dead-letter queue
+            raise
+        return _answer(refused.status, {"error": str(refused)})
+    except Exception as error:
+        logger.exception("boost failed")
+        if is_boost_event(event):
+            raise
+        return _answer(500, {"error": f"the coordinator failed, its log says why: {type(error).__name__}"})
+
+
+def _answer(status: int, document: dict[str, Any]) -> dict[str, Any]:
+    return {"statusCode": status, "headers": {"content-type": "application/json"}, "body": json.dumps(document)}
+
+
+def _coordinator(context: Any) -> Coordinator:
+    own = scaler.scaler_of_environment()
+
+    def remaining_seconds() -> float:
+        return float(context.get_remaining_time_in_millis()) / 1000
+
+    return Coordinator(
+        scaler=own.options.name,
+        region_name=os.environ["AWS_REGION"],
+        region_of=cache(own.region_of),
+        plans=_PLANS,
+        leases=own.kept.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
+        read_caps=_CAPS.read,
+        wakes=wakes.Wakes(
+            os.environ["HIGHWATER_WAKES_GROUP"],
+            os.environ["HIGHWATER_WAKES_ROLE"],
+            context.invoked_function_arn,
+            _scheduler_client(),
+        ),
+        turn=lambda label: own.serve({"highwater": "boost", "tables": [label]}, remaining_seconds),
+        pause=_pause,
+        remaining_seconds=remaining_seconds,
+    )
+
+
+def _pause(attempt: int) -> None:
+    longest = min(_LONGEST_PAUSE_SECONDS, _SHORTEST_PAUSE_SECONDS * 2**attempt)
+    time.sleep(random.uniform(0, longest))  # noqa: S311 - not for security
+
+
+@dataclass(slots=True)
+class _Caps:
+    """Who may boost what, kept for half a minute in a warm function."""
+
+    caps: tuple[BoostCap, ...] = ()
+    read_at: float = float("-inf")
+
+    def read(self) -> Sequence[BoostCap]:
+        if time.monotonic() - self.read_at > _CAPS_KEPT_SECONDS:
+            found = read_boost_caps(plans.client(), os.environ["HIGHWATER_COORDINATOR"])
+            for line in found.unreadable:
+                logger.warning("a grant could not be read", extra={"grant": line})
+            self.caps, self.read_at = found.caps, time.monotonic()
+        return self.caps
+
+
+_CAPS = _Caps()
+_PLANS = KeptPlans()
+# made once for a warm function
+_scheduler_client = cache(wakes.client)

@@ -1,0 +1,222 @@
+"""Floors and ceilings after a deploy, and after one that was rolled back: what the plan asks for now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+from highwater.aws import tables
+from highwater.aws.autoscaling import read_targets, set_bounds
+from highwater.aws.region import read_status
+from highwater.core.names import TargetName
+from highwater.core.plan.plan import Plan, Target
+from highwater.core.schedule.bounds import Bounds, bounds_at
+from highwater.core.units import Dimension, Units
+from highwater.handlers.deploy.waiting import Patience, TimeIsUpError
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+logger = logging.getLogger("highwater")
+
+# Pauses of five seconds between two attempts to raise the capacity of an index that is being built
+_PAUSES_PER_TRY = 12
+# Looks at a table whose indexes are built, for its capacity to reach the floors
+_TRIES_AFTER_BUILD = 60
+
+
+class FloorsNotReachedError(Exception):
+    """Capacity has not reached its floor in time. The message names the targets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """What came of setting the floors.
+
+    Attributes:
+        reason: A sentence about the changes, for CloudFormation.
+        building: Indexes that are being built: `raise_to_floors` is to be called for the table.
+    """
+
+    reason: str
+    building: frozenset[str]
+
+
+def assert_floors(
+    table: str,
+    plan_json: str,
+    dynamodb: DynamoDBClient,
+    autoscaling: ApplicationAutoScalingClient,
+    patience: Patience,
+) -> Asserted:
+    """Set every target to the bounds that the plan asks for now, and wait until its capacity has reached the floor.
+
+    An index that is being built is not waited for, because that can take hours. Meanwhile DynamoDB may refuse changes
+    of the table's own capacity, so nothing is waited for that has not come about after a first look.
+
+    Raises:
+        FloorsNotReachedError: The time is up, and a bound is wrong, or capacity is below a floor and the table is not
+            being changed.
+    """
+    plan = Plan.from_json(plan_json)
+    targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
+    changes: dict[str, str] = {}
+    for attempt in count():
+        described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        registered = patience.until_accepted(partial(read_targets, autoscaling, targets))
+        wanted = {name: bounds_at(target, registered.at) for name, target in targets.items()}
+        wrong = [name for name in targets if registered.of(name) != wanted[name]]
+        below_floor = _below_floor(described, wanted)
+        if not wrong and not below_floor:
+            at = f"{registered.at:%Y-%m-%d %H:%M:%S} UTC"
+            done = ", ".join(changes.values()) if changes else "floors and ceilings were as planned"
+            return Asserted(f"at {at}: {done}", described.building)
+        for name in wrong or (below_floor if described.is_active else []):
+            patience.until_accepted(partial(set_bounds, autoscaling, name, wanted[name]))
+            changes[targets[name].label] = f"{targets[name].label} to {wanted[name].min}..{wanted[name].max}"
+        if not wrong and described.building and attempt > 0:
+            names = ", ".join(repr(name) for name in sorted(described.building))
+            reason = f"capacity follows when index {names} is built: {_labels(targets, below_floor)}"
+            return Asserted(reason, described.building)
+        if attempt == 0:
+            # compare again at once: most changes take effect immediately, and a window may have opened meanwhile
+            continue
+        try:
+            patience.pause()
+        except TimeIsUpError:
+            if not wrong and not described.is_active:
+                return Asserted(f"{_labels(targets, below_floor)} is still being raised", described.building)
+            raise FloorsNotReachedError(
+                _not_reached(targets, wanted, below_floor, wrong or list(below_floor))
+            ) from None
+    raise AssertionError  # the loop above only returns or raises
+
+
+def raise_to_floors(
+    table: str,
+    plan_json: str,
+    dynamodb: DynamoDBClient,
+    autoscaling: ApplicationAutoScalingClient,
+    patience: Patience,
+) -> None:
+    """Raise capacity to the floors, each minute until no index of the table is being built.
+
+    An index that is being built gets the table's present write capacity, within its own floor and ceiling. It is built
+    with its own write capacity, which may be raised meanwhile: with 1 unit a build takes days, and with less than the
+    table it may throttle the table's writes (DynamoDB Developer Guide, "Managing Global Secondary Indexes", read
+    2026-11). Other targets below their floors are registered again. The floors are those registered by then: a later
+    deploy may have changed the plan.
+
+    Raises:
+        TableNotFoundError: The table does not exist any more.
+        TimeIsUpError: An index is still being built.
+    """
+    names = [TargetName(table, *target.key) for target in Plan.from_json(plan_json).targets()]
+    tries_left = _TRIES_AFTER_BUILD
+    for attempt in count():
+        described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        is_built = not described.building
+        if attempt % _PAUSES_PER_TRY == 0 or (is_built and described.is_active):
+            registered = patience.until_accepted(partial(read_targets, autoscaling, names))
+            live = {name: bounds for name in names if (bounds := registered.of(name)) is not None}
+            below_floor = _below_floor(described, live)
+            for name in below_floor:
+                if name.index not in described.building:
+                    patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
+            for index, units in _while_built(table, described, live).items():
+                _provision(partial(tables.set_capacity, dynamodb, table, index, units), patience)
+            # of several targets registered at once, one may be refused because the table is changed for another
+            if is_built and not below_floor:
+                return
+        tries_left -= is_built
+        if tries_left == 0:
+            return
+        patience.pause()
+
+
+def _while_built(table: str, described: tables.DescribedTable, live: Mapping[TargetName, Bounds]) -> dict[str, Units]:
+    """The indexes that are being built with less than they should have meanwhile, each with the units to provision."""
+    wanted = {}
+    of_table = described.capacities[None]
+    for index in sorted(described.building):
+        present = described.capacities[index]
+        read, write = (live.get(TargetName(table, index, dimension)) for dimension in Dimension)
+        if read is None or write is None or present == Units(0, 0):  # not managed, or on demand by now
+            continue
+        units = Units(read.min, min(max(of_table.write, write.min), write.max)).at_least(present)
+        if units != present:
+            wanted[index] = units
+    return wanted
+
+
+def _provision(change: Callable[[], None], patience: Patience) -> None:
+    """Try a change once; what DynamoDB refuses while it builds an index is tried again a minute later."""
+    try:
+        patience.until_permitted(change)
+    except (tables.TableBusyError, tables.OvertakenError, tables.TableRefusedError) as refused:
+        logger.info("an index keeps its capacity for now: %s", refused)
+
+
+def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
+    """The targets whose capacity is below their floor, each with its capacity in units per second."""
+    below_floor = {}
+    for name, bounds in wanted.items():
+        capacity = described.capacities.get(name.index)
+        # registration itself reports a missing index; an on-demand table has 0 units
+        if capacity is None or capacity == Units(0, 0):
+            continue
+        units = capacity.read if name.dimension is Dimension.READ else capacity.write
+        if units < bounds.min:
+            below_floor[name] = units
+    return below_floor
+
+
+def _not_reached(
+    targets: Mapping[TargetName, Target],
+    wanted: Mapping[TargetName, Bounds],
+    below_floor: Mapping[TargetName, int],
+    names: list[TargetName],
+) -> str:
+    parts = [
+        f"{targets[name].label} has {below_floor.get(name, wanted[name].min)} units per second and its floor is "
+        f"{wanted[name].min}"
+        for name in names
+    ]
+    return f"{'; '.join(parts)}; the table's scaling activities show why the capacity was not raised"
+
+
+def _labels(targets: Mapping[TargetName, Target], names: Mapping[TargetName, int]) -> str:
+    return ", ".join(targets[name].label for name in names)
+
+
+_ROLLING_BACK = "UPDATE_ROLLBACK_IN_PROGRESS"
+# Somebody can continue a rollback that failed, or give it up; it updates nothing twice that it has updated
+_NOT_OVER = frozenset({_ROLLING_BACK, "UPDATE_ROLLBACK_FAILED"})
+# Targets are as they were before; what is left to do is to delete what was new.
+_ROLLED_BACK = frozenset({"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"})
+
+
+def is_rolling_back(cloudformation: CloudFormationClient, stack_id: str, patience: Patience) -> bool:
+    """Whether the stack is being rolled back; raises the errors of `Patience.until_accepted`."""
+    return patience.until_accepted(partial(read_status, cloudformation, stack_id)) == _ROLLING_BACK
+
+
+def wait_until_rolled_back(cloudformation: CloudFormationClient, stack_id: str, patience: Patience) -> bool:
+    """Wait until the rollback is over; false if the stack then has another state, such as that of a later deploy.
+
+    A rollback that failed is waited for too, because it may be continued.
+
+    Raises:
+        TimeIsUpError: The rollback is still in progress.
+    """
+    read = partial(read_status, cloudformation, stack_id)
+    while (status := patience.until_accepted(read)) in _NOT_OVER:
+        patience.pause()
+    return status in _ROLLED_BACK

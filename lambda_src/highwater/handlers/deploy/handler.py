@@ -1,0 +1,265 @@
+"""What a deploy asks for once the tables stand: floors of open windows, and high-water marks.
+
+The function behind the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`,
+`Custom::HighwaterAftermath` and `Custom::HighwaterScaled`. The third has floors set after a rollback, and capacity
+lowered after the removal of a table's targets. The last one has the scaler look at a table right after a deploy, and
+puts floors back to the plan's when the scaler is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import boto3
+
+from highwater.aws import autoscaling, tables
+from highwater.aws import cloudwatch as metrics
+from highwater.aws import parameters as plans
+from highwater.aws import region as stacks
+from highwater.core.names import table_label
+from highwater.handlers.deploy import floors, marks
+from highwater.handlers.deploy import floors as rollback
+from highwater.handlers.deploy import response as cloudformation
+from highwater.handlers.deploy import teardown as leaving
+from highwater.handlers.deploy.waiting import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ssm import SSMClient
+
+
+logger = logging.getLogger("highwater")
+logger.setLevel(logging.INFO)
+
+FLOORS_TYPE = "Custom::HighwaterFloors"
+MARKS_TYPE = "Custom::HighwaterMarks"
+AFTERMATH_TYPE = "Custom::HighwaterAftermath"
+SCALED_TYPE = "Custom::HighwaterScaled"
+
+
+def handler(event: dict[str, Any], context: Any) -> None:
+    """Serve one custom resource event, or the continuation of one that outlived its invocation.
+
+    CloudFormation is answered exactly once per event. A job that has to wait longer than one invocation may last
+    invokes this function again with where it stands.
+    """
+    Deployment().serve(event, Patience(lambda: context.get_remaining_time_in_millis() / 1000))
+
+
+def invoke(function: str, event: dict[str, Any]) -> None:
+    """Have a function serve an event, without waiting for it."""
+    boto3.client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Serves events.
+
+    Attributes:
+        dynamodb: Makes a client of DynamoDB in a region, `None` for the function's own.
+        autoscaling: Likewise of Application Auto Scaling.
+        cloudwatch: Likewise of CloudWatch.
+        ssm: Makes a client of Systems Manager.
+        stacks: Makes a client of CloudFormation.
+        answer: Gives CloudFormation the answer to an event.
+        invoke: Has a function, named by name or ARN, serve an event.
+    """
+
+    dynamodb: Callable[[str | None], DynamoDBClient] = tables.client
+    autoscaling: Callable[[str | None], ApplicationAutoScalingClient] = autoscaling.client
+    cloudwatch: Callable[[str | None], CloudWatchClient] = metrics.client
+    ssm: Callable[[], SSMClient] = plans.client
+    stacks: Callable[[], CloudFormationClient] = stacks.client
+    answer: Callable[[dict[str, Any], cloudformation.Outcome], None] = cloudformation.answer
+    invoke: Callable[[str, dict[str, Any]], None] = invoke
+
+    def serve(self, event: dict[str, Any], patience: Patience) -> None:
+        """Serve one event and answer CloudFormation, unless another invocation goes on with it.
+
+        Raises:
+            Exception: Whatever goes wrong after CloudFormation was answered; Lambda then tries the event again.
+        """
+        try:
+            outcome = self._serve(event, patience)
+        except Exception as error:
+            if event.get("HighwaterAnswered"):
+                # nobody waits for an answer any more; Lambda itself tries an asynchronous invocation twice again
+                raise
+            # the deploy must learn of any failure at once instead of waiting an hour for an answer
+            logger.exception("failed")
+            outcome = cloudformation.failure(str(error) or type(error).__name__)
+        if outcome is None:
+            return
+        line = {"request": event["RequestType"], "resource": event["LogicalResourceId"]} | outcome.line
+        logger.info(json.dumps(line))
+        if not event.get("HighwaterAnswered"):
+            self.answer(event, outcome)
+
+    def _serve(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+        serve = {
+            FLOORS_TYPE: self._floors,
+            MARKS_TYPE: self._marks,
+            AFTERMATH_TYPE: self._aftermath,
+            SCALED_TYPE: self._scaled,
+        }
+        kind = event["ResourceType"]
+        if kind not in serve:
+            message = f"unknown resource type {kind!r}; deploy the stack with one version of cdk-highwater"
+            raise ValueError(message)
+        return serve[kind](event, patience)
+
+    def _floors(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+        properties = event["ResourceProperties"]
+        table = properties["TableName"]
+        clients = self.dynamodb(None), self.autoscaling(None)
+        if event.get("HighwaterAnswered"):
+            return self._raise_later(event, clients, patience)
+        if event["RequestType"] == "Delete":
+            return cloudformation.success("nothing to undo: capacity is lowered once its targets are gone")
+        self._hand_over(event, patience)
+        try:
+            done = floors.assert_floors(table, properties["Plan"], *clients, patience)
+        except floors.FloorsNotReachedError as missed:
+            if event["RequestType"] == "Update" and self._is_rolling_back(event, patience):
+                return cloudformation.success(f"left as it is, so that the rollback goes on: {missed}")
+            raise
+        if done.building:
+            self._go_on_after_the_answer(event, patience)
+        return cloudformation.success(done.reason)
+
+    def _is_rolling_back(self, event: dict[str, Any], patience: Patience) -> bool:
+        try:
+            return rollback.is_rolling_back(self.stacks(), event["StackId"], patience)
+        except (tables.TableRefusedError, TimeIsUpError):
+            return False
+
+    def _raise_later(
+        self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
+    ) -> cloudformation.Outcome | None:
+        """Go on after CloudFormation was answered, in other invocations, until the table's indexes are built."""
+        properties = event["ResourceProperties"]
+        try:
+            floors.raise_to_floors(properties["TableName"], properties["Plan"], *clients, patience)
+        except tables.TableNotFoundError:
+            return cloudformation.success(leaving.NO_TABLE)
+        except TimeIsUpError:
+            return self._wait_on(event, "an index is still being built; its floors are left as they are", patience)
+        return cloudformation.success("the indexes are built, and capacity is raised to the floors")
+
+    def _go_on_after_the_answer(self, event: dict[str, Any], patience: Patience) -> None:
+        """Have another invocation go on with an event that CloudFormation is answered now."""
+        self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1}, patience)
+
+    def _wait_on(self, event: dict[str, Any], given_up: str, patience: Patience) -> cloudformation.Outcome | None:
+        """Have the next invocation wait on; after half a day, fail with the text *given_up*."""
+        invocations = event["HighwaterInvocations"]
+        if invocations >= MAX_AWAITING_INVOCATIONS:
+            return cloudformation.failure(given_up)
+        self._invoke_itself(event | {"HighwaterInvocations": invocations + 1}, patience)
+        return None
+
+    def _invoke_itself(self, event: dict[str, Any], patience: Patience) -> None:
+        self._invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], event, patience)
+
+    def _invoke(self, function: str, event: dict[str, Any], patience: Patience) -> None:
+        # the deploy may have allowed it only seconds before
+        patience.until_accepted(partial(self.invoke, function, event))
+
+    def _hand_over(self, event: dict[str, Any], patience: Patience) -> None:
+        """Note in the plans of scalers which of them looks after the table from now on.
+
+        When a table leaves a scaler, CloudFormation deletes the scaler's plan only after this update, and a run in
+        between would set the floors of the old plan. A rollback takes the note back.
+        """
+        old = event.get("OldResourceProperties", {})
+        present = event["ResourceProperties"].get("ScalerPlan")
+        # a table that was replaced stays with its scaler until its plan is deleted: a rollback may need it again, and
+        # would not reach this resource, whose id changes with the table
+        before = old.get("ScalerPlan") if old.get("TableName") == event["ResourceProperties"]["TableName"] else None
+        for parameter, released in ((present, False), (before, True)):
+            if parameter is None or (released and parameter == present):
+                continue
+            patience.until_accepted(partial(plans.set_released, self.ssm(), parameter, released=released))
+            if released:
+                # a run that has read the plan already is over by then
+                patience.pause()
+
+    def _is_released(self, parameter: str, patience: Patience) -> bool:
+        try:
+            return patience.until_accepted(partial(plans.is_released, self.ssm(), parameter))
+        except tables.TableRefusedError:
+            # a deletion must not fail for want of a permission that went before it
+            return False
+
+    def _marks(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+        continue_later = partial(self._invoke_itself, patience=patience)
+        return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, continue_later)
+
+    def _aftermath(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+        client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
+        if event["RequestType"] == "Delete":
+            return self._lower_capacity(properties, patience)
+        if not event.get("HighwaterAnswered"):
+            try:
+                is_rolling_back = event["RequestType"] == "Update" and rollback.is_rolling_back(client, stack, patience)
+            except (tables.TableRefusedError, TimeIsUpError) as refused:
+                # a rollback must not fail for this
+                reason = f"floors are left as they are if this is a rollback, as the stack cannot be read: {refused}"
+                return cloudformation.success(reason)
+            if not is_rolling_back:
+                return cloudformation.success("nothing to do until a deploy is rolled back")
+            self._go_on_after_the_answer(event, patience)
+            return cloudformation.success("floors are set when the rollback is over")
+        try:
+            if not rollback.wait_until_rolled_back(client, stack, patience):
+                return cloudformation.failure("the rollback did not end well; deploy again to set the floors")
+        except TimeIsUpError:
+            return self._wait_on(event, "the rollback does not end; deploy again to set the floors", patience)
+        self._take_back(event, patience)
+        clients = self.dynamodb(None), self.autoscaling(None)
+        done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
+        return cloudformation.success(done.reason)
+
+    def _take_back(self, event: dict[str, Any], patience: Patience) -> None:
+        """After a rollback, have a scaler that the failed deploy gave the table to leave it alone.
+
+        CloudFormation deletes the scaler's plan at the end of a rollback, and the custom resource that would set its
+        floors back may not have been reached.
+        """
+        try:
+            self._hand_over(event, patience)
+        except (tables.TableRefusedError, TimeIsUpError) as refused:
+            # the permission may have come with the failed deploy, and be gone
+            logger.warning("the scaler's plan is left as it is: %s", refused)
+
+    def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
+        plan = leaving.find_plan(properties["Plan"])
+        if isinstance(plan, str):
+            return cloudformation.success(plan)
+        clients = self.dynamodb(None), self.autoscaling(None), self.cloudwatch(None)
+        return cloudformation.success(leaving.lower_capacity(properties["TableName"], plan, *clients, patience))
+
+    def _scaled(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
+        properties = event["ResourceProperties"]
+        table, region = properties["TableName"], properties.get("Region")
+        if event["RequestType"] == "Delete":
+            plan = leaving.find_plan(properties["Plan"])
+            if isinstance(plan, str):
+                return cloudformation.success(plan)
+            parameter = properties.get("Parameter")
+            if parameter is not None and self._is_released(parameter, patience):
+                return cloudformation.success("nothing to undo: the table's floors are set by its own plan again")
+            clients = self.dynamodb(region), self.autoscaling(region)
+            return cloudformation.success(leaving.release_floors(table, plan, *clients, patience))
+        label = table_label(table, region)
+        self._invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]}, patience)
+        return cloudformation.success(f"the scaler looks at {label}")

@@ -1,0 +1,195 @@
+"""What is left behind when nothing scales a table any longer: floors of its plan, and capacity that is not too high.
+
+A deletion does not fail for what is gone, nor for what AWS refuses: CloudFormation would keep the whole stack, and ask
+again for what cannot be done. The answer says what was left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from highwater.aws import cloudwatch as metrics
+from highwater.aws import tables
+from highwater.aws.autoscaling import read_targets, set_bounds
+from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotFoundError, TableRefusedError
+from highwater.core.names import TargetName, resource_label
+from highwater.core.plan.plan import READ_UNIT_HOUR_USD, WRITE_UNIT_HOUR_USD, Plan
+from highwater.core.schedule.bounds import bounds_at, bounds_with, require_bounds
+from highwater.core.units import Dimension, Units
+from highwater.handlers.deploy.waiting import Patience, TimeIsUpError
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+NO_TABLE = "the table does not exist any more"
+# Minutes of traffic that the capacity left behind must hold. CloudWatch has the newest of them some minutes late.
+_TRAFFIC_MINUTES = 15
+# The utilization at which target tracking holds a table by default leaves room for traffic that grows.
+_UTILIZATION_PERCENT = 70
+
+
+def find_plan(plan_json: str) -> Plan | str:
+    """Return the plan, or a sentence with the reason for which it cannot be read."""
+    try:
+        plan = Plan.from_json(plan_json)
+        require_bounds(plan.targets())
+    except Exception as error:  # the plan may be of any version
+        return f"the plan cannot be read, so nothing is changed: {type(error).__name__}: {error}"
+    return plan
+
+
+def release_floors(
+    table: str, plan: Plan, dynamodb: DynamoDBClient, autoscaling: ApplicationAutoScalingClient, patience: Patience
+) -> str:
+    """Set every registered target to the bounds that its plan alone asks for now.
+
+    The clients are of the table's region. Returns a sentence about the changes, for CloudFormation.
+    """
+    try:
+        patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
+        registered = patience.until_accepted(partial(read_targets, autoscaling, targets))
+        changes = []
+        for name, target in targets.items():
+            wanted = bounds_at(target, registered.at)
+            # a target that was deregistered must not be registered again
+            if registered.of(name) is None or registered.of(name) == wanted:
+                continue
+            try:
+                patience.until_accepted(partial(set_bounds, autoscaling, name, wanted))
+                changes.append(f"{target.label} to {wanted.min}..{wanted.max}")
+            except TableRefusedError as refused:
+                changes.append(f"{target.label} could not be set to {wanted.min}..{wanted.max}: {refused}")
+    except TableNotFoundError:
+        return NO_TABLE
+    except (TableRefusedError, TimeIsUpError) as refused:
+        return f"floors and ceilings are left as they are: {refused}"
+    return ", ".join(changes) if changes else "floors and ceilings were as planned"
+
+
+def lower_capacity(
+    table: str,
+    plan: Plan,
+    dynamodb: DynamoDBClient,
+    autoscaling: ApplicationAutoScalingClient,
+    cloudwatch: CloudWatchClient,
+    patience: Patience,
+) -> str:
+    """Lower the capacity of the table and its indexes to their base floors, but not below their recent traffic.
+
+    Nothing closes an open window once its scheduled actions are gone, and nothing scales in.
+
+    Returns:
+        A sentence for CloudFormation: what was lowered; and what was not, with its cost and how to lower it by hand.
+    """
+    try:
+        # a raise that is under way does not show yet
+        described = _wait_until_active(dynamodb, table, patience)
+        if described.out_of_reach:
+            return f"capacity of {table} is left as it is: the table is {described.out_of_reach}; {_by_hand(plan)}"
+        needed = _needed(table, plan, autoscaling, cloudwatch, patience)
+        done, left = [], []
+        for index, units in needed.items():
+            provisioned = described.capacities.get(index)
+            if provisioned is None or provisioned == Units(0, 0):
+                continue
+            goal = units.at_most(provisioned)
+            if goal == provisioned:
+                continue
+            if index in described.building:
+                left.append(_left(table, index, provisioned, goal, "the index is being built"))
+                continue
+            try:
+                patience.until_accepted(partial(tables.set_capacity, dynamodb, table, index, goal))
+                done.append(f"{resource_label(index)} to {goal.read} RCU and {goal.write} WCU")
+            except (DecreaseRefusedError, OvertakenError, TableRefusedError, TimeIsUpError) as refused:
+                left.append(_left(table, index, provisioned, goal, str(refused)))
+        _wait_until_it_can_be_deleted(dynamodb, table, patience)
+    except TableNotFoundError:
+        return NO_TABLE
+    except (TableRefusedError, TimeIsUpError) as refused:
+        # the permission for a table that was replaced goes before the table does
+        return f"capacity of {table} is left as it is: {refused}; {_by_hand(plan)}"
+    lowered = f"lowered {', '.join(done)}" if done else "no capacity was lowered"
+    return "; ".join([lowered, *left])
+
+
+def _by_hand(plan: Plan) -> str:
+    """What retained capacity may cost that could not be read, and how to lower it."""
+    surplus = dict.fromkeys(Dimension, 0)
+    for target in plan.targets():
+        surplus[target.dimension] += bounds_with(target, target.windows).min - bounds_with(target, ()).min
+    units = Units(surplus[Dimension.READ], surplus[Dimension.WRITE])
+    most = "" if units == Units(0, 0) else f"; floors of windows are up to {_cost(units)} above the base floors"
+    return f"if the table is retained, lower its capacity with aws dynamodb update-table{most}"
+
+
+def _needed(
+    table: str,
+    plan: Plan,
+    autoscaling: ApplicationAutoScalingClient,
+    cloudwatch: CloudWatchClient,
+    patience: Patience,
+) -> dict[str | None, Units]:
+    """The capacity of the table and each index that holds the base floors and the traffic of the last minutes."""
+    names = {TargetName(table, *target.key): target for target in plan.targets()}
+    now = patience.until_accepted(partial(read_targets, autoscaling, names)).at
+    read = partial(metrics.read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
+    # without knowing the traffic, nothing may be lowered
+    consumed = patience.until_accepted(read)
+    units: dict[tuple[str | None, Dimension], int] = {}
+    for name, target in names.items():
+        busiest = max((minute or 0 for minute in consumed[name].consumed_units), default=0)
+        for_traffic = -(-busiest * 100 // (60 * _UTILIZATION_PERCENT))
+        units[target.key] = max(bounds_with(target, ()).min, for_traffic)
+    return {
+        index: Units(units[index, Dimension.READ], units[index, Dimension.WRITE]) for index, _, _ in plan.resources()
+    }
+
+
+def _left(table: str, index: str | None, provisioned: Units, goal: Units, why: str) -> str:
+    surplus = Units(provisioned.read - goal.read, provisioned.write - goal.write)
+    return (
+        f"{resource_label(index)} of {table} stays at {provisioned.read} RCU and {provisioned.write} WCU, which is "
+        f"{_cost(surplus)} more than needed: {why}; lower it with aws dynamodb update-table"
+    )
+
+
+def _cost(units: Units) -> str:
+    usd = 24 * (units.read * READ_UNIT_HOUR_USD + units.write * WRITE_UNIT_HOUR_USD)
+    return f"{units.read} RCU and {units.write} WCU or {usd:.2f} USD a day (us-east-1)"
+
+
+def _wait_until_active(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
+    """Wait while capacity is being changed, for as long as there is time; return what is there then."""
+    return _wait_while(lambda described: not described.is_active, dynamodb, table, patience)
+
+
+def _wait_until_it_can_be_deleted(dynamodb: DynamoDBClient, table: str, patience: Patience) -> None:
+    """Wait, for as long as there is time, for what keeps DynamoDB from deleting a table.
+
+    That is a change of its capacity, warm throughput that is being raised, which takes some minutes, and an index that
+    is being built (measured by others, 2026-10).
+    """
+
+    def is_held(described: tables.DescribedTable) -> bool:
+        return not described.is_active or described.is_warming or bool(described.building)
+
+    _wait_while(is_held, dynamodb, table, patience)
+
+
+def _wait_while(
+    holds: Callable[[tables.DescribedTable], bool], dynamodb: DynamoDBClient, table: str, patience: Patience
+) -> tables.DescribedTable:
+    describe = partial(tables.describe_table, dynamodb, table)
+    while holds(described := patience.until_accepted(describe)) and not described.out_of_reach:
+        try:
+            patience.pause()
+        except TimeIsUpError:
+            break
+    return described

@@ -1,1 +1,0 @@
-"""Live capacity: what requests to this cloud's tables cost, and which of them are throttled."""

@@ -1,0 +1,462 @@
+"""CloudFormation: resource types that MiniStack lacks in whole or in part, and one operation at a time for a stack."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, ParamSpec, TypeVar
+
+from highwater_local import ministack
+from highwater_local.autoscaling.records import ServiceError, TargetKey, target_key
+from highwater_local.autoscaling.service import AutoScaling
+from highwater_local.dynamodb.resources import index_name_refusal
+from highwater_local.dynamodb.tables import Tables
+from highwater_local.timeline import Timeline
+
+Properties = dict[str, Any]
+
+
+def indexed(kind: str, properties: Properties) -> Properties:
+    """A global table's indexes have their capacity elsewhere; MiniStack gives them five units."""
+    for index in properties.get("GlobalSecondaryIndexes") or []:
+        if kind == ministack.TABLE or properties.get("BillingMode") == "PAY_PER_REQUEST":
+            zero = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
+            index.setdefault("ProvisionedThroughput", zero)
+        else:
+            index.setdefault("ProvisionedThroughput", {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5})
+    return properties
+
+
+def align_index_throughput(before: Properties, after: Properties) -> dict[str, Properties]:
+    """Make index capacities equal on both sides, as MiniStack makes a changed index anew; returns what changed."""
+    old = {index["IndexName"]: index for index in before.get("GlobalSecondaryIndexes") or []}
+    changed = {}
+    for index in after.get("GlobalSecondaryIndexes") or []:
+        previous = old.get(index["IndexName"])
+        if previous is None:
+            continue
+        if index["ProvisionedThroughput"] != previous["ProvisionedThroughput"]:
+            changed[index["IndexName"]] = numbers(index["ProvisionedThroughput"])
+            index["ProvisionedThroughput"] = previous["ProvisionedThroughput"]
+        for passed_on in ("WarmThroughput", "ContributorInsightsSpecification"):
+            previous.pop(passed_on, None)
+            index.pop(passed_on, None)
+    return changed
+
+
+def index_changes(before: Properties, after: Properties) -> int:
+    """How many indexes a table gets and loses; none where it is replaced, as a new table has all its indexes."""
+    if any(before.get(name) != after.get(name) for name in ("TableName", "KeySchema", "LocalSecondaryIndexes")):
+        return 0
+    old, new = ({index["IndexName"] for index in each.get("GlobalSecondaryIndexes") or []} for each in (before, after))
+    return len(old ^ new)
+
+
+def action_text(action: Properties) -> str:
+    """A scheduled action as one text, to compare it with another."""
+    return json.dumps(action, sort_keys=True, default=str)
+
+
+def whole(value: object) -> int | None:
+    """A whole number that a template may carry as text; `None` where it gives none."""
+    return None if value is None else int(str(value))
+
+
+def instant(text: object) -> datetime | None:
+    """A time of a template, in UTC where it names no zone; `None` where it gives none."""
+    if text is None:
+        return None
+    at = datetime.fromisoformat(str(text))
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def numbers(value: Any) -> Any:
+    """Numbers and booleans that a template carries as text, as the services want them."""
+    if isinstance(value, dict):
+        return {name: numbers(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [numbers(member) for member in value]
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, str) and re.fullmatch(r"\d+", value, re.ASCII):
+        return int(value)
+    if isinstance(value, str) and re.fullmatch(r"\d+\.\d+", value, re.ASCII):
+        return float(value)
+    return value
+
+
+Document = dict[str, Any]
+
+
+class NamedResourceError(ValueError):
+    """A resource cannot be created under the name that the template gives it."""
+
+
+class NamedResources:
+    """Refuses names of tables, indexes and alarms in stacks; known to MiniStack as soon as this is made."""
+
+    def __init__(self) -> None:
+        for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
+            ministack.wrap_resource_handler(kind, "create", partial(_checking, "TableName", _table_refusal))
+            ministack.wrap_resource_handler(kind, "create", _creating_indexes)
+            ministack.wrap_resource_handler(kind, "update", _updating_indexes)
+        ministack.wrap_resource_handler(ministack.ALARM, "create", partial(_checking, "AlarmName", _alarm_refusal))
+
+
+def _checking(
+    member: str, refusal: Callable[[str], str | None], own: Callable[..., Any]
+) -> Callable[[str, Document, str], Any]:
+    def create(logical_id: str, properties: Document, stack: str) -> Any:
+        name = properties.get(member)
+        # names that the engine makes up are free and fit
+        refused = refusal(name) if isinstance(name, str) else None
+        if refused is not None:
+            raise NamedResourceError(refused)
+        return own(logical_id, properties, stack)
+
+    return create
+
+
+def _creating_indexes(own: Callable[..., Any]) -> Callable[..., Any]:
+    def create(logical_id: str, properties: Document, stack: str) -> Any:
+        _check_indexes(properties)
+        return own(logical_id, properties, stack)
+
+    return create
+
+
+def _updating_indexes(own: Callable[..., Any]) -> Callable[..., Any]:
+    def update(name: str, old: Document, new: Document, *rest: Any) -> Any:
+        before = [index["IndexName"] for index in old.get("GlobalSecondaryIndexes") or []]
+        added = [index for index in new.get("GlobalSecondaryIndexes") or [] if index["IndexName"] not in before]
+        _check_indexes({"GlobalSecondaryIndexUpdates": [{"Create": index} for index in added]})
+        return own(name, old, new, *rest)
+
+    return update
+
+
+def _check_indexes(request: Document) -> None:
+    refusal = index_name_refusal(request)
+    if refusal is not None:
+        raise NamedResourceError(f"{refusal.message} (Service: DynamoDb, Status Code: 400, {refusal.code})")
+
+
+def _table_refusal(name: str) -> str | None:
+    wrong = ministack.refuse_table_name(name)
+    if wrong is not None:
+        answer = json.loads(wrong[2])
+        return f"{answer['message']} (Service: DynamoDb, Status Code: 400, {answer['__type'].rpartition('#')[2]})"
+    return _exists(name) if ministack.find_table(name) is not None else None
+
+
+def _alarm_refusal(name: str) -> str | None:
+    return _exists(name) if name in ministack.alarms_by_name() else None
+
+
+def _exists(name: str) -> str:
+    return f"{name} already exists"
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Created = tuple[str, dict[str, Any]]
+_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
+
+# CloudFormation's text, as users report it
+_ONE_INDEX = "Cannot perform more than one GSI creation or deletion in a single update"
+
+
+class Provisioners:
+    """Creates, updates and deletes the resources of these types for MiniStack's CloudFormation engine.
+
+    They are known to it as soon as this is made, in front of its own handlers for DynamoDB.
+    """
+
+    def __init__(self, tables: Tables, autoscaling: Callable[[], AutoScaling]) -> None:
+        self._tables = tables
+        self._autoscaling = autoscaling
+        ministack.add_resource_type(
+            _TARGET,
+            {"create": self.create_target, "update": self.update_target, "delete": self.delete_target},
+            replacing=("ResourceId", "ScalableDimension", "ServiceNamespace"),
+        )
+        ministack.add_resource_type(
+            _POLICY,
+            {"create": self.create_policy, "update": self.update_policy, "delete": self.delete_policy},
+            replacing=("PolicyName", "ResourceId", "ScalableDimension", "ScalingTargetId", "ServiceNamespace"),
+        )
+        # CloudFormation Template Reference, AWS::DynamoDB::Table: "Update requires"
+        ministack.replace_tables_on(("KeySchema", "LocalSecondaryIndexes"))
+        for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
+            ministack.wrap_resource_handler(kind, "create", partial(self._creating, kind))
+            ministack.wrap_resource_handler(kind, "update", partial(self._updating, kind))
+        NamedResources()
+
+    def create_target(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
+        """Register the target and put its scheduled actions; one that is registered already is refused."""
+        key = _key(properties)
+        physical_id = _target_id(key)
+        if key in self._autoscaling().targets:
+            message = f"{physical_id} already exists"
+            raise ValueError(message)
+        try:
+            self._register(key, properties)
+        except ValueError:
+            # CloudFormation forgets a resource that it could not make, so nothing of it may stay
+            self.delete_target(physical_id, properties)
+            raise
+        return physical_id, {"Id": physical_id}
+
+    def update_target(self, physical_id: str, old: Properties, new: Properties, _stack: str) -> Created:
+        """Register again, which clamps at once; put the actions that changed, delete those that are gone."""
+        key = _key(new)
+        try:
+            self._register(key, new, {action_text(action) for action in old.get("ScheduledActions") or []})
+        except ValueError:
+            # the engine rolls back what it changed, but not inside a resource that failed half-way
+            self._restore(key, old, new)
+            raise
+        kept = {action["ScheduledActionName"] for action in new.get("ScheduledActions") or []}
+        for action in old.get("ScheduledActions") or []:
+            name = action["ScheduledActionName"]
+            if name not in kept and name in self._autoscaling().targets[key].actions:
+                self._autoscaling().delete_action(key, name)
+        return physical_id, {"Id": physical_id}
+
+    def _restore(self, key: TargetKey, old: Properties, new: Properties) -> None:
+        known = {action["ScheduledActionName"] for action in old.get("ScheduledActions") or []}
+        for action in new.get("ScheduledActions") or []:
+            name = action["ScheduledActionName"]
+            if name not in known and name in self._autoscaling().targets[key].actions:
+                self._autoscaling().delete_action(key, name)
+        self._register(key, old)
+
+    def delete_target(self, physical_id: str, _properties: Properties) -> None:
+        """Deregister the target, if it is still there."""
+        key = _key_of_id(physical_id)
+        if key in self._autoscaling().targets:
+            self._autoscaling().deregister(key)
+
+    def create_policy(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
+        """Put the policy on its target."""
+        policy = _called(
+            self._autoscaling().put_policy,
+            _policy_key(properties),
+            properties["PolicyName"],
+            properties["PolicyType"],
+            numbers(properties.get("TargetTrackingScalingPolicyConfiguration")),
+        )
+        return policy.arn, {"Arn": policy.arn}
+
+    def update_policy(self, physical_id: str, _old: Properties, new: Properties, stack: str) -> Created:
+        """Put the policy again under its name."""
+        self.create_policy("", new, stack)
+        return physical_id, {"Arn": physical_id}
+
+    def delete_policy(self, _physical_id: str, properties: Properties) -> None:
+        """Delete the policy, if its target still has it."""
+        target = self._autoscaling().targets.get(_policy_key(properties))
+        if target is not None:
+            target.policies.pop(properties["PolicyName"], None)
+
+    def _register(self, key: TargetKey, properties: Properties, unchanged: set[str] | None = None) -> None:
+        suspended = {name: str(value).lower() == "true" for name, value in properties.get("SuspendedState", {}).items()}
+        service = self._autoscaling()
+        _called(
+            service.register,
+            key,
+            int(properties["MinCapacity"]),
+            int(properties["MaxCapacity"]),
+            properties.get("RoleARN"),
+            suspended,
+        )
+        for action in properties.get("ScheduledActions") or []:
+            if unchanged and action_text(action) in unchanged:
+                continue
+            bounds = action.get("ScalableTargetAction") or {}
+            _called(
+                service.put_action,
+                key,
+                action["ScheduledActionName"],
+                action.get("Schedule"),
+                action.get("Timezone"),
+                whole(bounds.get("MinCapacity")),
+                whole(bounds.get("MaxCapacity")),
+                True,
+                instant(action.get("StartTime")),
+                instant(action.get("EndTime")),
+            )
+
+    def _creating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
+        def create(logical_id: str, properties: Properties, stack: str) -> Created:
+            # the engine keeps the properties to compare the next template with, so the table gets a copy
+            created = own(logical_id, indexed(kind, copy.deepcopy(properties)), stack)
+            self._complete(created[0], kind, {}, properties)
+            return created
+
+        return create
+
+    def _updating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
+        def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
+            if index_changes(old, new) > 1:
+                raise ValueError(_ONE_INDEX)
+            before, after = indexed(kind, copy.deepcopy(old)), indexed(kind, copy.deepcopy(new))
+            changed = align_index_throughput(before, after)
+            with self._tables.waiting():
+                created = own(physical_id, before, after, stack, *rest)
+            for index, throughput in changed.items():
+                update = {"Update": {"IndexName": index, "ProvisionedThroughput": throughput}}
+                self._call_update({"TableName": created[0], "GlobalSecondaryIndexUpdates": [update]})
+            self._complete(created[0], kind, old, new)
+            return created
+
+        return update
+
+    def _complete(self, name: str, kind: str, old: Properties, new: Properties) -> None:
+        """What MiniStack leaves out: warm throughput, point-in-time recovery, time to live, encryption, targets."""
+        if not old:
+            self._tables.raise_warm(name, None, new.get("WarmThroughput") or {})
+            for index in new.get("GlobalSecondaryIndexes") or []:
+                self._tables.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
+        else:
+            self._raise_changed_marks(name, old, new)
+        replica = (new.get("Replicas") or [{}])[0]
+        recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
+        if recovery:
+            ministack.update_backups({"TableName": name, "PointInTimeRecoverySpecification": numbers(recovery)})
+        if new.get("TimeToLiveSpecification"):
+            ministack.update_time_to_live(
+                {"TableName": name, "TimeToLiveSpecification": numbers(new["TimeToLiveSpecification"])}
+            )
+        if new.get("SSESpecification") and not old:
+            ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
+        if kind == ministack.GLOBAL_TABLE:
+            self._scale_global_table(name, new, replica)
+
+    def _raise_changed_marks(self, name: str, old: Properties, new: Properties) -> None:
+        """Marks that the template changed; a lower one fails the update, as on AWS."""
+        if new.get("WarmThroughput") and new.get("WarmThroughput") != old.get("WarmThroughput"):
+            self._call_update({"TableName": name, "WarmThroughput": numbers(new["WarmThroughput"])})
+        before = {index["IndexName"]: index for index in old.get("GlobalSecondaryIndexes") or []}
+        for index in new.get("GlobalSecondaryIndexes") or []:
+            warm, previous = index.get("WarmThroughput"), before.get(index["IndexName"])
+            if warm and previous is None:
+                self._tables.raise_warm(name, index["IndexName"], warm)
+            elif warm and previous is not None and warm != previous.get("WarmThroughput"):
+                update = {"Update": {"IndexName": index["IndexName"], "WarmThroughput": numbers(warm)}}
+                self._call_update({"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
+
+    def _scale_global_table(self, name: str, properties: Properties, replica: Properties) -> None:
+        """A global table's own auto scaling settings, and its indexes', become targets with a policy each."""
+        reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
+        resources: list[tuple[str | None, Properties, Properties]] = [(None, properties, replica)]
+        resources += [
+            (index["IndexName"], index, reads.get(index["IndexName"], {}))
+            for index in properties.get("GlobalSecondaryIndexes") or []
+        ]
+        for index, writing, reading in resources:
+            settings = {
+                "Write": (writing.get("WriteProvisionedThroughputSettings") or {}).get(
+                    "WriteCapacityAutoScalingSettings"
+                ),
+                "Read": (reading.get("ReadProvisionedThroughputSettings") or {}).get("ReadCapacityAutoScalingSettings"),
+            }
+            for dimension, setting in settings.items():
+                if setting:
+                    self._scale_by_setting(name, index, dimension, setting)
+
+    def _scale_by_setting(self, name: str, index: str | None, dimension: str, setting: Properties) -> None:
+        kind, resource_id = ("table", f"table/{name}") if index is None else ("index", f"table/{name}/index/{index}")
+        key = TargetKey(resource_id, f"dynamodb:{kind}:{dimension}CapacityUnits")
+        service = self._autoscaling()
+        _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
+        metric = {"PredefinedMetricType": f"DynamoDB{dimension}CapacityUtilization"}
+        tracking = numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
+        tracking["PredefinedMetricSpecification"] = metric
+        _called(service.put_policy, key, f"{name}-{dimension.lower()}", "TargetTrackingScaling", tracking)
+
+    def _call_update(self, request: Properties) -> None:
+        with self._tables.waiting():
+            status, _, body = self._tables.update(request)
+        if status >= 400:
+            answer = json.loads(body)
+            raise ValueError(answer.get("message") or answer.get("Message") or str(answer))
+
+
+def _key(properties: Properties) -> TargetKey:
+    return _called(
+        target_key, properties["ServiceNamespace"], properties["ResourceId"], properties["ScalableDimension"]
+    )
+
+
+def _target_id(key: TargetKey) -> str:
+    return f"{key.resource_id}|{key.scalable_dimension}|dynamodb"
+
+
+def _key_of_id(physical_id: str) -> TargetKey:
+    resource_id, dimension, _ = physical_id.split("|")
+    return TargetKey(resource_id, dimension)
+
+
+def _policy_key(properties: Properties) -> TargetKey:
+    if properties.get("ScalingTargetId"):
+        return _key_of_id(properties["ScalingTargetId"])
+    return _key(properties)
+
+
+def _called(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call, and tell a service's refusal the way the engine reports reasons."""
+    try:
+        return function(*args, **kwargs)
+    except ServiceError as refused:
+        message = f"{refused.message} (Service: ApplicationAutoScaling, Status Code: 400, {refused.code})"
+        raise ValueError(message) from refused
+
+
+_REFUSED: Final = "Stack [{stack}] cannot be deleted while in status {status}"
+_DELETABLE: Final = frozenset({"CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELETE_IN_PROGRESS"})
+
+
+class Stacks:
+    """Refuses what CloudFormation refuses, and puts the rest in order; known to MiniStack as soon as this is made."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        # by stack id: set when what is under way has ended
+        self._under_way: dict[str, asyncio.Event] = {}
+        for deploy in ministack.DEPLOYS:
+            deploy.replace(partial(self._deploy, deploy.now))
+        self._delete_resources = ministack.delete_resources.replace(self._delete)
+        requests = ministack.STACK_REQUESTS.now
+        requests["DeleteStack"] = partial(self._request_deletion, requests["DeleteStack"])
+
+    async def _deploy(self, own: Any, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
+        ended = self._under_way[stack_id] = asyncio.Event()
+        try:
+            with self._timeline.changing_stack():
+                await own(stack_name, stack_id, *arguments, **options)
+        finally:
+            del self._under_way[stack_id]
+            ended.set()
+
+    async def _delete(self, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
+        creation = self._under_way.get(stack_id)
+        if creation is not None:
+            # a resource whose creation is under way has to be there before it can be deleted
+            await creation.wait()
+        with self._timeline.changing_stack():
+            await self._delete_resources(stack_name, stack_id, *arguments, **options)
+
+    def _request_deletion(self, own: Any, request: dict[str, Any]) -> Any:
+        name = request.get("StackName", "")
+        stack = ministack.find_stack(name[0] if isinstance(name, list) else name)
+        status = str((stack or {}).get("StackStatus", ""))
+        if status.endswith("_IN_PROGRESS") and status not in _DELETABLE:
+            return ministack.query_error("ValidationError", _REFUSED.format(stack=stack["StackId"], status=status))
+        return own(request)

@@ -1,0 +1,288 @@
+"""CloudWatch: DynamoDB's metrics, as late as AWS's, and alarms, evaluated once a minute of this cloud's clock."""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from highwater.core import Dimension
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater_lab.services.timing import Timing
+from highwater_local import ministack
+from highwater_local.dynamodb.call import meters_of
+from highwater_local.dynamodb.meters import MINUTES_KEPT, Meter, TableMeters
+
+_NAMESPACE = "AWS/DynamoDB"
+# What CloudWatch calls the causes; a write that an index holds back is told by the index
+_CAUSES = {
+    Cause.PROVISIONED: "ProvisionedThroughput",
+    Cause.KEY_RANGE: "KeyRangeThroughput",
+    Cause.ACCOUNT: "AccountLimit",
+    Cause.MAX_ON_DEMAND: "MaxOnDemandThroughput",
+}
+
+
+class Metrics:
+    """Puts what the meters measured into MiniStack's CloudWatch before it answers a question.
+
+    *second* tells the cloud's time in seconds since 1970.
+    """
+
+    def __init__(self, second: Callable[[], int]) -> None:
+        self._second = second
+        for query in ministack.METRIC_QUERIES:
+            query.replace(self._after_publishing(query.now))
+
+    def publish(self) -> None:
+        """Put every minute that is due and not there yet, for all tables of the account and region at hand."""
+        newest = (self._second() - Timing().metric_delay) // 60 - 1
+        for name, table in list(ministack.tables().items()):
+            meters = meters_of(table)
+            first = max(meters.published + 1, newest - MINUTES_KEPT + 1)
+            if first > newest:
+                continue
+            for index, dimension, meter in meters.each(self._second()):
+                dims = {"TableName": name} | ({"GlobalSecondaryIndexName": index} if index else {})
+                for minute in range(first, newest + 1):
+                    _publish_minute(dims, dimension, meter, minute)
+            _publish_requests(name, meters, first, newest)
+            meters.published = newest
+
+    def _after_publishing(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        def handle(*arguments: Any, **options: Any) -> Any:
+            self.publish()
+            return own(*arguments, **options)
+
+        return handle
+
+
+def _publish_minute(dims: dict[str, str], dimension: Dimension, meter: Meter, minute: int) -> None:
+    kind = dimension.title()
+    units, requests = meter.consumed[minute] / QUANTA_PER_UNIT, max(1, meter.requests[minute])
+    consumed = {"SampleCount": requests, "Sum": units, "Minimum": units / requests, "Maximum": units / requests}
+    _put(f"Consumed{kind}CapacityUnits", dims, minute, consumed)
+    if minute % 5 == 0 and (provisioned := meter.units_at(minute * 60)):
+        one = {"SampleCount": 1, "Sum": provisioned, "Minimum": provisioned, "Maximum": provisioned}
+        _put(f"Provisioned{kind}CapacityUnits", dims, minute, one)
+    events = meter.events.get(minute)
+    if not events:
+        return
+    told = {name: events[cause] for cause, name in _CAUSES.items() if events[cause]}
+    for name, count in told.items():
+        _put_count(f"{kind}{name}ThrottleEvents", dims, minute, count)
+    if told:
+        _put_count(f"{kind}ThrottleEvents", dims, minute, sum(told.values()))
+
+
+def _publish_requests(table: str, meters: TableMeters, first: int, newest: int) -> None:
+    for minute in range(first, newest + 1):
+        for operation, count in meters.throttled_requests.get(minute, {}).items():
+            _put_count("ThrottledRequests", {"TableName": table, "Operation": operation}, minute, count)
+
+
+def _put_count(name: str, dims: dict[str, str], minute: int, count: int) -> None:
+    _put(name, dims, minute, {"SampleCount": count, "Sum": count, "Minimum": 1, "Maximum": 1})
+
+
+def _put(name: str, dims: dict[str, str], minute: int, statistics: Mapping[str, float]) -> None:
+    ministack.put_datum(_NAMESPACE, name, dict(dims), minute * 60, "Count", None, None, None, dict(statistics))
+
+
+Properties = dict[str, Any]
+Created = tuple[str, dict[str, Any]]
+FILLED: Final = "HighwaterFilledWithZeros"
+_FILL: Final = re.compile(r"FILL\((\w+), ?0\)")
+
+
+def accept_filled_alarms() -> None:
+    """Teach the CloudFormation engine these alarms. Other expressions stay refused, with MiniStack's message."""
+    ministack.wrap_resource_handler(ministack.ALARM, "create", _creating)
+    ministack.wrap_resource_handler(ministack.ALARM, "update", _updating)
+
+
+def _creating(own: Callable[..., Created]) -> Callable[..., Created]:
+    def create(logical_id: str, properties: Properties, stack: str) -> Created:
+        return _noted(own(logical_id, _plain(properties), stack), properties)
+
+    return create
+
+
+def _updating(own: Callable[..., Created]) -> Callable[..., Created]:
+    def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
+        return _noted(own(physical_id, _plain(old), _plain(new), stack, *rest), new)
+
+    return update
+
+
+def _noted(created: Created, properties: Properties) -> Created:
+    for alarm in list(ministack.alarms_by_name().values()):
+        if alarm["AlarmName"] == created[0]:
+            alarm[FILLED] = _filled_metric(properties) is not None
+    return created
+
+
+def _plain(properties: Properties) -> Properties:
+    """The properties of an alarm on the metric alone."""
+    filled = _filled_metric(properties)
+    if filled is None:
+        return properties
+    metric = filled["Metric"]
+    plain = {name: value for name, value in properties.items() if name != "Metrics"}
+    return plain | {
+        "MetricName": metric["MetricName"],
+        "Namespace": metric["Namespace"],
+        "Dimensions": metric.get("Dimensions") or [],
+        "Period": filled["Period"],
+        "Statistic": filled["Stat"],
+    }
+
+
+def _filled_metric(properties: Properties) -> dict[str, Any] | None:
+    """The metric whose missing datapoints the alarm counts as 0."""
+    queries = {query["Id"]: query for query in properties.get("Metrics") or []}
+    shown = [query for query in queries.values() if query.get("Expression")]
+    match = _FILL.fullmatch(shown[0]["Expression"]) if len(queries) == 2 and len(shown) == 1 else None
+    statistic: dict[str, Any] | None = queries[match[1]].get("MetricStat") if match and match[1] in queries else None
+    return statistic
+
+
+Document = dict[str, Any]
+# Datapoints of DynamoDB come 150 s late: an alarm looks a little farther back than its periods
+_MORE_PERIODS: Final = 4
+_COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
+    "GreaterThanOrEqualToThreshold": operator.ge,
+    "GreaterThanThreshold": operator.gt,
+    "LessThanThreshold": operator.lt,
+    "LessThanOrEqualToThreshold": operator.le,
+}
+_ACTIONS: Final = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
+
+
+class Alarms:
+    """The metric alarms of every account and region, judged here in MiniStack's stead; *now* tells the cloud's time."""
+
+    def __init__(self, metrics: Metrics, now: Callable[[], datetime]) -> None:
+        self._metrics = metrics
+        self._now = now
+        accept_filled_alarms()
+        ministack.judge_alarm.replace(self.judge)
+        self._to_topics = ministack.start_alarm_actions.replace(self.start_actions)
+
+    def judge_all(self) -> None:
+        """Judge every alarm; to be called once a minute."""
+        for scope in ministack.alarm_scopes():
+            with ministack.request_scope(*scope):
+                self._metrics.publish()
+                for alarm in list(ministack.alarms_by_name().values()):
+                    if not is_of_auto_scaling(alarm):
+                        self.judge(alarm)
+
+    def judge(self, alarm: Document) -> None:
+        """Bring one alarm's state up to date, and start its actions where that changes."""
+        compare = _COMPARISONS.get(alarm.get("ComparisonOperator") or "")
+        if compare is None or not alarm.get("MetricName"):
+            return
+        values = self._newest_values(alarm)
+        state = _state(alarm, [compare(value, float(alarm["Threshold"])) for value in values])
+        old = alarm["StateValue"]
+        if state is None or state == old:
+            return
+        shown = ", ".join(f"{value:g}" for value in values) or "none"
+        reason = (
+            f"Threshold Crossed: datapoints [{shown}] against {alarm['ComparisonOperator']} {alarm['Threshold']:g}"
+            if values
+            else "Insufficient Data: no datapoints"
+        )
+        alarm |= {"StateValue": state, "StateReason": reason, "StateUpdatedTimestamp": int(self._now().timestamp())}
+        ministack.record_alarm_history(alarm["AlarmName"], old, state, reason)
+        self.start_actions(alarm, old, state, reason)
+        ministack.judge_parent_alarms(alarm)
+
+    def start_actions(self, alarm: Document, old: str, new: str, reason: str) -> None:
+        """Tell SNS topics, start Lambda functions that are named directly, and tell EventBridge."""
+        self._to_topics(alarm, old, new, reason)
+        at = self._now().strftime("%Y-%m-%dT%H:%M:%S.000+0000")
+        told = {
+            "alarmName": alarm["AlarmName"],
+            "state": {"value": new, "reason": reason, "timestamp": at},
+            "previousState": {"value": old},
+            "configuration": _configuration(alarm),
+        }
+        arn = alarm["AlarmArn"]
+        event = {
+            "Source": "aws.cloudwatch",
+            "DetailType": "CloudWatch Alarm State Change",
+            "Resources": [arn],
+            "Detail": json.dumps(told),
+        }
+        ministack.put_events({"Entries": [event]}, allow_aws_source=True)
+        if not alarm.get("ActionsEnabled", True):
+            return
+        payload = {
+            "source": "aws.cloudwatch",
+            "alarmArn": arn,
+            "accountId": ministack.get_account_id(),
+            "time": at,
+            "region": ministack.get_region(),
+            "alarmData": told,
+        }
+        for action in alarm.get(_ACTIONS[new]) or []:
+            if ":lambda:" in action:
+                ministack.invoke_function(action, json.dumps(payload))
+
+    def _newest_values(self, alarm: Document) -> list[float]:
+        """The statistic of the newest periods that have datapoints, oldest first, as many as it looks at."""
+        dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions") or []}
+        period, count = int(alarm.get("Period") or 60), int(alarm.get("EvaluationPeriods") or 1)
+        end = int(self._now().timestamp()) // period * period
+        first = end - (count + _MORE_PERIODS) * period
+        by_period: dict[int, list[Document]] = {}
+        for point in ministack.datapoints(alarm["Namespace"], alarm["MetricName"], dimensions):
+            if first <= point["Timestamp"] < end:
+                by_period.setdefault(int(point["Timestamp"]) // period, []).append(point)
+        if by_period and alarm.get(FILLED):
+            # an expression over a metric without any datapoint has no value
+            for number in range(end // period - count, end // period):
+                by_period.setdefault(number, [{"Timestamp": number * period, "Value": 0.0}])
+        statistic = alarm.get("ExtendedStatistic") or alarm.get("Statistic") or "Average"
+        values = (ministack.statistic_of(points, statistic) for _, points in sorted(by_period.items()))
+        return [value for value in values if value is not None][-count:]
+
+
+def is_of_auto_scaling(alarm: Document) -> bool:
+    """Whether the alarm is one of a target tracking policy, which are judged when somebody asks for them."""
+    return str(alarm["AlarmName"]).startswith("TargetTracking-")
+
+
+def _state(alarm: Document, breaching: list[bool]) -> str | None:
+    """The state that datapoints ask for; `None` to leave it as it is."""
+    count = int(alarm.get("EvaluationPeriods") or 1)
+    needed = int(alarm.get("DatapointsToAlarm") or count)
+    missing = count - len(breaching)
+    treatment = alarm.get("TreatMissingData") or "missing"
+    if missing and treatment == "breaching":
+        breaching = [True] * missing + breaching
+    elif missing and treatment == "notBreaching":
+        breaching = [False] * missing + breaching
+    elif not breaching:
+        return None if treatment == "ignore" else "INSUFFICIENT_DATA"
+    elif missing and treatment == "missing":
+        needed = min(needed, len(breaching))
+    return "ALARM" if sum(breaching) >= needed else "OK"
+
+
+def _configuration(alarm: Document) -> Document:
+    metric = {
+        "namespace": alarm.get("Namespace"),
+        "name": alarm.get("MetricName"),
+        "dimensions": {each["Name"]: each["Value"] for each in alarm.get("Dimensions") or []},
+    }
+    statistic = {"metric": metric, "period": alarm.get("Period"), "stat": alarm.get("Statistic")}
+    return {
+        "description": alarm.get("AlarmDescription") or "",
+        "metrics": [{"id": "m1", "metricStat": statistic, "returnData": True}],
+    }

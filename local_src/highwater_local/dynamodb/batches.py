@@ -1,0 +1,217 @@
+"""Batches, whose parts are admitted one by one, and transactions, which are admitted or cancelled as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from highwater.core import Dimension
+from highwater_local import ministack
+from highwater_local.dynamodb.call import (
+    OK,
+    Answer,
+    Call,
+    Handler,
+    Hashes,
+    Throttled,
+    cancelled,
+    charging,
+    held_back,
+    with_capacity,
+    write_charge,
+)
+from highwater_local.dynamodb.charges import Charge
+from highwater_local.dynamodb.resources import Document
+
+
+class Batches:
+    """BatchWriteItem, BatchGetItem and BatchExecuteStatement, in front of MiniStack's."""
+
+    def __init__(self, call: Callable[[str], Call]) -> None:
+        self._call = call
+        self._write = ministack.batch_write.replace(self.write)
+        self._get = ministack.batch_get.replace(self.get)
+        self._execute = ministack.batch_execute.replace(self.execute)
+
+    def write(self, data: Document) -> Answer:
+        """BatchWriteItem: MiniStack carries out one part after another; each that is held back is skipped."""
+        call = self._call("BatchWriteItem")
+        asked = data.get("RequestItems")
+        left = _parts(asked)
+        refused: list[tuple[str, Any]] = []
+        last: Throttled | None = None
+        answer: Answer = (OK, {"Content-Type": "application/x-amz-json-1.0"}, b"{}")
+        while left is None or left:
+            done = call.effects
+            try:
+                with charging(call):
+                    answer = self._write(data if left is None else {**data, "RequestItems": _grouped(left)})
+            except Throttled as held:
+                last = held
+                assert left is not None  # noqa: S101 - a batch that is none is refused before it writes
+                at = call.effects - done
+                refused.append(left[at])
+                left = left[at + 1 :]
+            else:
+                break
+        if answer[0] != OK:
+            return answer
+        if last is not None and not call.effects:
+            return held_back(call, last)
+        status, headers, body = answer
+        document = {**json.loads(body), "UnprocessedItems": _grouped(refused)}
+        return with_capacity((status, headers, json.dumps(document).encode()), data, call, is_list=True)
+
+    def get(self, data: Document) -> Answer:
+        """BatchGetItem: keys whose items are held back are answered as unprocessed."""
+        answer: Answer = self._get(data)
+        if answer[0] != OK:
+            return answer
+        call = self._call("BatchGetItem")
+        granted: Document = {}
+        refused: Document = {}
+        last: Throttled | None = None
+        for name, asked in data["RequestItems"].items():
+            table = ministack.find_table(name)
+            assert table is not None  # noqa: S101 - MiniStack has looked
+            call.is_consistent = asked.get("ConsistentRead") is True
+            for key in asked["Keys"]:
+                try:
+                    call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
+                except Throttled as held:
+                    last = held
+                    refused.setdefault(name, {**asked, "Keys": []})["Keys"].append(key)
+                else:
+                    granted.setdefault(name, {**asked, "Keys": []})["Keys"].append(key)
+        if last is not None:
+            if not granted:
+                return held_back(call, last)
+            status, headers, body = self._get({**data, "RequestItems": granted})
+            document = {**json.loads(body), "UnprocessedKeys": refused}
+            answer = status, headers, json.dumps(document, ensure_ascii=False).encode()
+        return with_capacity(answer, data, call, is_list=True)
+
+    def execute(self, data: Document) -> Answer:
+        """BatchExecuteStatement: statements that are held back are answered with an error of their own."""
+        call = self._call("BatchExecuteStatement")
+        with charging(call):
+            answer = self._execute(data)
+        return with_capacity(answer, data, call, is_list=True)
+
+
+def _parts(asked: Any) -> list[tuple[str, Any]] | None:
+    """Table and request of each part, `None` for what has not the shape of a batch: MiniStack says what is wrong."""
+    if not isinstance(asked, dict) or not asked or not all(isinstance(parts, list) for parts in asked.values()):
+        return None
+    return [(table, part) for table, parts in asked.items() for part in parts]
+
+
+def _grouped(parts: list[tuple[str, Any]]) -> Document:
+    grouped: Document = {}
+    for table, part in parts:
+        grouped.setdefault(table, []).append(part)
+    return grouped
+
+
+_FACTOR = 2
+Action = tuple[str, Document, Document, Document | None]
+
+
+class Transactions:
+    """TransactWriteItems, TransactGetItems and ExecuteTransaction, in front of MiniStack's."""
+
+    def __init__(self, call: Callable[..., Call]) -> None:
+        self._call = call
+        self._write = ministack.transact_write.replace(self.write)
+        self._get = ministack.transact_get.replace(self.get)
+        self._execute = ministack.execute_transaction.replace(self.execute)
+
+    def write(self, data: Document) -> Answer:
+        """TransactWriteItems: judged by what the items are before it, charged by what was written."""
+        actions = _actions(data)
+        call = self._call("TransactWriteItems", is_strict=False, is_consistent=True, factor=_FACTOR)
+        held = self._judge(call, actions)
+        if held:
+            return self._cancel(call, len(actions), held)
+        answer = self._run(call, self._write, data)
+        writes = [action for action in actions if action[0] != "ConditionCheck"]
+        if answer[0] == OK and writes and not call.effects:
+            # a token that was seen before: what it wrote is read
+            for _, table, key, _ in actions:
+                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
+        elif answer[0] == OK or _is_cancelled(answer):
+            # checks write nothing and cost as much; in a cancelled transaction so does every action
+            for kind, table, key, _ in actions:
+                if kind == "ConditionCheck" or answer[0] != OK:
+                    item = ministack.find_item(table, key)
+                    call.write(table, item, item)
+        return self._told(answer, data, call)
+
+    def get(self, data: Document) -> Answer:
+        """TransactGetItems."""
+        answer: Answer = self._get(data)
+        if answer[0] != OK:
+            return answer
+        call = self._call("TransactGetItems", is_consistent=True, factor=_FACTOR)
+        held: dict[int, Throttled] = {}
+        actions = _actions(data)
+        for number, (_, table, key, _) in enumerate(actions):
+            try:
+                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
+            except Throttled as refused:
+                held[number] = refused
+        return self._cancel(call, len(actions), held) if held else self._told(answer, data, call)
+
+    def execute(self, data: Document) -> Answer:
+        """ExecuteTransaction: charged by what its statements do."""
+        call = self._call("ExecuteTransaction", is_strict=False, is_consistent=True, factor=_FACTOR)
+        return self._told(self._run(call, self._execute, data), data, call)
+
+    def _run(self, call: Call, own: Handler, data: Document) -> Answer:
+        with charging(call):
+            return own(data)
+
+    def _judge(self, call: Call, actions: list[Action]) -> dict[int, Throttled]:
+        """The actions whose table cannot pay for all that the transaction asks of it."""
+        charges: dict[str, tuple[Document, Charge, Hashes]] = {}
+        for _, table, key, new in actions:
+            old = ministack.find_item(table, key)
+            charge, hashes = write_charge(table, old, new or old, _FACTOR)
+            known = charges.setdefault(table["TableName"], (table, Charge(Dimension.WRITE), {}))
+            known[1].add(charge)
+            known[2].update(hashes)
+        held = {name: call.judge(table, charge, hashes) for name, (table, charge, hashes) in charges.items()}
+        return {
+            number: refused
+            for number, (_, table, _, _) in enumerate(actions)
+            if (refused := held[table["TableName"]]) is not None
+        }
+
+    def _cancel(self, call: Call, count: int, held: dict[int, Throttled]) -> Answer:
+        for refused in {id(refused): refused for refused in held.values()}.values():
+            held_back(call, refused)
+        return cancelled(count, held)
+
+    def _told(self, answer: Answer, data: Document, call: Call) -> Answer:
+        return with_capacity(answer, data, call, is_list=True, is_transaction=True)
+
+
+def _actions(data: Document) -> list[Action]:
+    """Kind, table, key and new item of each action; none of a request that MiniStack will refuse anyway."""
+    found: list[Action] = []
+    for member in data.get("TransactItems") or []:
+        if not isinstance(member, dict) or len(member) != 1:
+            return []
+        ((kind, action),) = member.items()
+        table = ministack.find_table((action or {}).get("TableName"))
+        new: Any = (action or {}).get("Item") if kind == "Put" else None
+        key: Any = new if kind == "Put" else (action or {}).get("Key")
+        if table is None or not isinstance(key, dict) or table["pk_name"] not in key:
+            return []
+        found.append((kind, table, key, new))
+    return found
+
+
+def _is_cancelled(answer: Answer) -> bool:
+    return answer[1].get("x-amzn-errortype") == "TransactionCanceledException"

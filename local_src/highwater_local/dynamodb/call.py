@@ -1,0 +1,316 @@
+"""One data-plane call: what it is charged, with what it is admitted, and its answer or throttling error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from highwater.core import Dimension
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause
+from highwater_local import ministack
+from highwater_local.dynamodb.charges import Charge, consumed_capacity, read_units, write_units
+from highwater_local.dynamodb.meters import Refusal, TableMeters, hash_of
+from highwater_local.dynamodb.resources import Document
+
+RawAnswer = tuple[int, dict[str, str], bytes]
+_LIMITS: Final = {
+    Cause.PROVISIONED: "ProvisionedThroughputExceeded",
+    Cause.KEY_RANGE: "KeyRangeThroughputExceeded",
+    Cause.ACCOUNT: "AccountLimitExceeded",
+    Cause.MAX_ON_DEMAND: "MaxOnDemandThroughputExceeded",
+}
+_OF_TABLE: Final = (
+    "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning "
+    "level with the UpdateTable API."
+)
+_OF_INDEX: Final = (
+    "The level of configured provisioned throughput for one or more global secondary indexes of the table was "
+    "exceeded. Consider increasing your provisioning level for the under-provisioned global secondary indexes with the "
+    "UpdateTable API"
+)
+_ON_DEMAND: Final = (
+    "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or "
+    "index so please try again shortly."
+)
+_ACCOUNT: Final = "Throughput exceeds the current throughput limit for your account."
+
+
+class Throttled(Exception):
+    """A request that is held back; carries who held it back, and the table's ARN."""
+
+    def __init__(self, refusals: list[Refusal], table_arn: str) -> None:
+        super().__init__()
+        self.refusals = refusals
+        self._table_arn = table_arn
+
+    @property
+    def table_name(self) -> str:
+        """The table that the request was for."""
+        return self._table_arn.rpartition("/")[2]
+
+    @property
+    def code(self) -> str:
+        """The exception that clients see."""
+        causes = {refusal.cause for refusal in self.refusals}
+        if causes == {Cause.ACCOUNT}:
+            return "RequestLimitExceeded"
+        on_demand = any(refusal.is_on_demand for refusal in self.refusals)
+        return "ThrottlingException" if on_demand else "ProvisionedThroughputExceededException"
+
+    @property
+    def message(self) -> str:
+        """What the exception says."""
+        if self.code == "RequestLimitExceeded":
+            return _ACCOUNT
+        if self.code == "ThrottlingException":
+            return _ON_DEMAND
+        return _OF_TABLE if any(refusal.index is None for refusal in self.refusals) else _OF_INDEX
+
+    @property
+    def reasons(self) -> list[dict[str, str]]:
+        """A reason and the ARN of the resource, for each that held the request back."""
+        return [
+            {
+                "reason": f"{'Table' if refusal.index is None else 'Index'}{refusal.dimension.title()}"
+                f"{_LIMITS[refusal.cause]}",
+                "resource": self._table_arn if refusal.index is None else f"{self._table_arn}/index/{refusal.index}",
+            }
+            for refusal in self.refusals
+        ]
+
+    def answer(self) -> RawAnswer:
+        """The HTTP answer."""
+        member = "throttlingReasons" if self.code == "ThrottlingException" else "ThrottlingReasons"
+        body = {"__type": self.code, "message": self.message, member: self.reasons}
+        return _answer(self.code, body)
+
+
+def cancelled(count: int, throttled: dict[int, Throttled]) -> RawAnswer:
+    """The answer of a transaction of *count* actions, of which some were held back."""
+    reasons: list[dict[str, Any]] = [{"Code": "None"} for _ in range(count)]
+    for number, held in throttled.items():
+        code = "ThrottlingError" if held.code == "ThrottlingException" else held.code.removesuffix("Exception")
+        reasons[number] = {"Code": code, "Message": held.message}
+    codes = ", ".join(reason["Code"] for reason in reasons)
+    code = "TransactionCanceledException"
+    text = f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"
+    return _answer(code, {"__type": code, "message": text, "CancellationReasons": reasons})
+
+
+def _answer(code: str, body: dict[str, Any]) -> RawAnswer:
+    headers = {"Content-Type": "application/x-amz-json-1.0", "x-amzn-errortype": code}
+    return 400, headers, json.dumps(body).encode()
+
+
+_METERS = "_highwater_meters"
+Hashes = dict[str | None, int]
+# The call under way, if any: what MiniStack does on its own, such as expiring items, is not charged
+CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+def meters_of(table: Document, second: int | None = None) -> TableMeters:
+    """The meters of a table as MiniStack keeps it, begun at *second*, or when it was created."""
+    if _METERS not in table:
+        created = int(table.get("CreationDateTime") or 0)
+        table[_METERS] = TableMeters(table, created if second is None else second)
+    found: TableMeters = table[_METERS]
+    return found
+
+
+@dataclass(slots=True)
+class Call:
+    """What a call took, table by table.
+
+    Attributes:
+        operation: Its name, such as `PutItem`.
+        second: The cloud's second in which it came.
+        table: The table that it is for, where it is for one.
+        is_consistent: Whether it reads strongly consistent.
+        is_strict: Whether it is held back where capacity is missing. A transaction is judged before it begins, and
+            then charged whatever it took.
+        factor: 2 in transactions, for the table itself.
+        segments: Of a parallel scan.
+        request: The members of a statement's request, which say how much of its answer is wanted.
+        has_to_fetch: Whether it has to fetch its items from the table, as a local index has less than it asks for.
+        is_fetching: Whether it has found them in the index, and now does so.
+        effects: How many writes were carried out.
+        charges: By table name and dimension.
+    """
+
+    operation: str
+    second: int
+    table: Document | None = None
+    is_consistent: bool = False
+    is_strict: bool = True
+    factor: int = 1
+    segments: int = 1
+    request: Document = field(default_factory=dict)
+    has_to_fetch: bool = False
+    is_fetching: bool = False
+    effects: int = 0
+    charges: dict[tuple[str, Dimension], Charge] = field(default_factory=dict)
+
+    def write(self, table: Document, old: Document | None, new: Document | None) -> None:
+        """Charge a write that turns item *old* into *new*; raises `Throttled`."""
+        charge, hashes = write_charge(table, old, new, self.factor)
+        self.take(table, charge, hashes)
+        self.effects += 1
+
+    def read(self, table: Document, item: Document | None, key: object) -> None:
+        """Charge the read of one item, or of none where there is none; raises `Throttled`."""
+        self.take(table, self.read_charge(item), {None: hash_of(key)})
+
+    def read_charge(self, item: Document | None) -> Charge:
+        """What reading one item costs."""
+        amount = read_units(size_of(item), is_consistent=self.is_consistent)
+        return Charge(Dimension.READ, amount * self.factor)
+
+    def take(self, table: Document, charge: Charge, hashes: Hashes) -> None:
+        """Take *charge* of a table's capacity; raises `Throttled` where it is missing and the call is strict."""
+        meters = meters_of(table)
+        if self.is_strict:
+            held = self.judge(table, charge, hashes)
+            if held is not None:
+                raise held
+        meters.spend(charge, hashes, self.second)
+        name = str(table["TableName"])
+        known = self.charges.get((name, charge.dimension))
+        if known is None:
+            self.charges[name, charge.dimension] = charge
+        else:
+            known.add(charge)
+
+    def judge(self, table: Document, charge: Charge, hashes: Hashes) -> Throttled | None:
+        """Why *charge* cannot be had, recorded as throttled; `None` where it can."""
+        meters = meters_of(table)
+        refusals = meters.refusals(charge, hashes, self.second)
+        if not refusals:
+            return None
+        meters.refuse(refusals, charge, hashes, self.second)
+        return Throttled(refusals, str(table["TableArn"]))
+
+    def join(self, other: Call) -> None:
+        """Put another call's charges on top of this one's."""
+        for key, charge in other.charges.items():
+            known = self.charges.setdefault(key, Charge(charge.dimension))
+            known.add(charge)
+
+    def consumed(self, level: str, *, is_transaction: bool = False) -> list[Document]:
+        """The members `ConsumedCapacity`, one for each table."""
+        return [
+            consumed_capacity(
+                name, [c for (n, _), c in self.charges.items() if n == name], level, is_transaction=is_transaction
+            )
+            for name in dict.fromkeys(name for name, _ in self.charges)
+        ]
+
+
+@contextmanager
+def charging(call: Call | None) -> Iterator[None]:
+    """Charge what MiniStack does meanwhile to *call*; to nobody where it is `None`."""
+    token = CURRENT.set(call)
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)
+
+
+def size_of(item: Document | None) -> int:
+    """An item's bytes, names and values."""
+    return int(ministack.item_bytes(item)) if item else 0
+
+
+def write_charge(table: Document, old: Document | None, new: Document | None, factor: int = 1) -> tuple[Charge, Hashes]:
+    """What a write costs the table and each index whose part of the item changes, and where its keys lie."""
+    item = new or old or {}
+    hashes: Hashes = {None: hash_of(item.get(table["pk_name"]))}
+    charge = Charge(Dimension.WRITE, factor * write_units(max(size_of(old), size_of(new))))
+    for index in table.get("LocalSecondaryIndexes") or ():
+        units = ministack.index_write_units(table, index, old, new)
+        if units:
+            charge.local_indexes[index["IndexName"]] = int(units * QUANTA_PER_UNIT)
+    for index in table.get("GlobalSecondaryIndexes") or ():
+        units = ministack.index_write_units(table, index, old, new)
+        if units:
+            name = index["IndexName"]
+            charge.indexes[name] = int(units * QUANTA_PER_UNIT)
+            key = next(part["AttributeName"] for part in index["KeySchema"] if part["KeyType"] == "HASH")
+            hashes[name] = hash_of((new or {}).get(key) or (old or {}).get(key))
+    return charge, hashes
+
+
+def page_charge(
+    call: Call, table: Document, index: str | None, page: Iterable[Document], *, is_last: bool
+) -> tuple[Charge, Hashes]:
+    """What a page of a query or a scan costs, rounded once: on the table, or on the index that is read.
+
+    A scan also pays the least there is for each partition without items: with its last page.
+    """
+    items = list(page)
+    key = _hash_attribute(table, index)
+    least = read_units(0, is_consistent=call.is_consistent)
+    amount = read_units(sum(size_of(item) for item in items), is_consistent=call.is_consistent)
+    if is_last and call.operation == "Scan" and index not in _local_indexes(table):
+        partitions = meters_of(table).partitions(index, call.second)
+        filled = {
+            partitions.find(hash_of(item[key]))
+            for own in table["items"].values()
+            for item in own.values()
+            if key in item
+        }
+        # a table without items has paid for its first partition as a page of nothing
+        empty = partitions.count - max(1, len(filled))
+        amount += -(-empty // call.segments) * least
+    charge = Charge(Dimension.READ)
+    if index is None:
+        charge.table = amount
+    elif index in _local_indexes(table):
+        charge.local_indexes[index] = amount
+    else:
+        charge.indexes[index] = amount
+    first = hash_of(items[0].get(key)) if items else 0
+    return charge, {None: first, index: first}
+
+
+def _local_indexes(table: Document) -> list[str]:
+    return [index["IndexName"] for index in table.get("LocalSecondaryIndexes") or ()]
+
+
+def _hash_attribute(table: Document, index: str | None) -> str:
+    if index is None:
+        return str(table["pk_name"])
+    indexes = [*(table.get("GlobalSecondaryIndexes") or []), *(table.get("LocalSecondaryIndexes") or [])]
+    schema = next(found["KeySchema"] for found in indexes if found["IndexName"] == index)
+    return next(str(part["AttributeName"]) for part in schema if part["KeyType"] == "HASH")
+
+
+Answer = tuple[int, dict[str, Any], Any]
+Handler = Callable[[Document], Answer]
+OK: Final = 200
+
+
+def held_back(call: Call, held: Throttled) -> Answer:
+    """The answer of a call that got nothing."""
+    table = held.table_name
+    found = ministack.find_table(table)
+    if found is not None:
+        meters_of(found).count_throttled_request(call.operation, call.second)
+    return held.answer()
+
+
+def with_capacity(answer: Answer, data: Document, call: Call, *, is_list: bool = False, **more: bool) -> Answer:
+    """The answer with what the call consumed, where that was asked for."""
+    level = data.get("ReturnConsumedCapacity", "NONE")
+    status, headers, body = answer
+    if status != OK:
+        return answer
+    if level == "NONE" or not call.charges:
+        return answer
+    document = json.loads(body)
+    consumed = call.consumed(level, **more)
+    document["ConsumedCapacity"] = consumed if is_list else consumed[0]
+    return status, headers, json.dumps(document, ensure_ascii=False).encode()

@@ -1,0 +1,206 @@
+"""The data plane: stands in front of MiniStack's operations on items, charges them, and holds them back.
+
+MiniStack checks a request, evaluates its conditions and carries it out; this module sees what it is about to write and
+what it has read through the few functions that every operation goes through, and may end the request there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from highwater_local import ministack
+from highwater_local.dynamodb.batches import Batches, Transactions
+from highwater_local.dynamodb.call import (
+    CURRENT,
+    OK,
+    Answer,
+    Call,
+    Handler,
+    Throttled,
+    charging,
+    held_back,
+    page_charge,
+    size_of,
+    with_capacity,
+)
+from highwater_local.dynamodb.charges import read_units
+from highwater_local.dynamodb.reads import Selects, has_to_fetch, items_after, read_refusal, sort_key
+from highwater_local.dynamodb.resources import Document
+from highwater_local.dynamodb.sizes import forget_sizes, note_write
+
+_LEAST_LIMIT: Final = (
+    "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member must have value "
+    "greater than or equal to 1"
+)
+
+
+class DataPlane:
+    """Every operation on items of this cloud, in front of MiniStack's; *second* is its clock in seconds since 1970."""
+
+    def __init__(self, second: Callable[[], int]) -> None:
+        self._second = second
+        self._set_item = ministack.set_item.replace(self._on_set)
+        self._remove_item = ministack.remove_item.replace(self._on_remove)
+        self._items_replaced = ministack.items_replaced.replace(self._on_replaced)
+        self._condition_failed = ministack.fail_condition.replace(self._on_failed_condition)
+        self._page = ministack.page_of.replace(self._on_page)
+        self._projected = ministack.projected.replace(self._on_projected)
+        self._parse = ministack.parse_statement.replace(self._on_parse)
+        ministack.items_after.replace(items_after)
+        self._replicate = ministack.replicate.replace(self._on_replicate)
+        for name, operation in ministack.ITEM_OPERATIONS.items():
+            operation.replace(self._of_table(name, operation.now))
+        ministack.get_item.replace(self._get(ministack.get_item.now))
+        ministack.execute_statement.replace(self._statement(ministack.execute_statement.now))
+        for statement in ministack.WRITING_STATEMENTS:
+            statement.replace(self._on_statement(statement.now))
+        Batches(self.call)
+        Transactions(self.call)
+        Selects()
+
+    def call(self, operation: str, **more: Any) -> Call:
+        """A call that begins now."""
+        return Call(operation, self._second(), **more)
+
+    def _of_table(self, operation: str, own: Handler) -> Handler:
+        """An operation on one table."""
+
+        def handle(data: Document) -> Answer:
+            call = self.call(
+                operation,
+                table=ministack.find_table(data.get("TableName")),
+                is_consistent=data.get("ConsistentRead") is True,
+                segments=_positive(data.get("TotalSegments")),
+            )
+            if operation in ("Query", "Scan") and call.table is not None:
+                refusal = read_refusal(operation, call.table, data, call.second)
+                if refusal is not None:
+                    return _refused(refusal)
+                call.has_to_fetch = has_to_fetch(call.table, data)
+            try:
+                with charging(call):
+                    answer = own(data)
+                    if answer[0] == OK and not call.charges and call.table is not None:
+                        # a delete of what is not there is still a write
+                        call.write(call.table, None, data.get("Key"))
+            except Throttled as held:
+                return held_back(call, held)
+            return with_capacity(answer, data, call)
+
+        return handle
+
+    def _get(self, own: Handler) -> Handler:
+        def handle(data: Document) -> Answer:
+            answer = own(data)
+            table = ministack.find_table(data.get("TableName"))
+            if answer[0] != OK or table is None:
+                return answer
+            call = self.call("GetItem", table=table, is_consistent=data.get("ConsistentRead") is True)
+            key = data["Key"]
+            try:
+                call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
+            except Throttled as held:
+                return held_back(call, held)
+            return with_capacity(answer, data, call)
+
+        return handle
+
+    def _statement(self, own: Handler) -> Handler:
+        """A statement by itself, or one of a batch, whose call it joins."""
+
+        def handle(data: Document) -> Answer:
+            outer = CURRENT.get()
+            call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True, request=data)
+            limit = data.get("Limit")
+            if isinstance(limit, int) and limit < 1:
+                return _refused(_LEAST_LIMIT.format(limit=limit))
+            try:
+                with charging(call):
+                    answer = own(data)
+                    is_write = not str(data.get("Statement", "")).strip().upper().startswith("SELECT")
+                    if answer[0] == OK and is_write and not call.charges and call.table is not None:
+                        call.write(call.table, None, None)
+            except Throttled as held:
+                return held_back(call, held)
+            if outer is not None:
+                outer.join(call)
+            return with_capacity(answer, data, call)
+
+        return handle
+
+    def _on_set(self, table: Document, pk: Any, sk: Any, item: Document) -> Any:
+        call, old = CURRENT.get(), table["items"].get(pk, {}).get(sk)
+        if call is not None:
+            call.write(table, old, item)
+        note_write(table, old, item)
+        return self._set_item(table, pk, sort_key(table, sk), item)
+
+    def _on_remove(self, table: Document, pk: Any, sk: Any) -> Any:
+        call, old = CURRENT.get(), table["items"].get(pk, {}).get(sk)
+        if call is not None:
+            call.write(table, old, None)
+        note_write(table, old, None)
+        return self._remove_item(table, pk, sk)
+
+    def _on_replaced(self, table: Document) -> None:
+        forget_sizes(table)
+        self._items_replaced(table)
+
+    def _on_failed_condition(self, data: Document, old: Document | None, *more: Any) -> Any:
+        call = CURRENT.get()
+        if call is not None and call.table is not None and call.is_strict:
+            # nothing is written, so no index pays
+            call.write(call.table, old, old)
+        return self._condition_failed(data, old, *more)
+
+    def _on_page(self, items: Any, limit: Any, table: Document, index: str | None = None) -> Any:
+        page, has_more = self._page(items, limit, table, index)
+        call = CURRENT.get()
+        if call is not None:
+            shown = [self._projected(item, table, index) for item in page] if index else page
+            charge, hashes = page_charge(call, table, index, shown, is_last=not has_more)
+            if call.has_to_fetch:
+                charge.table += sum(read_units(size_of(item), is_consistent=call.is_consistent) for item in page)
+            call.take(table, charge, hashes)
+            call.is_fetching = call.has_to_fetch
+        return page, has_more
+
+    def _on_projected(self, item: Document, table: Document, index: str | None) -> Document:
+        """What a read of an index sees of an item: once its page is charged, all of it if it is fetched."""
+        call = CURRENT.get()
+        shown: Document = item if call is not None and call.is_fetching else self._projected(item, table, index)
+        return shown
+
+    def _on_parse(self, statement: Any, parameters: Any) -> Any:
+        """An index that is named without quotes, as in `FROM orders.by_day`, where no table has that name."""
+        parsed = self._parse(statement, parameters)
+        name, dot, index = str(parsed.get("table") or "").rpartition(".")
+        if dot and not parsed.get("index") and not ministack.find_table(parsed["table"]) and ministack.find_table(name):
+            return parsed | {"table": name, "index": index}
+        return parsed
+
+    def _on_statement(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        """A statement that writes: tells its call which table it is for."""
+
+        def handle(table: Document, *more: Any) -> Any:
+            call = CURRENT.get()
+            if call is not None:
+                call.table = table
+            return own(table, *more)
+
+        return handle
+
+    def _on_replicate(self, *arguments: Any) -> Any:
+        """Replicas are written to by the service; their capacity is not charged here."""
+        with charging(None):
+            return self._replicate(*arguments)
+
+
+def _refused(text: str) -> Answer:
+    answer: Answer = ministack.error_answer("ValidationException", text, 400)
+    return answer
+
+
+def _positive(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 1

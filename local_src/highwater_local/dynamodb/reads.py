@@ -1,0 +1,245 @@
+"""Queries, scans and SELECT of PartiQL, where DynamoDB differs from MiniStack: rejections, order, pages, charges."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from highwater_local import ministack
+from highwater_local.dynamodb.call import CURRENT, OK, Answer, Call, charging, meters_of
+from highwater_local.dynamodb.resources import Document
+
+_INVALID: Final = "One or more parameter values were invalid: "
+# the first name of each path: not within one, no value, no function
+_NAMES: Final = re.compile(r"(?<![\w.:#\]])(#?[A-Za-z_][\w-]*)(?!\s*\()")
+_WORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN"})
+
+
+def read_refusal(operation: str, table: Document, request: Document, second: int) -> str | None:
+    """The text with which DynamoDB refuses a Query or Scan in that *second*, `None` where it does not."""
+    name = request.get("IndexName")
+    if (refusal := building_refusal(table, name, second)) is not None:
+        return refusal
+    index = _find_index(table, name)
+    if index is not None and (refusal := _projection_refusal(table, index, request)) is not None:
+        return refusal
+    if operation != "Query":
+        return None
+    keys = {each["AttributeName"] for each in (table if index is None else index)["KeySchema"]}
+    for attribute in attributes_of(request.get("FilterExpression"), request):
+        if attribute in keys:
+            return f"Filter Expression can only contain non-primary key attributes: Primary key attribute: {attribute}"
+    return None
+
+
+def building_refusal(table: Document, index: object, second: int) -> str | None:
+    """The text with which DynamoDB refuses to read an index that is being built, `None` for any other."""
+    if index is None or meters_of(table).building(second) != index:
+        return None
+    return f"Cannot read from backfilling global secondary index: {index}"
+
+
+def _projection_refusal(table: Document, index: Document, request: Document) -> str | None:
+    """What a global secondary index cannot give, as it has only a part of each item."""
+    projected = projected_attributes(table, index)
+    if projected is None:
+        return None
+    name = index["IndexName"]
+    if request.get("Select") == "ALL_ATTRIBUTES":
+        return (
+            f"{_INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index {name} because its "
+            "projection type is not ALL"
+        )
+    asked = request.get("AttributesToGet") or attributes_of(request.get("ProjectionExpression"), request)
+    lacking = [attribute for attribute in asked if attribute not in projected]
+    if lacking:
+        return f"{_INVALID}Global secondary index {name} does not project [{', '.join(lacking)}]"
+    return None
+
+
+def _find_index(table: Document, name: object) -> Document | None:
+    """The global secondary index of that name."""
+    found: list[Document] = [each for each in table.get("GlobalSecondaryIndexes") or [] if each["IndexName"] == name]
+    return found[0] if found else None
+
+
+def projected_attributes(table: Document, index: Document) -> set[str] | None:
+    """The attributes that an index contains, `None` for one that contains whole items."""
+    projection = index.get("Projection") or {}
+    if projection.get("ProjectionType", "ALL") == "ALL":
+        return None
+    keys = {str(each["AttributeName"]) for each in (*table["KeySchema"], *index["KeySchema"])}
+    return keys | set(projection.get("NonKeyAttributes") or [])
+
+
+def attributes_of(expression: object, request: Document) -> list[str]:
+    """The top-level attributes that an expression names."""
+    if not isinstance(expression, str):
+        return []
+    names = request.get("ExpressionAttributeNames") or {}
+    found = (name for name in _NAMES.findall(expression) if name.upper() not in _WORDS)
+    return list(dict.fromkeys(str(names.get(name, name)) for name in found))
+
+
+def has_to_fetch(table: Document, request: Document) -> bool:
+    """Whether a Query or Scan has to fetch the items that it finds in a local index."""
+    if request.get("Select") == "ALL_ATTRIBUTES":
+        return not contains(table, request.get("IndexName"), None)
+    asked = request.get("AttributesToGet") or attributes_of(request.get("ProjectionExpression"), request)
+    return not contains(table, request.get("IndexName"), asked)
+
+
+def contains(table: Document, index: object, attributes: Iterable[str] | None) -> bool:
+    """Whether a read finds those attributes, or all that there are, where it looks; always so but in local indexes."""
+    found = next((each for each in table.get("LocalSecondaryIndexes") or () if each["IndexName"] == index), None)
+    projected = None if found is None else projected_attributes(table, found)
+    return projected is None or (attributes is not None and projected.issuperset(attributes))
+
+
+class NumberKey(str):
+    """The text of a number, equal to other texts as text, and ordered as a number."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        """Whether this number is less than *other*."""
+        return Decimal(self) < Decimal(other)
+
+    def __gt__(self, other: str) -> bool:
+        """Whether this number is greater than *other*."""
+        return Decimal(self) > Decimal(other)
+
+
+def sort_key(table: Document, value: Any) -> Any:
+    """The value of an item's sort key as the table's items are to be kept under it."""
+    name = table.get("sk_name")
+    types = {each["AttributeName"]: each["AttributeType"] for each in table.get("AttributeDefinitions") or []}
+    if name is None or types.get(name) != "N":
+        return value
+    try:
+        Decimal(value)
+    except (InvalidOperation, TypeError, ValueError):
+        return value
+    return NumberKey(value)
+
+
+def items_after(items: list[Document], start: Document, table: Document) -> list[Document]:
+    """The items of a scan that come after the key *start*."""
+    first = _key_of(start, table)
+    return [item for item in items if _key_of(item, table) > first]
+
+
+def _key_of(item: Document, table: Document) -> tuple[Any, Any]:
+    pk, sk = table["pk_name"], table["sk_name"]
+    value = ministack.key_value(item[sk]) if sk and sk in item else ""
+    return ministack.key_value(item.get(pk, {})), sort_key(table, value)
+
+
+_WRONG_TOKEN: Final = "The provided NextToken is invalid"  # noqa: S105 - a text of DynamoDB's
+Handler = Callable[..., Answer]
+# Members that ask for a page of the answer
+_PAGING: Final = frozenset({"Limit", "NextToken", "ReturnConsumedCapacity"})
+
+
+class Selects:
+    """SELECT on tables and on indexes, in front of MiniStack's."""
+
+    def __init__(self) -> None:
+        self._table: Handler = ministack.select.replace(self.of_table)
+        self._index: Handler = ministack.select_of_index.replace(self.of_index)
+
+    def of_table(self, table: Document, parsed: Document) -> Answer:
+        """A SELECT on a table: one item where its key is given, else a page of a partition or of all items."""
+        call = CURRENT.get()
+        if call is None:
+            return self._table(table, parsed)
+        equal = {attr: value for attr, op, value in parsed.get("conditions") or [] if op == "="}
+        keys = [name for name in (table["pk_name"], table["sk_name"]) if name]
+        if call.operation == "ExecuteTransaction" or all(name in equal for name in keys):
+            key = {name: equal[name] for name in keys}
+            call.read(table, ministack.find_item(table, key), key[table["pk_name"]])
+            return self._table(table, parsed)
+        return self._page(call, table, parsed, None, keys)
+
+    def of_index(self, table: Document, parsed: Document, request: Document) -> Answer:
+        """A SELECT on an index: a page of one of its partitions or of all its items."""
+        whole = {name: value for name, value in request.items() if name not in _PAGING}
+        # what MiniStack refuses does not depend on the items
+        with charging(None):
+            checked = self._index({**table, "items": {}}, parsed, whole)
+        call = CURRENT.get()
+        if checked[0] != OK or call is None:
+            return checked
+        building = building_refusal(table, parsed["index"], call.second)
+        if building is not None:
+            refusal: Answer = ministack.error_answer("ValidationException", building, 400)
+            return refusal
+        indexes = [*(table.get("GlobalSecondaryIndexes") or ()), *(table.get("LocalSecondaryIndexes") or ())]
+        schema = next(each["KeySchema"] for each in indexes if each["IndexName"] == parsed["index"])
+        asked = attributes_of(", ".join(parsed.get("projections") or ()), {})
+        call.has_to_fetch = not contains(table, parsed["index"], asked)
+        return self._page(call, table, parsed, parsed["index"], [str(key["AttributeName"]) for key in schema])
+
+    def _page(self, call: Call, table: Document, parsed: Document, index: str | None, keys: list[str]) -> Answer:
+        items = _read_items(table, parsed, keys)
+        unique = [*keys, *(name for name in (table["pk_name"], table["sk_name"]) if name and name not in keys)]
+        order, is_descending = parsed.get("order") or (None, False)
+        is_by_key = order is not None and len(order) == 1 and order[0] in keys
+        types = {each["AttributeName"]: each["AttributeType"] for each in table.get("AttributeDefinitions") or ()}
+
+        def place(item: Document) -> tuple[Any, ...]:
+            return tuple(ministack.order_value(item, name, types.get(name)) for name in unique)
+
+        # an order by something else than the key is MiniStack's, page by page
+        is_backward = is_descending and is_by_key
+        items.sort(key=place, reverse=is_backward)
+        token = call.request.get("NextToken")
+        if token:
+            last = _read_token(token, table, index)
+            if last is None or not set(unique).issubset(last):
+                refusal: Answer = ministack.error_answer("ValidationException", _WRONG_TOKEN, 400)
+                return refusal
+            passed = place(last)
+            items = [item for item in items if (place(item) < passed if is_backward else place(item) > passed)]
+        page, has_more = ministack.page_of(items, call.request.get("Limit"), table, index)
+        shown = [ministack.projected(item, table, index) for item in page] if index else page
+        # MiniStack goes through a table by the order of its keys, which here are places in the page
+        own_order = None if is_by_key else parsed.get("order")
+        paged = {**table, "items": {number: {0: item} for number, item in enumerate(shown)}}
+        answer = self._table(paged, {**parsed, "order": own_order})
+        if answer[0] != OK or not has_more:
+            return answer
+        document = json.loads(answer[2]) | {"NextToken": _token(table, index, {key: page[-1][key] for key in unique})}
+        return answer[0], answer[1], json.dumps(document, ensure_ascii=False).encode()
+
+
+def _read_items(table: Document, parsed: Document, keys: list[str]) -> list[Document]:
+    """The items that are read: those that have the keys, and meet the conditions on keys if one names a partition."""
+    conditions = parsed.get("conditions") or []
+    is_query = any(attr == keys[0] and op in ("=", "IN") for attr, op, _ in conditions)
+    on_keys = [condition for condition in conditions if is_query and condition[0] in keys]
+    return [
+        item
+        for partition in table["items"].values()
+        for item in partition.values()
+        if all(key in item for key in keys)
+        and all(ministack.meets_condition(item, attr, op, value) for attr, op, value in on_keys)
+    ]
+
+
+def _token(table: Document, index: str | None, key: Document) -> str:
+    """A token that goes on after the item of that key, for statements on the same table and index."""
+    return base64.b64encode(json.dumps([table["TableName"], index, key]).encode()).decode()
+
+
+def _read_token(token: object, table: Document, index: str | None) -> Document | None:
+    """The key of the last item of the page before, `None` for what is no token of that table and index."""
+    try:
+        name, of_index, key = json.loads(base64.b64decode(str(token), validate=True))
+    except (ValueError, TypeError):
+        return None
+    return key if (name, of_index) == (table["TableName"], index) and isinstance(key, dict) else None

@@ -1,0 +1,94 @@
+"""Tables and indexes as MiniStack keeps them, and names that no index can have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from highwater.core import Dimension
+from highwater_local.autoscaling.records import ServiceError
+
+Document = dict[str, Any]
+_FEWEST, _MOST = 3, 255
+_CHARACTERS: Final = "[a-zA-Z0-9_.-]+"
+
+
+def index_name_refusal(request: Document) -> ServiceError | None:
+    """The refusal of a CreateTable or UpdateTable that names such an index, `None` of any other."""
+    unmet = [
+        f"Value '{name}' at '{place}' failed to satisfy constraint: Member must {what}"
+        for place, name in _names(request)
+        for what in _unmet(name)
+    ]
+    if not unmet:
+        return None
+    told = f"{len(unmet)} validation error{'s' if len(unmet) > 1 else ''} detected: {'; '.join(unmet)}"
+    return ServiceError("ValidationException", told)
+
+
+def _names(request: Document) -> Iterator[tuple[str, str]]:
+    """Where a name of a new index is in the request, and the name; anything but text is refused elsewhere."""
+    for kind in ("Global", "Local"):
+        for number, index in enumerate(request.get(f"{kind}SecondaryIndexes") or [], 1):
+            if isinstance(index.get("IndexName"), str):
+                yield f"{kind.lower()}SecondaryIndexes.{number}.member.indexName", index["IndexName"]
+    for number, update in enumerate(request.get("GlobalSecondaryIndexUpdates") or [], 1):
+        name = (update.get("Create") or {}).get("IndexName")
+        if isinstance(name, str):
+            yield f"globalSecondaryIndexUpdates.{number}.member.create.indexName", name
+
+
+def _unmet(name: str) -> Iterator[str]:
+    if len(name) < _FEWEST:
+        yield f"have length greater than or equal to {_FEWEST}"
+    if len(name) > _MOST:
+        yield f"have length less than or equal to {_MOST}"
+    if not re.fullmatch(_CHARACTERS, name):
+        yield f"satisfy regular expression pattern: {_CHARACTERS}"
+
+
+UNITS: Final = {Dimension.READ: "ReadCapacityUnits", Dimension.WRITE: "WriteCapacityUnits"}
+WARM: Final = {Dimension.READ: "ReadUnitsPerSecond", Dimension.WRITE: "WriteUnitsPerSecond"}
+
+
+def indexes_of(table: Document) -> list[str]:
+    """Names of a table's global secondary indexes."""
+    return [index["IndexName"] for index in table.get("GlobalSecondaryIndexes") or []]
+
+
+def resource_of(table: Document | None, index: str | None) -> Document | None:
+    """The record of a table (`None`) or of its index, `None` where there is none."""
+    if table is None or index is None:
+        return table
+    return next((gsi for gsi in table.get("GlobalSecondaryIndexes") or [] if gsi["IndexName"] == index), None)
+
+
+def is_on_demand(table: Document) -> bool:
+    """Whether the table is billed by request."""
+    return bool(table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST")
+
+
+def units_of(throughput: Document | None) -> dict[Dimension, int]:
+    """Read and write units of a `ProvisionedThroughput`, 0 where they are not given."""
+    return {dimension: int((throughput or {}).get(member) or 0) for dimension, member in UNITS.items()}
+
+
+def warmth_of(warm: Document | None) -> dict[Dimension, int]:
+    """Those units of a `WarmThroughput` that are given."""
+    return {dimension: int(warm[member]) for dimension, member in WARM.items() if warm and warm.get(member)}
+
+
+def capacity_of(units: dict[Dimension, int]) -> Document:
+    """A `ProvisionedThroughput` of so many units."""
+    return {UNITS[dimension]: amount for dimension, amount in units.items()}
+
+
+def changes_of(table: Document, request: Document) -> Iterator[tuple[str | None, Document | None, Document | None]]:
+    """Each resource that an UpdateTable changes: index or `None`, wanted capacity, wanted warm throughput."""
+    if "ProvisionedThroughput" in request or "WarmThroughput" in request:
+        yield None, request.get("ProvisionedThroughput"), request.get("WarmThroughput")
+    for update in request.get("GlobalSecondaryIndexUpdates") or []:
+        change = update.get("Update")
+        if change and resource_of(table, change["IndexName"]) is not None:
+            yield change["IndexName"], change.get("ProvisionedThroughput"), change.get("WarmThroughput")

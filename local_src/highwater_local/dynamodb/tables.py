@@ -1,0 +1,424 @@
+"""DynamoDB's control plane of capacity, laid over MiniStack's tables: decrease budget, quotas, warm throughput."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+from highwater.core import Dimension
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater_lab.services.timing import Timing
+from highwater_lab.services.update_table import CapacityControl, Refused
+from highwater_local import ministack
+from highwater_local.autoscaling.records import ServiceError, TargetKey
+from highwater_local.dynamodb.call import meters_of
+from highwater_local.dynamodb.resources import (
+    UNITS,
+    WARM,
+    Document,
+    capacity_of,
+    changes_of,
+    index_name_refusal,
+    indexes_of,
+    is_on_demand,
+    resource_of,
+    units_of,
+    warmth_of,
+)
+from highwater_local.dynamodb.sizes import sizes_of
+
+
+def refusal_of(table: Document, request: Document, second: int, *, may_wait: bool) -> ServiceError | None:
+    """Why an UpdateTable is refused whole, `None` where it is not; one that *may_wait* is not for what is under way."""
+    building = meters_of(table).building(second)
+    updates = request.get("GlobalSecondaryIndexUpdates") or []
+    if sum("Create" in update or "Delete" in update for update in updates) > 1:
+        return _one_index_at_a_time()
+    if building is not None and (refused := _building_refusal(table, request, building)) is not None:
+        return refused
+    if not may_wait and (in_use := _change_refusal(table, request, second)) is not None:
+        return in_use
+    has_capacity = request.get("BillingMode") == "PROVISIONED" or not is_on_demand(table)
+    for index, wanted, warm in changes_of(table, request):
+        control = meters_of(table).control(index, second)
+        refusal: ServiceError | None
+        if wanted is not None and has_capacity:
+            refusal = _capacity_refusal(table, index, control, units_of(wanted), second)
+            if refusal is not None:
+                return refusal
+        if warm is not None and (refusal := _warm_refusal(control.mark, index, warm)) is not None:
+            return refusal
+    return None
+
+
+def deletion_refusal(table: Document, second: int) -> ServiceError | None:
+    """Why a table cannot be deleted now, `None` where it can be."""
+    busy = list(_busy_resources(table, second))
+    if not busy:
+        return None
+    if busy[0] is None:
+        return _in_use(f"Table: {table['TableName']} is in the process of being updated.")
+    return _in_use("Cannot delete table while indexes are being created, updated, or deleted.")
+
+
+def _busy_resources(table: Document, second: int) -> Iterator[str | None]:
+    """The table (`None`) and those of its indexes that are being built, changed or warmed up, the table first."""
+    meters = meters_of(table)
+    for index in (None, *indexes_of(table)):
+        is_built = index is None or index != meters.building(second)
+        if not is_built or meters.is_changing(index, second) or meters.control(index, second).is_warming(second):
+            yield index
+
+
+def _building_refusal(table: Document, request: Document, building: str) -> ServiceError | None:
+    """While an index is built, no capacity changes and no other index is added; that index may be deleted."""
+    updates = request.get("GlobalSecondaryIndexUpdates") or []
+    if any("Create" in update for update in updates):
+        return _one_index_at_a_time()
+    changed = [index for index, _, _ in changes_of(table, request)]
+    if not changed:
+        return None
+    return _blocked_by_index(table, building) if None in changed else _busy_index(table, building, "created")
+
+
+def _one_index_at_a_time() -> ServiceError:
+    return ServiceError(
+        "LimitExceededException",
+        "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
+    )
+
+
+def _change_refusal(table: Document, request: Document, second: int) -> ServiceError | None:
+    """A resource whose capacity is being changed takes no other change; one that is being warmed up does."""
+    meters = meters_of(table)
+    if request.get("BillingMode") is not None and (request["BillingMode"] == "PAY_PER_REQUEST") is not is_on_demand(
+        table
+    ):
+        building = meters.building(second)
+        if building is not None:
+            return _blocked_by_index(table, building)
+        return next((_busy(table, index) for index in _busy_resources(table, second)), None)
+    for index, _, _ in changes_of(table, request):
+        if meters.is_changing(index, second):
+            return _busy(table, index)
+    return None
+
+
+def _busy(table: Document, index: str | None) -> ServiceError:
+    if index is not None:
+        return _busy_index(table, index, "updated")
+    return _in_use(f"Table IOPS are currently being updated. Table: {table['TableName']}")
+
+
+def _busy_index(table: Document, index: str, undergone: str) -> ServiceError:
+    return _in_use(f"Index is being {undergone}.  Table: {table['TableName']} Index: {index}")
+
+
+def _blocked_by_index(table: Document, building: str) -> ServiceError:
+    where = f"Table: {table['TableName']} Indexes: [{building}]"
+    return _in_use(f"Can't change table IOPS when an index is being created. {where}")
+
+
+def _in_use(detail: str) -> ServiceError:
+    return ServiceError("ResourceInUseException", f"Attempt to change a resource which is still in use: {detail}")
+
+
+def _capacity_refusal(
+    table: Document, index: str | None, control: CapacityControl, wanted: dict[Dimension, int], second: int
+) -> ServiceError | None:
+    kind, name = ("table", table["TableName"]) if index is None else ("index", index)
+    match control.refusal(second, wanted, waits=True):
+        case Refused.QUOTA:
+            return above_quota(wanted, kind)
+        # for a table MiniStack says it
+        case Refused.TOO_SMALL if index is not None:
+            return ServiceError(
+                "ValidationException",
+                "One or more parameter values were invalid: ReadCapacityUnits and WriteCapacityUnits must be greater "
+                f"than zero for index {index}",
+            )
+        case Refused.UNCHANGED:
+            figures = " ".join(
+                f"Current {member} provisioned for the {kind}: {control.granted[dimension]}. "
+                f"Requested {member}: {wanted[dimension]}."
+                for dimension, member in UNITS.items()
+            )
+            return ServiceError(
+                "ValidationException",
+                f"The provisioned throughput for the {kind} {'' if index is None else name + ' '}will not change. The "
+                f"requested value equals the current value. {figures} Refer to the Amazon DynamoDB Developer Guide for "
+                "current limits and how to request higher limits.",
+            )
+        case Refused.DECREASES:
+            return ServiceError("LimitExceededException", _budget_text(control, second))
+    return None
+
+
+def _warm_refusal(mark: dict[Dimension, int], index: str | None, warm: Document) -> ServiceError | None:
+    kind = "table" if index is None else "index"
+    for dimension, member in WARM.items():
+        units = int(warm.get(member, mark[dimension]))
+        if units < mark[dimension]:
+            return ServiceError(
+                "ValidationException",
+                f"Requested {member} for WarmThroughput for {kind} is lower than current WarmThroughput, "
+                "decreasing WarmThroughput is not supported",
+            )
+        if units > DEFAULT_TABLE_QUOTA_UNITS:
+            return ServiceError(
+                "LimitExceededException",
+                f"Requested {member} for WarmThroughput exceeds TableMax{dimension.title()}CapacityUnits",
+            )
+    return None
+
+
+def projection_refusal(index: Document) -> ServiceError | None:
+    """The refusal of a new index whose projection contradicts itself, `None` where it does not."""
+    projection = index.get("Projection") or {}
+    kind, attributes = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
+    if kind in ("ALL", "KEYS_ONLY") and attributes:
+        told = "is specified"
+    elif kind == "INCLUDE" and not attributes:
+        told = "is not specified"
+    else:
+        return None
+    return ServiceError(
+        "ValidationException",
+        f"One or more parameter values were invalid: ProjectionType is {kind}, but NonKeyAttributes {told}",
+    )
+
+
+def above_quota(units: dict[Dimension, int], kind: str) -> ServiceError | None:
+    """The refusal of units above what the account may have for a table or index, `None` where there is none."""
+    for dimension, member in UNITS.items():
+        if units[dimension] > DEFAULT_TABLE_QUOTA_UNITS:
+            return ServiceError(
+                "LimitExceededException",
+                f"The requested {member}, {units[dimension]}, is above the per {kind} maximum for the account in "
+                f"{ministack.get_region()}. Per {kind} maximum: {DEFAULT_TABLE_QUOTA_UNITS}.",
+            )
+    return None
+
+
+def _budget_text(control: CapacityControl, second: int) -> str:
+    assert control.last_decrease is not None  # noqa: S101 - a budget that refuses was used
+    return (
+        "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the "
+        "first 4 decreases, each subsequent decrease in the same UTC day can be performed at most once every 3600 "
+        f"seconds. Number of decreases today: {control.decreases_on_day(second)}. Last decrease at "
+        f"{_long(control.last_decrease)}. Next decrease can be made at {_long(control.next_decrease(second))}."
+    )
+
+
+def _long(second: int) -> str:
+    at = datetime.fromtimestamp(second, UTC)
+    return f"{at:%A, %B} {at.day}, {at:%Y} at {at.hour % 12 or 12}:{at:%M:%S %p} Coordinated Universal Time"
+
+
+Answer = tuple[int, Document, bytes | str]
+
+
+class Tables:
+    """The tables of every account and region of this cloud, in front of MiniStack's own control plane."""
+
+    def __init__(self, now: Callable[[], datetime], timing: Timing | None = None) -> None:
+        self._now = now
+        self._timing = timing or Timing()
+        self._waits: ContextVar[bool] = ContextVar("waits", default=False)
+        self._update: Callable[[Document], Answer] = ministack.update_table.replace(self.update)
+        self._describe: Callable[[str], Document] = ministack.describe_table.replace(self.describe)
+        self._create: Callable[[Document], Answer] = ministack.create_table.replace(self.create)
+        self._delete: Callable[[Document], Answer] = ministack.delete_table.replace(self.delete)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Changes in here are a service's, which waits for what is under way: they are taken up after it."""
+        before = self._waits.set(True)
+        try:
+            yield
+        finally:
+            self._waits.reset(before)
+
+    def is_changing(self, key: TargetKey) -> bool:
+        """Whether a change of the capacity of the target's resource is under way."""
+        return meters_of(ministack.tables()[key.table]).is_changing(key.index, self._second())
+
+    def capacity(self, key: TargetKey) -> int | None:
+        """Provisioned units of a target, `None` where no such provisioned table or index is."""
+        table = ministack.tables().get(key.table)
+        if table is None or resource_of(table, key.index) is None or is_on_demand(table):
+            return None
+        return meters_of(table).control(key.index, self._second()).granted[key.dimension]
+
+    def set_capacity(self, key: TargetKey, units: int) -> None:
+        """Change one dimension by UpdateTable, which wants both; raises `ServiceError` with its refusal."""
+        table = ministack.tables().get(key.table)
+        if table is None or resource_of(table, key.index) is None:
+            raise ServiceError("ResourceNotFoundException", f"Requested resource not found: {key.resource_id}")
+        control = meters_of(table).control(key.index, self._second())
+        throughput = capacity_of({**control.granted, key.dimension: units})
+        if key.index is None:
+            request: Document = {"TableName": key.table, "ProvisionedThroughput": throughput}
+        else:
+            update = {"Update": {"IndexName": key.index, "ProvisionedThroughput": throughput}}
+            request = {"TableName": key.table, "GlobalSecondaryIndexUpdates": [update]}
+        refusal = refusal_of(table, request, self._second(), may_wait=True)
+        if refusal is not None:
+            raise refusal
+        with self.waiting():
+            status, _, body = self.update(request, by_autoscaling=True)
+        if status >= 400:
+            answer = json.loads(body)
+            raise ServiceError(answer.get("__type", "InternalServerError").split("#")[-1], answer.get("message", ""))
+
+    def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
+        """Quanta consumed in the *count* minutes since 1970 up to *newest*, fewer where the table is younger."""
+        table = ministack.tables().get(key.table)
+        if table is None:
+            return []
+        meters = meters_of(table)
+        meter = meters.of(key.index, self._second())[key.dimension]
+        first = max(newest - count + 1, -(-meters.begun // 60))
+        return [meter.consumed[minute] for minute in range(first, newest + 1)]
+
+    def create(self, request: Document) -> Answer:
+        """CreateTable, with quotas and the warm throughput asked for."""
+        if (misnamed := index_name_refusal(request)) is not None:
+            return _refused(misnamed)
+        wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
+        for resource, kind in wanted:
+            refusal = above_quota(units_of(resource.get("ProvisionedThroughput")), kind) or projection_refusal(resource)
+            if refusal is not None:
+                return _refused(refusal)
+        answer = self._create(request)
+        if answer[0] < 400:
+            name = request["TableName"]
+            self.raise_warm(name, None, request.get("WarmThroughput") or {})
+            for index in request.get("GlobalSecondaryIndexes") or []:
+                self.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
+        return answer
+
+    def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
+        """UpdateTable: refused whole, or carried out and remembered; what it asks for comes into force in its time.
+
+        Until a new index is built, the capacity of the table and its indexes cannot be changed.
+        """
+        table = ministack.find_table(request.get("TableName"))
+        if table is None:
+            return self._update(request)
+        updates = request.get("GlobalSecondaryIndexUpdates") or []
+        wrong = (projection_refusal(update["Create"]) for update in updates if "Create" in update)
+        refusal = index_name_refusal(request) or next((each for each in wrong if each is not None), None)
+        refusal = refusal or refusal_of(table, request, self._second(), may_wait=self._waits.get())
+        if refusal is not None:
+            return _refused(refusal)
+        changes = list(changes_of(table, request))
+        # meters know the capacity until now before it changes
+        second, meters = self._second(), meters_of(table)
+        list(meters.each(second))
+        was_on_demand, summary = is_on_demand(table), dict(table.get("BillingModeSummary") or {})
+        # meters must not be asked between a change and its announcement
+        ministack.describe_table.replace(self._describe)
+        try:
+            answer = self._update(request)
+        finally:
+            ministack.describe_table.replace(self.describe)
+        if answer[0] >= 400:
+            return answer
+        if is_on_demand(table) is not was_on_demand:
+            self._switch_mode(table, summary, second)
+        pace = self._timing.pace(by_autoscaling=by_autoscaling)
+        for index, wanted, warm in changes:
+            control = meters.control(index, second)
+            # a new billing mode has brought its capacity along
+            if wanted is not None and not (was_on_demand or is_on_demand(table)):
+                control.accept(second, units_of(wanted), pace)
+            if warm is not None:
+                control.warm_up(second, warmth_of(warm), self._timing.warming_pace)
+        self._follow_indexes(table, request)
+        described: Answer = ministack.json_answer({"TableDescription": self.describe(table["TableName"])})
+        return described
+
+    def delete(self, request: Document) -> Answer:
+        """DeleteTable, refused while capacity changes."""
+        table = ministack.find_table(request.get("TableName"))
+        refusal = None if table is None or self._waits.get() else deletion_refusal(table, self._second())
+        if refusal is not None:
+            return _refused(refusal)
+        return self._delete(request)
+
+    def describe(self, name: str) -> Document:
+        """DescribeTable's description with decreases, times and warm throughput."""
+        description = self._describe(name)
+        table = ministack.tables()[name]
+        switch = meters_of(table).switch if meters_of(table).is_changing(None, self._second()) else None
+        if switch is not None:
+            description["BillingModeSummary"] = switch.summary or {"BillingMode": "PROVISIONED"}
+        sizes = sizes_of(table)
+        description["TableSizeBytes"] = sizes[None].size_bytes
+        self._adorn(description, table, None)
+        for kind in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+            for index in description.get(kind) or ():
+                held = sizes[index["IndexName"]]
+                index |= {"ItemCount": held.items, "IndexSizeBytes": held.size_bytes}
+        if description.get("GlobalSecondaryIndexes"):
+            description["GlobalSecondaryIndexes"] = [dict(index) for index in description["GlobalSecondaryIndexes"]]
+            for index in description["GlobalSecondaryIndexes"]:
+                index.setdefault("IndexStatus", "ACTIVE")
+                index.setdefault("IndexArn", f"{description['TableArn']}/index/{index['IndexName']}")
+                self._adorn(index, table, index["IndexName"])
+                if index["IndexName"] == meters_of(table).building(self._second()):
+                    index |= {"IndexStatus": "CREATING", "Backfilling": True}
+                    description["TableStatus"] = "UPDATING"
+        return description
+
+    def raise_warm(self, name: str, index: str | None, warm: Document) -> None:
+        """Give a new table or index the warm throughput that it was created with."""
+        second = self._second()
+        meters_of(ministack.tables()[name]).control(index, second).raise_mark(second, warmth_of(warm))
+
+    def _follow_indexes(self, table: Document, request: Document) -> None:
+        """Indexes that are gone are forgotten; new ones start with the warmth that they were given."""
+        for update in request.get("GlobalSecondaryIndexUpdates") or []:
+            if "Delete" in update:
+                meters_of(table).forget(update["Delete"]["IndexName"])
+            if "Create" in update:
+                created = update["Create"]
+                self.raise_warm(table["TableName"], created["IndexName"], created.get("WarmThroughput") or {})
+                meters_of(table).built[created["IndexName"]] = self._second() + self._timing.index_build
+
+    def _switch_mode(self, table: Document, summary: Document, second: int) -> None:
+        """Another billing mode, in its time."""
+        meters, timing = meters_of(table), self._timing
+        if is_on_demand(table):
+            takes = timing.to_on_demand_again if meters.was_on_demand else timing.to_on_demand
+        else:
+            takes = timing.to_provisioned_with_indexes if indexes_of(table) else timing.to_provisioned
+        meters.switch_mode(second, second + takes, summary)
+
+    def _adorn(self, description: Document, table: Document, index: str | None) -> None:
+        second, meters = self._second(), meters_of(table)
+        control, is_changing = meters.control(index, second), meters.is_changing(index, second)
+        throughput: Document = capacity_of(meters.units(index, second))
+        budget = control.budget_shown(second)
+        throughput["NumberOfDecreasesToday"] = budget.used_on(self._now())
+        if budget.last is not None:
+            throughput["LastDecreaseDateTime"] = budget.last.timestamp()
+        if control.last_increase is not None:
+            throughput["LastIncreaseDateTime"] = control.last_increase
+        description["ProvisionedThroughput"] = throughput
+        status = "UPDATING" if control.is_warming(second) else "ACTIVE"
+        description["WarmThroughput"] = {WARM[d]: units for d, units in control.mark.items()} | {"Status": status}
+        if is_changing:
+            description["TableStatus" if index is None else "IndexStatus"] = "UPDATING"
+
+    def _second(self) -> int:
+        return int(self._now().timestamp())
+
+
+def _refused(refusal: ServiceError) -> Answer:
+    answer: Answer = ministack.error_answer(refusal.code, refusal.message, 400)
+    return answer

@@ -1,0 +1,187 @@
+"""Roles: permissions boundaries, who may assume them, and the size of their policies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from highwater_local import ministack
+
+_ROLE: Final = "AWS::IAM::Role"
+# MiniStack does not have all of AWS's own policies
+_OF_AWS: Final = "arn:aws:iam::aws:policy/"
+
+
+class MissingBoundaryError(ValueError):
+    """A template gives a role a boundary that does not exist."""
+
+
+class Boundaries:
+    """Keeps the boundaries of roles; known to MiniStack as soon as this is made."""
+
+    def __init__(self) -> None:
+        for action in ("create", "update"):
+            ministack.wrap_resource_handler(_ROLE, action, _bounding)
+        ministack.refuse_boundary.replace(_reject_boundary)
+
+
+def _bounding(own: Callable[..., Any]) -> Callable[..., Any]:
+    def provision(name: str, *properties_and_stack: Any) -> Any:
+        # a creation has one set of properties, an update the old and the new
+        new = [given for given in properties_and_stack if isinstance(given, dict)][-1]
+        boundary = new.get("PermissionsBoundary")
+        refusal = _boundary_error(boundary)
+        if refusal is not None:
+            raise MissingBoundaryError(f"{refusal} (Service: Iam, Status Code: 404, NoSuchEntity)")
+        created = own(name, *properties_and_stack)
+        ministack.iam_roles.now[created[0]]["PermissionsBoundary"] = boundary
+        return created
+
+    return provision
+
+
+def _reject_boundary(boundary: str) -> Any:
+    refusal = _boundary_error(boundary)
+    return None if refusal is None else ministack.iam_error(404, "NoSuchEntity", refusal)
+
+
+def _boundary_error(boundary: str | None) -> str | None:
+    """IAM's text for a boundary that does not exist, `None` for one that does."""
+    if not boundary or boundary.startswith(_OF_AWS) or ministack.iam_policies.now.get(boundary) is not None:
+        return None
+    return f"Scope ARN: {boundary} does not exist or is not attachable."
+
+
+Document = dict[str, Any]
+_FUNCTION: Final = "AWS::Lambda::Function"
+_LAMBDA: Final = "lambda.amazonaws.com"
+_CODE: Final = "InvalidParameterValueException"
+_REFUSED: Final = "The role defined for the function cannot be assumed by Lambda."
+
+
+class UntrustingRoleError(ValueError):
+    """A template gives a function a role that Lambda cannot assume."""
+
+
+class FunctionRoles:
+    """Refuses roles that do not trust Lambda, in requests and in stacks; known to MiniStack as soon as this is made."""
+
+    def __init__(self) -> None:
+        self._create = ministack.create_function.replace(self._create_requested)
+        self._configure = ministack.configure_function.replace(self._configure_requested)
+        ministack.wrap_resource_handler(_FUNCTION, "create", _creating)
+        ministack.wrap_resource_handler(_FUNCTION, "update", _updating)
+
+    def _create_requested(self, request: Document) -> Any:
+        return self._create(request) if _trusts(request, request.get("FunctionName")) else _reject_role()
+
+    def _configure_requested(self, name: str, request: Document) -> Any:
+        return self._configure(name, request) if "Role" not in request or _trusts(request, name) else _reject_role()
+
+
+def _creating(own: Callable[..., Any]) -> Callable[..., Any]:
+    def create(logical_id: str, properties: Document, stack: str, *rest: Any) -> Any:
+        # a name that the engine makes up begins like this
+        _check(properties, properties.get("FunctionName") or f"{stack}-{logical_id}-any")
+        return own(logical_id, properties, stack, *rest)
+
+    return create
+
+
+def _updating(own: Callable[..., Any]) -> Callable[..., Any]:
+    def update(name: str, old: Document, new: Document, *rest: Any) -> Any:
+        _check(new, name)
+        return own(name, old, new, *rest)
+
+    return update
+
+
+def _check(function: Document, name: str) -> None:
+    if not _trusts(function, name):
+        raise UntrustingRoleError(f"{_REFUSED} (Service: Lambda, Status Code: 400, {_CODE})")
+
+
+def _reject_role() -> Any:
+    return ministack.error_answer(_CODE, _REFUSED, 400)
+
+
+def _trusts(function: Document, name: object) -> bool:
+    """Whether the role of a function exists and lets Lambda assume it for the function of that *name*."""
+    arn = str(function.get("Role"))
+    role = ministack.iam_roles.now.get(arn.rpartition("/")[2])
+    if role is None:
+        return False
+    account, region = ministack.get_account_id(), ministack.get_region()
+    about = {"aws:sourceaccount": account, "aws:sourcearn": f"arn:aws:lambda:{region}:{account}:function:{name}"}
+    context = ministack.evaluation_context.now(
+        principal_arn=_LAMBDA,
+        principal_type="Service",
+        principal_account="",
+        action="sts:AssumeRole",
+        resource_arn=arn,
+        region=region,
+        service_context=about,
+    )
+    about_lambda = ministack.parse_policy({"Statement": list(_statements(role["AssumeRolePolicyDocument"]))})
+    return bool(ministack.evaluate_policies(context, [about_lambda]).decision == "Allow")
+
+
+def _statements(trust: str | Document) -> Iterator[Document]:
+    """The statements of a trust policy that speak of Lambda."""
+    document = json.loads(trust) if isinstance(trust, str) else trust
+    statements = document.get("Statement", [])
+    for statement in statements if isinstance(statements, list) else [statements]:
+        principal = statement.get("Principal")
+        services = principal.get("Service", []) if isinstance(principal, dict) else [principal]
+        if {"*", _LAMBDA} & set([services] if isinstance(services, str) else services):
+            yield statement
+
+
+# Of all inline policies of a role together, spaces not counted (IAM User Guide, "IAM and AWS STS quotas", read 2026-11)
+MOST_CHARACTERS: Final = 10_240
+
+
+class TooLargePolicyError(ValueError):
+    """The policies of a role would be larger than IAM allows."""
+
+
+class RolePolicies:
+    """Refuses policies that are too large, in requests and in stacks; known to MiniStack as soon as this is made."""
+
+    def __init__(self) -> None:
+        # stacks call the function, and requests find it by the name of their action
+        self._put = ministack.put_role_policy.replace(self._put_of_stack)
+        ministack.IAM_REQUESTS.now["PutRolePolicy"] = self._put_requested
+
+    def _put_of_stack(self, parameters: dict[str, Any]) -> Any:
+        refusal = _size_error(parameters)
+        if refusal is not None:
+            raise TooLargePolicyError(refusal)
+        return self._put(parameters)
+
+    def _put_requested(self, parameters: dict[str, Any]) -> Any:
+        refusal = _size_error(parameters)
+        return self._put(parameters) if refusal is None else ministack.iam_error(409, "LimitExceeded", refusal)
+
+
+def _size_error(parameters: dict[str, Any]) -> str | None:
+    """IAM's text for a policy that makes those of its role too large; `None` if it does not, or there is no role."""
+    role, name, document = (_first(parameters.get(each)) for each in ("RoleName", "PolicyName", "PolicyDocument"))
+    found = ministack.iam_roles.now.get(role)
+    if found is None:
+        return None
+    policies = found["InlinePolicies"] | {name: document}
+    if sum(map(_characters, policies.values())) <= MOST_CHARACTERS:
+        return None
+    return f"Maximum policy size of {MOST_CHARACTERS} bytes exceeded for role {role}"
+
+
+def _first(value: Any) -> Any:
+    """The value of a member, which requests give as a list of one."""
+    return value[0] if isinstance(value, list) else value
+
+
+def _characters(document: Any) -> int:
+    text = document if isinstance(document, str) else json.dumps(document)
+    return sum(not character.isspace() for character in text)

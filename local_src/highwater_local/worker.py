@@ -1,0 +1,105 @@
+"""The Python worker of Lambda functions: the cloud's time in `time` and `datetime`, and `logging` in the log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from highwater_local import ministack
+
+# A function's timeout is one of the cloud's clock; a machine that is slow may take so many times as long
+PATIENCE: Final = 20
+_TIME_PROLOGUE: Final = """
+import concurrent.futures, http.client as _hw_http, json as _hw_json, os as _hw_os, queue, time as _hw_time
+import time_machine as _hw_machine
+
+class _HwTime:
+    def __init__(self):
+        self.traveller = None
+        self.at = self.ahead = 0.0
+        self.request, self.deadline = "", None
+        self.monotonic, self.monotonic_ns = _hw_time.monotonic, _hw_time.monotonic_ns
+
+    def begin(self, ctx):
+        self.request = ctx.get("request_id", "")
+        seconds = ctx.get("timeout_ms", 3000) / 1000 / __PATIENCE__
+        _hw_os.environ["_LAMBDA_TIMEOUT"] = str(seconds)
+        self.go_to(self.ask("GET", "time"))
+        self.deadline = self.at + seconds
+
+    def ask(self, method, command, **members):
+        cloud = _hw_http.HTTPConnection("127.0.0.1", __PORT__)
+        cloud.request(method, "/_highwater/" + command, _hw_json.dumps(members) if members else None)
+        answer = cloud.getresponse()
+        answered = _hw_json.loads(answer.read())
+        cloud.close()
+        if answer.status != 200:
+            raise RuntimeError(answered["message"])
+        return answered["timestamp"]
+
+    def go_to(self, now):
+        if self.traveller is None:
+            self.traveller = _hw_machine.travel(now, tick=__TICKS__).start()
+        else:
+            self.ahead += max(now - self.at, 0.0)
+            self.traveller.move_to(now, tick=__TICKS__)
+        self.at = now
+
+    def wait(self, seconds):
+        self.go_to(self.ask("POST", "wait", seconds=seconds, request=self.request))
+
+    def sleep(self, seconds):
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        left = None if self.deadline is None else self.deadline - _hw_time.time()
+        if left is None or seconds <= left:
+            self.wait(seconds)
+            return
+        self.wait(max(left, 0))
+        text = f"Task timed out after {float(_hw_os.environ['_LAMBDA_TIMEOUT']):.2f} seconds"
+        _hw_os.write(1, (_hw_json.dumps({"status": "error", "error": text}) + chr(10)).encode())
+        _hw_os._exit(1)
+
+_hw = _HwTime()
+_hw.go_to(_hw.ask("GET", "time"))
+_hw_time.sleep = _hw.sleep
+_hw_time.monotonic = lambda: _hw.monotonic() + _hw.ahead
+_hw_time.monotonic_ns = lambda: _hw.monotonic_ns() + int(_hw.ahead * 10**9)
+"""
+_BEGIN: Final = """
+        _hw.begin(_ms_ctx)"""
+
+
+def give_cloud_time(port: int, *, is_driven: bool) -> None:
+    """Have functions in Python go by the time of the cloud at *port* from now on."""
+    line = ministack.PYTHON_WORKER_CONTEXT
+    prologue = _TIME_PROLOGUE.replace("__PORT__", str(port)).replace("__PATIENCE__", str(PATIENCE))
+    prologue = prologue.replace("__TICKS__", str(not is_driven))
+    script: str = ministack.PYTHON_WORKER.now
+    ministack.PYTHON_WORKER.replace(prologue + script.replace(line, line + _BEGIN))
+
+
+_LOG_PROLOGUE: Final = """
+import logging as _hw_logging, sys as _hw_sys, time as _hw_time
+
+class _HwHandler(_hw_logging.StreamHandler):
+    request = ""
+
+    def format(self, record):
+        at = _hw_time.strftime("%Y-%m-%dT%H:%M:%S", _hw_time.gmtime(record.created))
+        text = record.getMessage()
+        if record.exc_info:
+            text += chr(10) + _hw_logging.Formatter().formatException(record.exc_info)
+        return chr(9).join((f"[{record.levelname}]", f"{at}.{int(record.msecs):03}Z", self.request, text))
+
+_hw_handler = _HwHandler(_hw_sys.stderr)
+_hw_logging.getLogger().addHandler(_hw_handler)
+"""
+_NOTE_REQUEST: Final = """
+        _hw_handler.request = _ms_ctx.get("request_id", "")"""
+
+
+def log_as_lambda_does() -> None:
+    """Have functions in Python log like that from now on."""
+    line = ministack.PYTHON_WORKER_CONTEXT
+    script: str = ministack.PYTHON_WORKER.now
+    ministack.PYTHON_WORKER.replace(_LOG_PROLOGUE + script.replace(line, line + _NOTE_REQUEST))
