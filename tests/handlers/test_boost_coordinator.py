@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from highwater.aws.coordinator_table import LeaseTable
+from highwater.aws.observe import Kept
 from highwater.aws.schedules import Wakes
 from highwater.core import Bounds, Capacity, Dimension, IndexCapacity, Plan, Units, Window
 from highwater.core.boosts import BoostCap, Caller
@@ -19,7 +20,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
 from highwater.handlers.coordinator.coordinator import Coordinator, KeptPlans
-from highwater.handlers.scaler.gather import Kept, Outcome
+from highwater.handlers.scaler.gather import Outcome
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account

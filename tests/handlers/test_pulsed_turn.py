@@ -9,11 +9,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from highwater.aws.coordinator_table import PulseTable
+from highwater.aws.observe import Kept
 from highwater.core import Capacity, Dimension, Plan
 from highwater.core.names import TargetName
 from highwater.core.pulses import amount_attribute, hints_of_text, pulse_sort_key, slot_at
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.handlers.scaler.gather import Kept, Outcome
+from highwater.handlers.scaler.gather import Outcome
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.stage import NOW, Stage
 

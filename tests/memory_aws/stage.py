@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from highwater.aws.observe import NOTHING_KEPT, Kept
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.handlers.scaler.gather import NOTHING_KEPT, Kept, Outcome
+from highwater.handlers.scaler.gather import Outcome
 from highwater.handlers.scaler.handler import Scaler
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing

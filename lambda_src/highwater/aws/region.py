@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
-from highwater.aws import autoscaling, tables
-from highwater.aws import cloudwatch as alarms
-from highwater.aws import cloudwatch as metrics
-from highwater.aws import parameters as plans
-from highwater.aws import tags as tagged
+from highwater.aws import autoscaling, cloudwatch, parameters, tables, tags
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.cloudwatch import DatapointRate, TargetAlarm
 from highwater.aws.parameters import ScaledPlans
@@ -55,7 +51,7 @@ class Clients:
     @classmethod
     def of(cls, region: str | None) -> Clients:
         """Create clients for *region*, `None` for the region of the environment."""
-        return cls(tables.client(region), autoscaling.client(region), metrics.client(region))
+        return cls(tables.client(region), autoscaling.client(region), cloudwatch.client(region))
 
 
 class AwsRegion:
@@ -64,7 +60,7 @@ class AwsRegion:
     Args:
         name: The region. By default the region of the environment.
         clients: The AWS clients to use. By default new ones.
-        rate: Spaces the calls for many metrics. By default by the machine's clock.
+        rate: Spaces the calls for many cloudwatch. By default by the machine's clock.
     """
 
     def __init__(
@@ -77,27 +73,27 @@ class AwsRegion:
     @cached_property
     def ssm(self) -> SSMClient:
         """The client for the plans, which only the scaler's own region has."""
-        return plans.client(self.name)
+        return parameters.client(self.name)
 
     def read_plans(self, scaler: str | None = None) -> ScaledPlans:
         """Read the plans of *scaler*, by default of all. An unreadable plan does not affect the others."""
-        return plans.read_plans(self.ssm, scaler)
+        return parameters.read_plans(self.ssm, scaler)
 
     def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans:
         """Read the plans of the tables with these labels; a table without a plan of *scaler* is left out."""
-        return plans.read_plans_of(self.ssm, scaler, labels)
+        return parameters.read_plans_of(self.ssm, scaler, labels)
 
     def read_tagged_plans(self) -> ScaledPlans:
         """Read the plans of tables that have the tag `highwater:managed`."""
-        return tagged.read_tagged_plans(tagged.client(self.name), self.name)
+        return tags.read_tagged_plans(tags.client(self.name), self.name)
 
     def read_tagged_scalers(self) -> tuple[str, ...]:
         """Read the names of the functions whose scalers manage the tagged tables of this region."""
-        return tagged.read_tagged_scalers(tagged.client(self.name))
+        return tags.read_tagged_scalers(tags.client(self.name))
 
     def read_alarms(self, names: Iterable[TargetName] | None = None) -> Mapping[TargetName, TargetAlarm]:
         """Read the alarms of the targets *names*, by default the alarms of all scalers."""
-        return alarms.read_alarms(self.clients.cloudwatch, names)
+        return cloudwatch.read_alarms(self.clients.cloudwatch, names)
 
     def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets:
         """Read the bounds and suspensions of the targets, and the service's time."""
@@ -112,13 +108,13 @@ class AwsRegion:
         """
         wanted = list(names)
         self._datapoints.wait_for(len(wanted) * minutes)
-        return metrics.read_consumption(self.clients.cloudwatch, wanted, minutes, now)
+        return cloudwatch.read_consumption(self.clients.cloudwatch, wanted, minutes, now)
 
     def with_throttles(
         self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
     ) -> Mapping[TargetName, Observation]:
         """Return the observations *consumed* with the throttles of the last *minutes*."""
-        return metrics.with_throttles(self.clients.cloudwatch, consumed, minutes, now)
+        return cloudwatch.with_throttles(self.clients.cloudwatch, consumed, minutes, now)
 
     def describe_table(self, table: str) -> DescribedTable:
         """Read the table's capacities, decreases and last increases; raises the errors of `aws.tables`."""
@@ -134,4 +130,4 @@ class AwsRegion:
 
     def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None:
         """Set the alarm's threshold, in units consumed in a minute; raises the errors of `aws.tables`."""
-        tables.translating(partial(alarms.move_threshold, self.clients.cloudwatch, alarm, threshold))
+        tables.translating(partial(cloudwatch.move_threshold, self.clients.cloudwatch, alarm, threshold))

@@ -16,11 +16,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from highwater.aws import logs as decisions
+from highwater.aws.logs import client as logs_client
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
 from highwater.cli.options import NO_REGION, account_options, as_json_option
-from highwater.cli.situation import BoostReader, Situation, find_plans, read_situations
+from highwater.cli.situation import Coordinators, Situation, find_plans, read_situations
 from highwater.cli.terminal import open_console, say
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.windows import is_open
@@ -97,12 +97,12 @@ def _situations(table: str | None, region: str | None, *, decides: bool) -> list
             f"no scaler manages a table {table!r} in this region; list the managed tables with: highwater status, or "
             "give --region"
         )
-    logs = decisions.client(region) if decides else None
-    boosts = BoostReader(region_of(region))
+    logs = logs_client(region) if decides else None
+    coordinators = Coordinators(region_of(region))
     return [
         situation
         for scaled in plans
-        for situation in read_situations(scaled, region_of(scaled.region or region), logs, boosts.read(scaled))
+        for situation in read_situations(scaled, region_of(scaled.region or region), logs, coordinators.of(scaled))
     ]
 
 
@@ -189,6 +189,7 @@ def _lines(situation: Situation) -> list[str]:
         lines.append("paused: scaling is suspended; resume it with: highwater resume " + situation.table)
     if situation.skip is not None and not situation.is_paused:
         lines.append(f"the scaler does not change this target: {situation.skip}")
+    lines.extend(f"not read: {note}" for note in situation.notes)
     if decision is not None:
         lines.append(f"demand asks for {decision.wanted:,}: {decision.reason}")
         lines.extend(f"  {limit.before:,} becomes {limit.after:,}: {limit.sentence}" for limit in decision.limits)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from highwater.aws.autoscaling import RegisteredTargets
-from highwater.aws.coordinator_table import LeasesUnavailableError, LeaseTable, TableLeases, find_lease_table
+from highwater.aws.coordinator_table import (
+    LeasesUnavailableError,
+    LeaseTable,
+    PulseTable,
+    TableLeases,
+    find_lease_table,
+)
 from highwater.aws.logs import LoggedDecision, read_decisions
+from highwater.aws.observe import NOTHING_KEPT, Kept, observe_table
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.region import AwsRegion
-from highwater.aws.tables import DescribedTable, seen_resources
+from highwater.aws.tables import DescribedTable
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import described_lease
@@ -28,12 +35,11 @@ from highwater.core.scaler import (
     Observation,
     ScaledPlan,
     SeenTable,
-    SeenTarget,
     SkipReason,
     minutes_to_observe,
     review,
 )
-from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
+from highwater.core.scaler.attention import scaled_targets
 from highwater.core.scaler.stages import decision_document
 
 _AHEAD = timedelta(days=8)
@@ -62,6 +68,7 @@ class Situation:
         log_refused: The error code with which CloudWatch Logs refused to read the log, `None` if it did not.
         boosts: The boosts of the target that are live or booked.
         boosted: The units of the floor that boosts account for.
+        notes: What could not be read for the next decision, in sentences.
     """
 
     table: str
@@ -82,6 +89,7 @@ class Situation:
     log_refused: str | None = None
     boosts: tuple[Lease, ...] = ()
     boosted: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def relief(self) -> int:
@@ -113,6 +121,7 @@ class Situation:
             else {"at": self.next_change[0].isoformat(), **(_bounds(self.next_change[1]) or {})},
             "decision": None if self.decision is None else decision_document(self.decision),
             "boosts": [described_lease(lease) for lease in self.boosts],
+            "notes": list(self.notes),
             "skip": None if self.skip is None else str(self.skip),
             "last_decisions": [
                 {
@@ -146,32 +155,42 @@ def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], 
     return sorted(chosen, key=lambda plan: plan.label), scaled_plans.unreadable
 
 
-class BoostReader:
-    """Reads the boosts of tables, of scalers in the region *home*."""
+class Coordinators:
+    """The coordinators' tables, of scalers in the region *home*."""
 
     def __init__(self, home: AwsRegion) -> None:
         self._home = home
         self._names: dict[str, str | None] = {}
 
-    def read(self, scaled: ScaledPlan) -> TableLeases | None:
-        """Read the boosts of a table, none without a coordinator; `None` where they may not be read."""
+    def of(self, scaled: ScaledPlan) -> Kept | None:
+        """Return the table of the scaler's coordinator; `None` where it may not be looked for."""
         try:
             if scaled.scaler not in self._names:
                 self._names[scaled.scaler] = find_lease_table(self._home.ssm, scaled.scaler) if scaled.scaler else None
-            name = self._names[scaled.scaler]
-            return TableLeases() if name is None else LeaseTable(name, self._home.clients.dynamodb).read(scaled.label)
-        except (ClientError, LeasesUnavailableError):
+        except ClientError:
             return None
+        name, dynamodb = self._names[scaled.scaler], self._home.clients.dynamodb
+        return Kept() if name is None else Kept(LeaseTable(name, dynamodb), PulseTable(name, dynamodb))
+
+
+@dataclass(slots=True)
+class _Unread:
+    """What could not be read, for the terminal."""
+
+    notes: list[str] = field(default_factory=list)
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Only the scaler has metrics."""
 
 
 def read_situations(
-    scaled: ScaledPlan, region: AwsRegion, logs: Any | None, boosts: TableLeases | None = None
+    scaled: ScaledPlan, region: AwsRegion, logs: Any | None, kept: Kept | None = NOTHING_KEPT
 ) -> Iterator[Situation]:
     """Yield the situation of every autoscaled target of a plan.
 
     *region* is the table's. *logs*, a client of CloudWatch Logs in the scaler's region, asks for the scaler's decisions
-    too: those that its log has, and the next ones, for which metrics are read. *boosts* are those of the table, `None`
-    where they may not be read.
+    too: those that its log has, and the next ones, for which metrics are read. *kept* is the coordinator's
+    table, by default there is none; `None` where it is not known whether there is one, so that boosts may be missing.
 
     Raises:
         TableNotFoundError: The table does not exist.
@@ -186,9 +205,14 @@ def read_situations(
     }
     registered = region.read_targets(names.values())
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
-    seen = _see(scaled, names, region, described, registered, clock, boosts) if logs is not None else None
-    reviewed = None if seen is None else review(scaled, seen, clock)
-    known = boosts or TableLeases()
+    unread = _Unread()
+    reviewed = None
+    if logs is not None:
+        seen = _observe(scaled, names, region, described, registered, clock, kept, unread)
+        reviewed = review(scaled, seen, clock)
+        leases, boosted_units = seen.leases, seen.boosted
+    else:
+        leases, boosted_units = _boosts(scaled, kept)
     decided = {} if reviewed is None else {each.decision.key: each.decision for each in reviewed.targets}
     skipped = {} if reviewed is None else {skip.target.key: skip.reason for skip in reviewed.skips}
     logged, log_refused = logged_decisions(logs, scaled.label, clock.now) if logs is not None else ({}, None)
@@ -214,34 +238,38 @@ def read_situations(
             skip=skipped.get(target.key),
             last_decisions=logged.get(target.label, ()),
             log_refused=log_refused,
-            boosts=tuple(lease for lease in known.leases if lease.key == target.key and lease.ends > clock.now),
-            boosted=known.boosted.get(target.key, 0),
+            boosts=tuple(lease for lease in leases if lease.key == target.key and lease.ends > clock.now),
+            boosted=boosted_units.get(target.key, 0),
+            notes=tuple(unread.notes),
         )
 
 
-def _see(
+def _observe(
     scaled: ScaledPlan,
     names: Mapping[TargetKey, TargetName],
     region: AwsRegion,
     described: DescribedTable,
     registered: RegisteredTargets,
     clock: Clock,
-    boosts: TableLeases | None,
+    kept: Kept | None,
+    unread: _Unread,
 ) -> SeenTable:
-    """The table as the scaler would see it now. Unlike the scaler, this reads the throttles of every target."""
+    """The table as the scaler's next run is given it."""
     if scaled.mode.follows_demand:
         consumed = region.read_consumption(names.values(), minutes_to_observe(scaled, clock), clock.now)
-        observed = region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
     else:
-        observed = dict.fromkeys(names.values(), Observation.nothing())
-    targets = {
-        key: SeenTarget(
-            registered=registered.of(name), is_suspended=registered.is_suspended(name), observation=observed[name]
-        )
-        for key, name in names.items()
-    }
-    known = boosts or TableLeases()
-    return SeenTable(seen_resources(described), targets, known.leases, known.boosted, lacks_leases=boosts is None)
+        consumed = dict.fromkeys(names.values(), Observation.nothing())
+    targets = {name: target for target in scaled_targets(scaled) if (name := names.get(target.key)) is not None}
+    seen = observe_table(region, scaled, described, targets, registered, consumed, clock, kept or NOTHING_KEPT, unread)
+    return replace(seen, lacks_leases=True) if kept is None else seen
+
+
+def _boosts(scaled: ScaledPlan, kept: Kept | None) -> tuple[tuple[Lease, ...], Mapping[TargetKey, int]]:
+    try:
+        known = TableLeases() if kept is None or kept.leases is None else kept.leases.read(scaled.label)
+    except LeasesUnavailableError:
+        known = TableLeases()
+    return known.leases, known.boosted
 
 
 def logged_decisions(logs: Any, label: str, now: datetime) -> tuple[dict[str, tuple[LoggedDecision, ...]], str | None]:

@@ -16,6 +16,7 @@ from highwater.aws.coordinator_table import (
     LeaseTable,
     TableLeases,
 )
+from highwater.aws.observe import Region
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.schedules import Wakes, WakesUnavailableError
 from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
@@ -41,7 +42,7 @@ from highwater.core.scaler import ScaledPlan
 from highwater.core.schedule.bounds import bounds_at
 from highwater.core.units import Dimension, Units
 from highwater.handlers.coordinator.call import Call, RefusedError
-from highwater.handlers.scaler.gather import Outcome, Region
+from highwater.handlers.scaler.gather import Outcome
 
 # As long as the grants. Every job that waits for its capacity asks every two seconds, and an account has 40 reads of
 # parameters a second in all (AWS General Reference, Systems Manager quotas, read 2026-11)

@@ -13,8 +13,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from highwater.aws import parameters as plans
-from highwater.aws import schedules as wakes
+from highwater.aws import parameters, schedules
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap
@@ -77,7 +76,7 @@ def _coordinator(context: Any) -> Coordinator:
         plans=_PLANS,
         leases=own.kept.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
         read_caps=_CAPS.read,
-        wakes=wakes.Wakes(
+        wakes=schedules.Wakes(
             os.environ["HIGHWATER_WAKES_GROUP"],
             os.environ["HIGHWATER_WAKES_ROLE"],
             context.invoked_function_arn,
@@ -103,7 +102,7 @@ class _Caps:
 
     def read(self) -> Sequence[BoostCap]:
         if time.monotonic() - self.read_at > _CAPS_KEPT_SECONDS:
-            found = read_boost_caps(plans.client(), os.environ["HIGHWATER_COORDINATOR"])
+            found = read_boost_caps(parameters.client(), os.environ["HIGHWATER_COORDINATOR"])
             for line in found.unreadable:
                 logger.warning("a grant could not be read", extra={"grant": line})
             self.caps, self.read_at = found.caps, time.monotonic()
@@ -113,4 +112,4 @@ class _Caps:
 _CAPS = _Caps()
 _PLANS = KeptPlans()
 # made once for a warm function
-_scheduler_client = cache(wakes.client)
+_scheduler_client = cache(schedules.client)

@@ -18,15 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
-from highwater.aws import autoscaling, tables
-from highwater.aws import cloudwatch as metrics
-from highwater.aws import parameters as plans
-from highwater.aws import region as stacks
+from highwater.aws import autoscaling, parameters, region, tables
+from highwater.aws.cloudwatch import client as cloudwatch_client
 from highwater.core.names import table_label
-from highwater.handlers.deploy import floors, marks
-from highwater.handlers.deploy import floors as rollback
-from highwater.handlers.deploy import response as cloudformation
-from highwater.handlers.deploy import teardown as leaving
+from highwater.handlers.deploy import floors, marks, response, teardown
 from highwater.handlers.deploy.waiting import MAX_AWAITING_INVOCATIONS, Patience, TimeIsUpError
 
 if TYPE_CHECKING:
@@ -76,10 +71,10 @@ class Deployment:
 
     dynamodb: Callable[[str | None], DynamoDBClient] = tables.client
     autoscaling: Callable[[str | None], ApplicationAutoScalingClient] = autoscaling.client
-    cloudwatch: Callable[[str | None], CloudWatchClient] = metrics.client
-    ssm: Callable[[], SSMClient] = plans.client
-    stacks: Callable[[], CloudFormationClient] = stacks.client
-    answer: Callable[[dict[str, Any], cloudformation.Outcome], None] = cloudformation.answer
+    cloudwatch: Callable[[str | None], CloudWatchClient] = cloudwatch_client
+    ssm: Callable[[], SSMClient] = parameters.client
+    stacks: Callable[[], CloudFormationClient] = region.client
+    answer: Callable[[dict[str, Any], response.Outcome], None] = response.answer
     invoke: Callable[[str, dict[str, Any]], None] = invoke
 
     def serve(self, event: dict[str, Any], patience: Patience) -> None:
@@ -96,7 +91,7 @@ class Deployment:
                 raise
             # the deploy must learn of any failure at once instead of waiting an hour for an answer
             logger.exception("failed")
-            outcome = cloudformation.failure(str(error) or type(error).__name__)
+            outcome = response.failure(str(error) or type(error).__name__)
         if outcome is None:
             return
         line = {"request": event["RequestType"], "resource": event["LogicalResourceId"]} | outcome.line
@@ -104,7 +99,7 @@ class Deployment:
         if not event.get("HighwaterAnswered"):
             self.answer(event, outcome)
 
-    def _serve(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+    def _serve(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
         serve = {
             FLOORS_TYPE: self._floors,
             MARKS_TYPE: self._marks,
@@ -117,53 +112,53 @@ class Deployment:
             raise ValueError(message)
         return serve[kind](event, patience)
 
-    def _floors(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+    def _floors(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
         properties = event["ResourceProperties"]
         table = properties["TableName"]
         clients = self.dynamodb(None), self.autoscaling(None)
         if event.get("HighwaterAnswered"):
             return self._raise_later(event, clients, patience)
         if event["RequestType"] == "Delete":
-            return cloudformation.success("nothing to undo: capacity is lowered once its targets are gone")
+            return response.success("nothing to undo: capacity is lowered once its targets are gone")
         self._hand_over(event, patience)
         try:
             done = floors.assert_floors(table, properties["Plan"], *clients, patience)
         except floors.FloorsNotReachedError as missed:
             if event["RequestType"] == "Update" and self._is_rolling_back(event, patience):
-                return cloudformation.success(f"left as it is, so that the rollback goes on: {missed}")
+                return response.success(f"left as it is, so that the rollback goes on: {missed}")
             raise
         if done.building:
             self._go_on_after_the_answer(event, patience)
-        return cloudformation.success(done.reason)
+        return response.success(done.reason)
 
     def _is_rolling_back(self, event: dict[str, Any], patience: Patience) -> bool:
         try:
-            return rollback.is_rolling_back(self.stacks(), event["StackId"], patience)
+            return floors.is_rolling_back(self.stacks(), event["StackId"], patience)
         except (tables.TableRefusedError, TimeIsUpError):
             return False
 
     def _raise_later(
         self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
-    ) -> cloudformation.Outcome | None:
+    ) -> response.Outcome | None:
         """Go on after CloudFormation was answered, in other invocations, until the table's indexes are built."""
         properties = event["ResourceProperties"]
         try:
             floors.raise_to_floors(properties["TableName"], properties["Plan"], *clients, patience)
         except tables.TableNotFoundError:
-            return cloudformation.success(leaving.NO_TABLE)
+            return response.success(teardown.NO_TABLE)
         except TimeIsUpError:
             return self._wait_on(event, "an index is still being built; its floors are left as they are", patience)
-        return cloudformation.success("the indexes are built, and capacity is raised to the floors")
+        return response.success("the indexes are built, and capacity is raised to the floors")
 
     def _go_on_after_the_answer(self, event: dict[str, Any], patience: Patience) -> None:
         """Have another invocation go on with an event that CloudFormation is answered now."""
         self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1}, patience)
 
-    def _wait_on(self, event: dict[str, Any], given_up: str, patience: Patience) -> cloudformation.Outcome | None:
+    def _wait_on(self, event: dict[str, Any], given_up: str, patience: Patience) -> response.Outcome | None:
         """Have the next invocation wait on; after half a day, fail with the text *given_up*."""
         invocations = event["HighwaterInvocations"]
         if invocations >= MAX_AWAITING_INVOCATIONS:
-            return cloudformation.failure(given_up)
+            return response.failure(given_up)
         self._invoke_itself(event | {"HighwaterInvocations": invocations + 1}, patience)
         return None
 
@@ -188,46 +183,46 @@ class Deployment:
         for parameter, released in ((present, False), (before, True)):
             if parameter is None or (released and parameter == present):
                 continue
-            patience.until_accepted(partial(plans.set_released, self.ssm(), parameter, released=released))
+            patience.until_accepted(partial(parameters.set_released, self.ssm(), parameter, released=released))
             if released:
                 # a run that has read the plan already is over by then
                 patience.pause()
 
     def _is_released(self, parameter: str, patience: Patience) -> bool:
         try:
-            return patience.until_accepted(partial(plans.is_released, self.ssm(), parameter))
+            return patience.until_accepted(partial(parameters.is_released, self.ssm(), parameter))
         except tables.TableRefusedError:
             # a deletion must not fail for want of a permission that went before it
             return False
 
-    def _marks(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+    def _marks(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
         continue_later = partial(self._invoke_itself, patience=patience)
         return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, continue_later)
 
-    def _aftermath(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome | None:
+    def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
         if event["RequestType"] == "Delete":
             return self._lower_capacity(properties, patience)
         if not event.get("HighwaterAnswered"):
             try:
-                is_rolling_back = event["RequestType"] == "Update" and rollback.is_rolling_back(client, stack, patience)
+                is_rolling_back = event["RequestType"] == "Update" and floors.is_rolling_back(client, stack, patience)
             except (tables.TableRefusedError, TimeIsUpError) as refused:
                 # a rollback must not fail for this
                 reason = f"floors are left as they are if this is a rollback, as the stack cannot be read: {refused}"
-                return cloudformation.success(reason)
+                return response.success(reason)
             if not is_rolling_back:
-                return cloudformation.success("nothing to do until a deploy is rolled back")
+                return response.success("nothing to do until a deploy is rolled back")
             self._go_on_after_the_answer(event, patience)
-            return cloudformation.success("floors are set when the rollback is over")
+            return response.success("floors are set when the rollback is over")
         try:
-            if not rollback.wait_until_rolled_back(client, stack, patience):
-                return cloudformation.failure("the rollback did not end well; deploy again to set the floors")
+            if not floors.wait_until_rolled_back(client, stack, patience):
+                return response.failure("the rollback did not end well; deploy again to set the floors")
         except TimeIsUpError:
             return self._wait_on(event, "the rollback does not end; deploy again to set the floors", patience)
         self._take_back(event, patience)
         clients = self.dynamodb(None), self.autoscaling(None)
         done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
-        return cloudformation.success(done.reason)
+        return response.success(done.reason)
 
     def _take_back(self, event: dict[str, Any], patience: Patience) -> None:
         """After a rollback, have a scaler that the failed deploy gave the table to leave it alone.
@@ -241,25 +236,25 @@ class Deployment:
             # the permission may have come with the failed deploy, and be gone
             logger.warning("the scaler's plan is left as it is: %s", refused)
 
-    def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
-        plan = leaving.find_plan(properties["Plan"])
+    def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> response.Outcome:
+        plan = teardown.find_plan(properties["Plan"])
         if isinstance(plan, str):
-            return cloudformation.success(plan)
+            return response.success(plan)
         clients = self.dynamodb(None), self.autoscaling(None), self.cloudwatch(None)
-        return cloudformation.success(leaving.lower_capacity(properties["TableName"], plan, *clients, patience))
+        return response.success(teardown.lower_capacity(properties["TableName"], plan, *clients, patience))
 
-    def _scaled(self, event: dict[str, Any], patience: Patience) -> cloudformation.Outcome:
+    def _scaled(self, event: dict[str, Any], patience: Patience) -> response.Outcome:
         properties = event["ResourceProperties"]
         table, region = properties["TableName"], properties.get("Region")
         if event["RequestType"] == "Delete":
-            plan = leaving.find_plan(properties["Plan"])
+            plan = teardown.find_plan(properties["Plan"])
             if isinstance(plan, str):
-                return cloudformation.success(plan)
+                return response.success(plan)
             parameter = properties.get("Parameter")
             if parameter is not None and self._is_released(parameter, patience):
-                return cloudformation.success("nothing to undo: the table's floors are set by its own plan again")
+                return response.success("nothing to undo: the table's floors are set by its own plan again")
             clients = self.dynamodb(region), self.autoscaling(region)
-            return cloudformation.success(leaving.release_floors(table, plan, *clients, patience))
+            return response.success(teardown.release_floors(table, plan, *clients, patience))
         label = table_label(table, region)
         self._invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]}, patience)
-        return cloudformation.success(f"the scaler looks at {label}")
+        return response.success(f"the scaler looks at {label}")

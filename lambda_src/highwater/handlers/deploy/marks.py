@@ -10,8 +10,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from highwater.aws import tables
-from highwater.aws import tags as notes
+from highwater.aws import tables, tags
 from highwater.aws.autoscaling import read_targets
 from highwater.aws.tables import (
     DecreaseRefusedError,
@@ -116,21 +115,21 @@ class Job:
         self.patience.pause()
         while (described := self.describe()).building.intersection(names):
             self.patience.pause()
-        read = partial(notes.read_awaiting, self.dynamodb, described.arn)
+        read = partial(tags.read_awaiting, self.dynamodb, described.arn)
         if self.patience.until_accepted(read) != deploy:
             return False
-        self.patience.until_accepted(partial(notes.clear_awaiting, self.dynamodb, described.arn))
+        self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, described.arn))
         return True
 
     def note_awaiting(self, deploy: str) -> None:
         """Note in a tag that marks of *deploy* wait for indexes, until a later deploy changes or removes them."""
         arn = self.describe().arn
-        self.patience.until_accepted(partial(notes.write_awaiting, self.dynamodb, arn, deploy))
+        self.patience.until_accepted(partial(tags.write_awaiting, self.dynamodb, arn, deploy))
 
     def forget_awaiting(self) -> None:
         """Have earlier deploys no longer raise what they left for later."""
         arn = self.describe().arn
-        self.patience.until_accepted(partial(notes.clear_awaiting, self.dynamodb, arn))
+        self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, arn))
 
     def too_low(self, described: tables.DescribedTable, wanted: dict[str | None, Units]) -> dict[str | None, Units]:
         """The marks of *wanted* that are too low, except those of indexes that are being built."""
@@ -171,10 +170,10 @@ class Job:
             }
             if not too_low:
                 return
-            note = self.patience.until_accepted(partial(notes.read_raised_from, self.dynamodb, described.arn)) or {}
+            note = self.patience.until_accepted(partial(tags.read_raised_from, self.dynamodb, described.arn)) or {}
             unnoted = {index: described.capacities[index] for index in too_low if index not in note}
             if unnoted:
-                write = partial(notes.write_raised_from, self.dynamodb, described.arn, note | unnoted)
+                write = partial(tags.write_raised_from, self.dynamodb, described.arn, note | unnoted)
                 self.patience.until_accepted(write)
                 self.wait_for_note(described.arn, note | unnoted)
             for index, units in too_low.items():
@@ -197,7 +196,7 @@ class Job:
         had_note = False
         while True:
             described = self.describe()
-            noted = self.patience.until_accepted(partial(notes.read_raised_from, self.dynamodb, described.arn))
+            noted = self.patience.until_accepted(partial(tags.read_raised_from, self.dynamodb, described.arn))
             if noted is None:
                 return had_note
             if not described.is_active:
@@ -206,7 +205,7 @@ class Job:
             had_note = True
             to_lower = self.capacities_to_lower(described, noted)
             if not to_lower:
-                self.patience.until_accepted(partial(notes.clear_raised_from, self.dynamodb, described.arn))
+                self.patience.until_accepted(partial(tags.clear_raised_from, self.dynamodb, described.arn))
                 self.wait_for_note(described.arn, None)
                 return True
             accepted = [
@@ -218,7 +217,7 @@ class Job:
 
     def wait_for_note(self, arn: str, expected: dict[str | None, Units] | None) -> None:
         """Wait until the note can be read as written, because DynamoDB shows changes of tags some seconds late."""
-        while self.patience.until_accepted(partial(notes.read_raised_from, self.dynamodb, arn)) != expected:
+        while self.patience.until_accepted(partial(tags.read_raised_from, self.dynamodb, arn)) != expected:
             self.patience.pause()
 
     def capacities_to_lower(

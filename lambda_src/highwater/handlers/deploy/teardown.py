@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from highwater.aws import cloudwatch as metrics
 from highwater.aws import tables
 from highwater.aws.autoscaling import read_targets, set_bounds
+from highwater.aws.cloudwatch import read_consumption
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableNotFoundError, TableRefusedError
 from highwater.core.names import TargetName, resource_label
 from highwater.core.plan.plan import READ_UNIT_HOUR_USD, WRITE_UNIT_HOUR_USD, Plan
@@ -139,7 +139,7 @@ def _needed(
     """The capacity of the table and each index that holds the base floors and the traffic of the last minutes."""
     names = {TargetName(table, *target.key): target for target in plan.targets()}
     now = patience.until_accepted(partial(read_targets, autoscaling, names)).at
-    read = partial(metrics.read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
+    read = partial(read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
     # without knowing the traffic, nothing may be lowered
     consumed = patience.until_accepted(read)
     units: dict[tuple[str | None, Dimension], int] = {}

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from highwater.aws.coordinator_table import LeasesUnavailableError, PulsesUnavailableError
+from highwater.aws.observe import NOTHING_KEPT, Kept, Region
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES
 from highwater.core.scaler.stages import decision_document
-from highwater.handlers.scaler.gather import NOTHING_KEPT, GatheredRegion, Kept, Outcome, Region, ThresholdChange
+from highwater.handlers.scaler.gather import GatheredRegion, Outcome, ThresholdChange
 
 # Under this share of the least that provisioned capacity can cost, on-demand is cheaper whatever scales the table.
 _CHEAPER_ON_DEMAND_PERCENT = 100

@@ -3,83 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any
 
 from highwater.aws import tables
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call
-from highwater.aws.coordinator_table import (
-    LeasesUnavailableError,
-    LeaseTable,
-    PulsesUnavailableError,
-    PulseTable,
-    TableLeases,
-)
-from highwater.aws.parameters import ScaledPlans
-from highwater.aws.tables import DescribedTable
+from highwater.aws.observe import NOTHING_KEPT, Kept, Region, observe_table
 from highwater.core.names import TargetName
-from highwater.core.plan.plan import Target, TargetKey
-from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
-from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
+from highwater.core.plan.plan import Target
+from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable
 from highwater.core.scaler.attention import (
-    THROTTLE_MINUTES,
     due_targets,
     is_full_tick,
     minutes_to_observe,
-    needs_throttles,
     scaled_targets,
 )
-from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, coverage_percent
-from highwater.core.schedule.bounds import Bounds
-from highwater.core.units import Units
 from highwater.handlers.scaler.event import BOOST, TICK, ScalerEvent
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The coordinator's table, in its two uses; `None` without a coordinator."""
-
-    leases: LeaseTable | None = None
-    pulses: PulseTable | None = None
-
-
-NOTHING_KEPT: Final = Kept()
-
-
-class Region(Protocol):
-    """One region's tables, targets, metrics, alarms and plans; `AwsRegion` documents each method."""
-
-    def read_plans(self, scaler: str | None = None) -> ScaledPlans: ...  # noqa: D102
-
-    def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans: ...  # noqa: D102
-
-    def read_tagged_plans(self) -> ScaledPlans: ...  # noqa: D102
-
-    def read_tagged_scalers(self) -> tuple[str, ...]: ...  # noqa: D102
-
-    def read_alarms(  # noqa: D102
-        self, names: Iterable[TargetName] | None = None
-    ) -> Mapping[TargetName, TargetAlarm]: ...
-
-    def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets: ...  # noqa: D102
-
-    def read_consumption(  # noqa: D102
-        self, names: Iterable[TargetName], minutes: int, now: datetime
-    ) -> Mapping[TargetName, Observation]: ...
-
-    def with_throttles(  # noqa: D102
-        self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
-    ) -> Mapping[TargetName, Observation]: ...
-
-    def describe_table(self, table: str) -> DescribedTable: ...  # noqa: D102
-
-    def set_bounds(self, name: TargetName, bounds: Bounds) -> None: ...  # noqa: D102
-
-    def set_capacity(self, table: str, index: str | None, units: Units) -> None: ...  # noqa: D102
-
-    def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +75,6 @@ class Outcome:
 OLDEST_EVENT = timedelta(minutes=10)
 # A read that fails has been tried four times, which may have taken a minute.
 _MOST_FAILED_READS = 2
-# Coverage is over fifteen minutes, and CloudWatch may be five late.
-_PULSE_MINUTES = COVERAGE_MINUTES + 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,77 +138,17 @@ def see_table(
         TableBusyError: DynamoDB did not answer.
         TableRefusedError: DynamoDB refuses.
     """
-    resources = tables.seen_resources(region.describe_table(due.scaled.table))
-    names = due.names()
-    boosts = _read_boosts(kept.leases, due.scaled, outcome)
-    throttling = {
-        name: gathered.consumed[name]
-        for name, target in names.items()
-        if due.scaled.mode.follows_demand
-        and (resource := resources.get(target.index)) is not None
-        and needs_throttles(due.scaled, target, resource, gathered.consumed[name], gathered.clock)
-    }
-    observed = {**gathered.consumed, **_with_throttles(region, due.scaled, throttling, gathered.clock, outcome)}
-    pulses = _read_pulses(kept.pulses, due.scaled, gathered.clock, outcome)
-    _note_disagreement(names, pulses, observed, outcome)
-    return SeenTable(
-        resources,
-        {
-            target.key: SeenTarget(
-                registered=gathered.registered.of(name),
-                is_suspended=gathered.registered.is_suspended(name),
-                observation=replace(observed[name], pulses=pulses.get(target.key)),
-            )
-            for name, target in names.items()
-        },
-        () if boosts is None else boosts.leases,
-        {} if boosts is None else boosts.boosted,
-        lacks_leases=boosts is None,
+    return observe_table(
+        region,
+        due.scaled,
+        region.describe_table(due.scaled.table),
+        due.names(),
+        gathered.registered,
+        gathered.consumed,
+        gathered.clock,
+        kept,
+        outcome,
     )
-
-
-def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, outcome: Outcome) -> TableLeases | None:
-    """The boosts of a table, none without a coordinator; `None` where the lease table does not answer."""
-    if leases is None:
-        return TableLeases()
-    try:
-        return leases.read(scaled.label)
-    except LeasesUnavailableError as error:
-        outcome.notes.append(f"{scaled.label}: its boosts could not be read, so no floor is lowered: {error}")
-        outcome.count("LeasesMissing")
-        return None
-
-
-def _read_pulses(
-    pulses: PulseTable | None, scaled: ScaledPlan, clock: Clock, outcome: Outcome
-) -> Mapping[TargetKey, Slots]:
-    """What the table's fleet told lately; nothing where it cannot be read, so that CloudWatch alone counts."""
-    if pulses is None or not scaled.mode.follows_demand:
-        return {}
-    # the slot of now is not told whole yet
-    newest = slot_at(clock.now) - 1
-    try:
-        return pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - _PULSE_MINUTES, newest)
-    except PulsesUnavailableError as error:
-        outcome.notes.append(f"{scaled.label}: its fleet's pulses could not be read: {error}")
-        return {}
-
-
-def _note_disagreement(
-    names: Mapping[TargetName, Target],
-    pulses: Mapping[TargetKey, Slots],
-    observed: Mapping[TargetName, Observation],
-    outcome: Outcome,
-) -> None:
-    for name, target in names.items():
-        slots = pulses.get(target.key)
-        percent = None if slots is None else coverage_percent(slots, observed[name])
-        if percent is not None and percent > MOST_TOLD_PERCENT:
-            outcome.count("PulsesDisagree")
-            outcome.notes.append(
-                f"{name}: pulses tell of {percent:,} % of what CloudWatch counts; a client with grant_pulse counts "
-                "what was not consumed"
-            )
 
 
 def _due_tables(
@@ -375,24 +254,6 @@ def _batches(by_minutes: Mapping[int, list[TargetName]]) -> Iterator[tuple[int, 
         size = metrics_per_call(minutes)
         for start in range(0, len(names), size):
             yield minutes, names[start : start + size]
-
-
-def _with_throttles(
-    region: Region,
-    scaled: ScaledPlan,
-    consumed: Mapping[TargetName, Observation],
-    clock: Clock,
-    outcome: Outcome,
-) -> Mapping[TargetName, Observation]:
-    if not consumed:
-        return {}
-    try:
-        return region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
-    except Exception as error:
-        names = ", ".join(str(name) for name in consumed)
-        outcome.notes.append(f"{scaled.label}: throttles of {names} could not be read: {error}")
-        outcome.count("MetricsMissing", len(consumed))
-        return {name: replace(observation, lacks_throttles=True) for name, observation in consumed.items()}
 
 
 def _minute(at: datetime) -> int:

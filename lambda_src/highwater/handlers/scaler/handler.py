@@ -19,9 +19,10 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from highwater.aws.coordinator_table import LeaseTable, PulseTable
 from highwater.aws.coordinator_table import client as lease_client
+from highwater.aws.observe import NOTHING_KEPT, Kept, Region
 from highwater.aws.region import AwsRegion
 from highwater.handlers.scaler.event import ScalerEvent
-from highwater.handlers.scaler.gather import NOTHING_KEPT, Kept, Outcome, Region
+from highwater.handlers.scaler.gather import Outcome
 from highwater.handlers.scaler.run import Options, PlanCache, Run
 
 logger = Logger(log_uncaught_exceptions=False)

@@ -7,22 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from highwater.aws.observe import NOTHING_KEPT, Kept, Region
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import TableBusyError
 from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
-from highwater.handlers.scaler.gather import (
-    NOTHING_KEPT,
-    DueTable,
-    GatheredRegion,
-    Kept,
-    Outcome,
-    Region,
-    gather_region,
-    see_table,
-)
+from highwater.handlers.scaler.gather import DueTable, GatheredRegion, Outcome, gather_region, see_table
 
 _KEPT = timedelta(minutes=5)
 _MOST_READ_ALWAYS = 200

@@ -1,0 +1,209 @@
+"""Observes a table: turns what AWS answers into what a turn of the scaler is given.
+
+The scaler and `highwater explain` both call `observe_table`, so that they decide from the same input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Protocol
+
+from highwater.aws.autoscaling import RegisteredTargets
+from highwater.aws.cloudwatch import TargetAlarm
+from highwater.aws.coordinator_table import (
+    LeasesUnavailableError,
+    LeaseTable,
+    PulsesUnavailableError,
+    PulseTable,
+    TableLeases,
+)
+from highwater.aws.parameters import ScaledPlans
+from highwater.aws.tables import DescribedTable, seen_resources
+from highwater.core.names import TargetName
+from highwater.core.plan.plan import Target, TargetKey
+from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
+from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
+from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_throttles
+from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, coverage_percent
+from highwater.core.schedule.bounds import Bounds
+from highwater.core.units import Units
+
+# Coverage is over fifteen minutes, and CloudWatch may be five late.
+_PULSE_MINUTES: Final = COVERAGE_MINUTES + 5
+
+
+class Region(Protocol):
+    """One region's tables, targets, metrics, alarms and plans; `AwsRegion` documents each method."""
+
+    def read_plans(self, scaler: str | None = None) -> ScaledPlans: ...  # noqa: D102
+
+    def read_plans_of(self, scaler: str, labels: Iterable[str]) -> ScaledPlans: ...  # noqa: D102
+
+    def read_tagged_plans(self) -> ScaledPlans: ...  # noqa: D102
+
+    def read_tagged_scalers(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    def read_alarms(  # noqa: D102
+        self, names: Iterable[TargetName] | None = None
+    ) -> Mapping[TargetName, TargetAlarm]: ...
+
+    def read_targets(self, names: Iterable[TargetName]) -> RegisteredTargets: ...  # noqa: D102
+
+    def read_consumption(  # noqa: D102
+        self, names: Iterable[TargetName], minutes: int, now: datetime
+    ) -> Mapping[TargetName, Observation]: ...
+
+    def with_throttles(  # noqa: D102
+        self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
+    ) -> Mapping[TargetName, Observation]: ...
+
+    def describe_table(self, table: str) -> DescribedTable: ...  # noqa: D102
+
+    def set_bounds(self, name: TargetName, bounds: Bounds) -> None: ...  # noqa: D102
+
+    def set_capacity(self, table: str, index: str | None, units: Units) -> None: ...  # noqa: D102
+
+    def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None: ...  # noqa: D102
+
+
+class Problems(Protocol):
+    """Where an observation reports what it could not read.
+
+    Attributes:
+        notes: Sentences for the log or the terminal.
+    """
+
+    notes: list[str]
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to a metric of the scaler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The coordinator's table, in its two uses; `None` without a coordinator."""
+
+    leases: LeaseTable | None = None
+    pulses: PulseTable | None = None
+
+
+NOTHING_KEPT: Final = Kept()
+
+
+def observe_table(
+    region: Region,
+    scaled: ScaledPlan,
+    described: DescribedTable,
+    names: Mapping[TargetName, Target],
+    registered: RegisteredTargets,
+    consumed: Mapping[TargetName, Observation],
+    clock: Clock,
+    kept: Kept,
+    problems: Problems,
+) -> SeenTable:
+    """Return what a turn is given for one table.
+
+    Reads its boosts, the pulses of its fleet, and throttles of those targets that may have throttled.
+
+    Args:
+        region: The table's region.
+        scaled: The table's plan.
+        described: The table as DynamoDB describes it.
+        names: The targets to look at, by the names that AWS knows them by.
+        registered: What Application Auto Scaling has of these targets.
+        consumed: The last minutes of these targets, without throttles.
+        clock: The times of the turn.
+        kept: The coordinator's table.
+        problems: Where it is reported that something could not be read. Without boosts no floor is lowered; without
+            pulses CloudWatch alone counts.
+    """
+    resources = seen_resources(described)
+    boosts = _read_boosts(kept.leases, scaled, problems)
+    throttling = {
+        name: consumed[name]
+        for name, target in names.items()
+        if scaled.mode.follows_demand
+        and (resource := resources.get(target.index)) is not None
+        and needs_throttles(scaled, target, resource, consumed[name], clock)
+    }
+    observed = {**consumed, **_with_throttles(region, scaled, throttling, clock, problems)}
+    pulses = _read_pulses(kept.pulses, scaled, clock, problems)
+    _note_disagreement(names, pulses, observed, problems)
+    return SeenTable(
+        resources,
+        {
+            target.key: SeenTarget(
+                registered=registered.of(name),
+                is_suspended=registered.is_suspended(name),
+                observation=replace(observed[name], pulses=pulses.get(target.key)),
+            )
+            for name, target in names.items()
+        },
+        () if boosts is None else boosts.leases,
+        {} if boosts is None else boosts.boosted,
+        lacks_leases=boosts is None,
+    )
+
+
+def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, problems: Problems) -> TableLeases | None:
+    """The boosts of a table, none without a coordinator; `None` where the lease table does not answer."""
+    if leases is None:
+        return TableLeases()
+    try:
+        return leases.read(scaled.label)
+    except LeasesUnavailableError as error:
+        problems.notes.append(f"{scaled.label}: its boosts could not be read, so no floor is lowered: {error}")
+        problems.count("LeasesMissing")
+        return None
+
+
+def _read_pulses(
+    pulses: PulseTable | None, scaled: ScaledPlan, clock: Clock, problems: Problems
+) -> Mapping[TargetKey, Slots]:
+    """What the table's fleet told lately; nothing where it cannot be read, so that CloudWatch alone counts."""
+    if pulses is None or not scaled.mode.follows_demand:
+        return {}
+    # the slot of now is not told whole yet
+    newest = slot_at(clock.now) - 1
+    try:
+        return pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - _PULSE_MINUTES, newest)
+    except PulsesUnavailableError as error:
+        problems.notes.append(f"{scaled.label}: its fleet's pulses could not be read: {error}")
+        return {}
+
+
+def _note_disagreement(
+    names: Mapping[TargetName, Target],
+    pulses: Mapping[TargetKey, Slots],
+    observed: Mapping[TargetName, Observation],
+    problems: Problems,
+) -> None:
+    for name, target in names.items():
+        slots = pulses.get(target.key)
+        percent = None if slots is None else coverage_percent(slots, observed[name])
+        if percent is not None and percent > MOST_TOLD_PERCENT:
+            problems.count("PulsesDisagree")
+            problems.notes.append(
+                f"{name}: pulses tell of {percent:,} % of what CloudWatch counts; a client with grant_pulse counts "
+                "what was not consumed"
+            )
+
+
+def _with_throttles(
+    region: Region,
+    scaled: ScaledPlan,
+    consumed: Mapping[TargetName, Observation],
+    clock: Clock,
+    problems: Problems,
+) -> Mapping[TargetName, Observation]:
+    if not consumed:
+        return {}
+    try:
+        return region.with_throttles(consumed, THROTTLE_MINUTES, clock.now)
+    except Exception as error:
+        names = ", ".join(str(name) for name in consumed)
+        problems.notes.append(f"{scaled.label}: throttles of {names} could not be read: {error}")
+        problems.count("MetricsMissing", len(consumed))
+        return {name: replace(observation, lacks_throttles=True) for name, observation in consumed.items()}
