@@ -6,7 +6,7 @@ from cdk_highwater.capacity import CapacityOptions, IndexedCapacityOptions, Tabl
 from cdk_highwater.dashboard import CapacityDashboard
 from cdk_highwater.manage import CapacityManaged, manage_capacity
 from cdk_highwater.ownership import TaggedTables
-from cdk_highwater.prewarm import PreWarm, PreWarmStrategy
+from cdk_highwater.prewarm import PreWarm
 from cdk_highwater.scaler import ThrottleAwareScaler
 from cdk_highwater.table import GlobalSecondaryIndex, HighWaterTable
 from cdk_highwater.task import BoostTask
@@ -26,7 +26,6 @@ __all__ = [
     "IndexCapacity",
     "IndexedCapacityOptions",
     "PreWarm",
-    "PreWarmStrategy",
     "TableCapacity",
     "TaggedTables",
     "ThrottleAwareScaler",

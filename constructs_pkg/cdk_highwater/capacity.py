@@ -24,7 +24,7 @@ from cdk_highwater.findings import (
 )
 from cdk_highwater.nag import annotate
 from cdk_highwater.ownership import PLAN, claim
-from cdk_highwater.prewarm import PreWarmStrategy, raise_marks, require_strategy
+from cdk_highwater.prewarm import raise_marks
 from cdk_highwater.quotas import TRACKING_ALARMS, count_alarms
 from cdk_highwater.subject import Subject, TableLike, subject_of
 from highwater.core import (
@@ -69,7 +69,6 @@ class CapacityOptions(TypedDict, total=False):
             partitions.
         table_quota_units: The account's quota for a table or index, in units per second of each dimension. By default
             40,000, the AWS default.
-        pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
         windows_held_by: A scaler that manages the table and opens and closes its windows. By default scheduled actions
             do. Only a scaler can open windows of a `TableV2`, windows that need more than 200 actions on a target, and
             overlapping windows of zones whose clocks change on different days. It has room for a plan of 8 KB, about 55
@@ -81,7 +80,6 @@ class CapacityOptions(TypedDict, total=False):
     windows: Sequence[Window]
     high_water_mark: HighWaterMark | None
     table_quota_units: int
-    pre_warm_strategy: PreWarmStrategy
     windows_held_by: WindowHolder | None
 
 
@@ -201,7 +199,6 @@ class TableCapacity(Construct):
         id: Unique within *scope*.
         table: The table, of any kind.
         plan: The plan for the table. Indexes in the template that the plan does not list follow the table.
-        pre_warm_strategy: How marks are raised. By default WARM_THROUGHPUT.
         windows_held_by: The scaler that opens and closes the windows. By default scheduled actions do.
 
     Raises:
@@ -215,11 +212,9 @@ class TableCapacity(Construct):
         *,
         table: TableLike,
         plan: Plan,
-        pre_warm_strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
         windows_held_by: WindowHolder | None = None,
     ) -> None:
         require("plan", plan, Plan, "a Plan", "give highwater.core.Plan(read=, write=)")
-        require_strategy(pre_warm_strategy)
         require_holder(windows_held_by)
         super().__init__(scope, id)
         # each question to Node takes time, for every table
@@ -255,7 +250,7 @@ class TableCapacity(Construct):
             targets = self._add_targets(self._aftermath)
             self._floors = self._assert_floors(targets)
         marks = marks_of(self._plan.without_past(self._as_of))
-        raise_marks(self, self._stack, self._subject, marks, pre_warm_strategy, after=self._floors, remedy=_MARK_REMEDY)
+        raise_marks(self, self._stack, self._subject, marks, after=self._floors, remedy=_MARK_REMEDY)
         if windows_held_by is not None:
             windows_held_by.add_table(self)
 

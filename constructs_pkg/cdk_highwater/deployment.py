@@ -16,7 +16,6 @@ from cdk_highwater.iam import (
     TABLE_ACTIONS,
     plans_arns,
     reading_status,
-    reading_targets,
     reading_targets_and_metrics,
     setting_bounds,
 )
@@ -115,12 +114,12 @@ class DeploymentFunction(Construct):
             self._role.add_to_policy(_invoking(function_arn))
 
     def allow_marks(self, subject: Subject) -> list[Construct]:
-        """Allow the function to raise the table's marks, and to note in tags what is not done yet.
+        """Allow the function to raise the table's marks, and to note in a tag which of them wait for an index.
 
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
         """
-        marks = self._policy("Marks", lambda: [reading_targets(), _invoking(self._function.function_arn)])
+        marks = self._policy("Marks", lambda: [_invoking(self._function.function_arn)])
         table = self._allow_table(subject, has_notes=True)
         return [self._role, marks, table]
 

@@ -78,11 +78,6 @@ def wakes_arn(stack: cdk.Stack, group: str) -> str:
     return stack.format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
 
 
-def reading_targets() -> iam.PolicyStatement:
-    """Allow reading scalable targets. This action does not support resource-level permissions."""
-    return iam.PolicyStatement(actions=["application-autoscaling:DescribeScalableTargets"], resources=["*"])
-
-
 def reading_targets_and_metrics() -> iam.PolicyStatement:
     """Allow reading scalable targets and metrics. These actions do not support resource-level permissions."""
     actions = ["application-autoscaling:DescribeScalableTargets", "cloudwatch:GetMetricData"]

@@ -10,7 +10,6 @@ from constructs import Construct, IConstruct, IMixin
 
 from cdk_highwater.capacity import IndexedCapacityOptions, TableCapacity, declared_plan
 from cdk_highwater.findings import require_or_none
-from cdk_highwater.prewarm import PreWarmStrategy
 from cdk_highwater.subject import TableLike, refuse_other_than_tables
 
 _ID = "Capacity"
@@ -45,7 +44,6 @@ def manage_capacity(
         _ID,
         table=table,
         plan=declared_plan(options),
-        pre_warm_strategy=options.get("pre_warm_strategy", PreWarmStrategy.WARM_THROUGHPUT),
         windows_held_by=options.get("windows_held_by"),
     )
 

@@ -1,10 +1,9 @@
-"""Raising high-water marks."""
+"""`PreWarm`: raises high-water marks, which DynamoDB calls warm throughput, during deploys."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 import aws_cdk as cdk
@@ -26,18 +25,6 @@ _WARM = (
 )
 
 
-class PreWarmStrategy(StrEnum):
-    """How a mark is raised.
-
-    WARM_THROUGHPUT requests warm throughput from DynamoDB, which takes minutes; the deploy does not wait for it.
-    PROVISION_AND_LOWER, for AWS partitions without warm throughput, provisions the mark once, waits until DynamoDB has
-    reached it, and restores the capacity, even if the deploy fails. This uses one of the day's decreases.
-    """
-
-    WARM_THROUGHPUT = "warm-throughput"
-    PROVISION_AND_LOWER = "provision-and-lower"
-
-
 class PreWarm(Construct):
     """Raise the high-water marks of a table and its indexes during deploys.
 
@@ -53,7 +40,6 @@ class PreWarm(Construct):
         warm_throughput: The mark of the table itself: both `read_units_per_second` and `write_units_per_second`, each
             at least 1. By default the table's mark is not raised.
         indexes: Marks of global secondary indexes by name. By default none.
-        strategy: How the marks are raised. By default WARM_THROUGHPUT.
 
     Raises:
         TypeError: If *table* is not a table, or another argument is of another type than documented.
@@ -67,7 +53,6 @@ class PreWarm(Construct):
         table: TableLike,
         warm_throughput: dynamodb.WarmThroughput | None = None,
         indexes: Mapping[str, dynamodb.WarmThroughput] | None = None,
-        strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT,
     ) -> None:
         require_or_none("warm_throughput", warm_throughput, *_WARM)
         fix = "give {index_name: dynamodb.WarmThroughput(...)}"
@@ -75,7 +60,6 @@ class PreWarm(Construct):
         for name, warm in (indexes or {}).items():
             require("each key of indexes", name, str, "the name of an index", fix)
             require(f"indexes[{name!r}]", warm, *_WARM)
-        require_strategy(strategy)
         super().__init__(scope, id)
         stack = cdk.Stack.of(self)
         subject = subject_of(table).seen_from(stack)
@@ -95,15 +79,7 @@ class PreWarm(Construct):
                 Mark(index, int(units["read"]), int(units["write"]), *bases.get(index, (1, 1)))
                 for index, units in declared.items()
             )
-            raise_marks(self, stack, subject, marks, strategy, remedy="without PreWarm, marks are not raised")
-
-
-def require_strategy(strategy: object) -> None:
-    """Raise `TypeError` if *strategy* is no `PreWarmStrategy`; a text of the same letters is none."""
-    if not isinstance(strategy, PreWarmStrategy):
-        allowed = " or ".join(f"PreWarmStrategy.{each.name}" for each in PreWarmStrategy)
-        message = f"the strategy must be {allowed}, got {strategy!r}"
-        raise TypeError(message)
+            raise_marks(self, stack, subject, marks, remedy="without PreWarm, marks are not raised")
 
 
 def raise_marks(
@@ -111,7 +87,6 @@ def raise_marks(
     stack: cdk.Stack,
     subject: Subject,
     marks: tuple[Mark, ...],
-    strategy: PreWarmStrategy,
     *,
     remedy: str,
     after: IConstruct | None = None,
@@ -125,7 +100,6 @@ def raise_marks(
         stack: The stack of *scope*.
         subject: The table.
         marks: The marks of the table and its indexes.
-        strategy: How the marks are raised.
         remedy: How to avoid the charge, for the annotation.
         after: The construct that must be deployed before. By default the table.
     """
@@ -141,22 +115,19 @@ def raise_marks(
         service_token=function.service_token,
         properties={
             "TableName": subject.name,
-            "Strategy": str(strategy),
             "Marks": json.dumps([{"index": mark.index, "read": mark.read, "write": mark.write} for mark in wanted]),
         },
     )
     predecessor = after or subject.template
     resource.node.add_dependency(*permissions, *([] if predecessor is None else [predecessor]))
-    annotate(scope, _charge_findings(wanted, strategy, remedy))
+    annotate(scope, _charge_findings(wanted, remedy))
 
 
-def _charge_findings(marks: list[Mark], strategy: PreWarmStrategy, remedy: str) -> list[Finding]:
+def _charge_findings(marks: list[Mark], remedy: str) -> list[Finding]:
     charge = warm_up_charge(tuple(marks))
     if charge is None:
         return []
     charge_text = "charged once when it is raised, at us-east-1 prices at most about "
-    if strategy is PreWarmStrategy.PROVISION_AND_LOWER:
-        charge_text = "provisioned for at least an hour when it is raised, at us-east-1 prices about "
     problem = f"{_marks_text(marks)}; {charge_text}{charge.arithmetic}"
     fix = f"a mark that the table already has is not charged again; {remedy}"
     return [remark("warmUpCharge", "high-water mark", problem, fix)]

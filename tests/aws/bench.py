@@ -15,7 +15,6 @@ from botocore.awsrequest import AWSResponse
 from botocore.httpsession import URLLib3Session
 
 from highwater.aws import tables
-from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core.units import Units
 from highwater_lab.local import LocalCloud
 
@@ -192,10 +191,6 @@ class Bench:
         arn = tables.describe_table(self.dynamodb, table).arn
         found = self.dynamodb.list_tags_of_resource(ResourceArn=arn)["Tags"]
         return {tag["Key"]: tag["Value"] for tag in found}
-
-    def has_note(self, table: str) -> bool:
-        """Whether a raise is noted on the table."""
-        return any(key.startswith(RAISED_FROM_TAG) for key in self.tags(table))
 
     def spend_decreases(self, table: str, index: str | None = None, count: int = 4) -> None:
         """Use up the day's free decreases, ending at the capacity it starts from."""

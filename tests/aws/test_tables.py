@@ -8,11 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
-from highwater.aws import tables
-from highwater.aws import tags as notes
+from highwater.aws import tables, tags
 from highwater.aws.tables import (
     DecreaseRefusedError,
     DescribedTable,
@@ -24,7 +21,6 @@ from highwater.aws.tables import (
 )
 from highwater.core.units import Units
 from tests.aws.bench import Bench, at, refusal, rewritten
-from tests.core.examples import SAME_EACH_TIME
 
 HOME = Units(5, 7)
 SPENT = (
@@ -227,106 +223,33 @@ def test_see_table_when_refused_for_the_moment_says_so(bench: Bench, code: str, 
         tables.describe_table(bench.wire.client, "orders")
 
 
-# The note of a raise
+# The note of marks that wait for an index
 
 
-def test_raised_from_when_nothing_is_noted_is_none(bench: Bench) -> None:
+def test_note_of_a_deploy_reads_back_and_clears_and_tags_of_others_stay(bench: Bench) -> None:
     name = bench.make_table(HOME)
     arn = tables.describe_table(bench.dynamodb, name).arn
     bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
-    assert notes.read_raised_from(bench.wire.client, arn) is None
-    notes.clear_raised_from(bench.wire.client, arn)
+    assert tags.read_awaiting(bench.wire.client, arn) is None
+    tags.clear_awaiting(bench.wire.client, arn)
+    tags.write_awaiting(bench.wire.client, arn, "deploy-1")
+    tags.write_awaiting(bench.wire.client, arn, "deploy-2")
+    assert tags.read_awaiting(bench.wire.client, arn) == "deploy-2"
+    tags.clear_awaiting(bench.wire.client, arn)
     assert bench.tags(name) == {"team": "orders"}
 
 
-@pytest.mark.parametrize(
-    "noted",
-    [
-        pytest.param({None: HOME}, id="table"),
-        pytest.param({"by_status": Units(3, 4)}, id="index-only"),
-        pytest.param({None: HOME, "by.status-2_x": Units(3, 4), "-.-": Units(60, 80)}, id="dots-and-dashes"),
-        pytest.param({None: Units(0, 0), "a.b": Units(40_000, 39_999)}, id="nothing-and-much"),
-    ],
-)
-def test_raised_from_when_noted_reads_back_and_clears(bench: Bench, noted: dict[str | None, Units]) -> None:
-    indexes = {index: Units(3, 4) for index in noted if index is not None}
-    name = bench.make_table_with(HOME, indexes)
-    arn = tables.describe_table(bench.dynamodb, name).arn
-    bench.dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": "team", "Value": "orders"}])
-    notes.write_raised_from(bench.wire.client, arn, noted)
-    assert notes.read_raised_from(bench.wire.client, arn) == noted
-    notes.clear_raised_from(bench.wire.client, arn)
-    assert notes.read_raised_from(bench.wire.client, arn) is None
-    assert bench.tags(name) == {"team": "orders"}, "tags of others stay"
-
-
-def test_raised_from_when_noted_twice_reads_the_later(bench: Bench) -> None:
+def test_note_of_a_deploy_is_found_on_any_page_of_tags(bench: Bench) -> None:
     name = bench.make_table(HOME)
     arn = tables.describe_table(bench.dynamodb, name).arn
-    notes.write_raised_from(bench.wire.client, arn, {None: HOME})
-    notes.write_raised_from(bench.wire.client, arn, {None: Units(8, 9)})
-    assert notes.read_raised_from(bench.wire.client, arn) == {None: Units(8, 9)}
-
-
-def test_raised_from_when_tags_come_in_pages_reads_them_all(bench: Bench) -> None:
-    name = bench.make_table(HOME)
-    arn = tables.describe_table(bench.dynamodb, name).arn
-    notes.write_raised_from(bench.dynamodb, arn, {None: HOME})
+    tags.write_awaiting(bench.dynamodb, arn, "deploy-1")
 
     def first_page(document: dict[str, object]) -> None:
         document.update(Tags=[{"Key": "team", "Value": "orders"}], NextToken="more")
 
     bench.wire.fault = at(1, rewritten(first_page))
-    assert notes.read_raised_from(bench.wire.client, arn) == {None: HOME}
+    assert tags.read_awaiting(bench.wire.client, arn) == "deploy-1"
     assert bench.wire.bodies("ListTagsOfResource")[1]["NextToken"] == "more"
-
-
-_INDEX_NAMES = st.text("abcXYZ019_.-", min_size=3, max_size=255)
-_UNITS = st.builds(Units, st.integers(0, 2_000_000), st.integers(0, 2_000_000))
-
-
-def _assert_takes_a_note(bench: Bench, name: str, arn: str, noted: dict[str | None, Units]) -> None:
-    bench.wire.reset()
-    notes.write_raised_from(bench.wire.client, arn, noted)
-    for body in bench.wire.bodies("TagResource"):
-        for tag in body["Tags"]:
-            assert len(tag["Key"]) <= LONGEST_KEY
-            assert len(tag["Value"]) <= LONGEST_VALUE, "AWS refuses the tag: such a table can never be raised"
-            assert ALLOWED.fullmatch(tag["Key"])
-            assert ALLOWED.fullmatch(tag["Value"])
-    assert len(bench.tags(name)) <= MOST_TAGS // 2, "the rest is the user's"
-    assert notes.read_raised_from(bench.wire.client, arn) == noted
-    notes.clear_raised_from(bench.wire.client, arn)
-    assert bench.tags(name) == {}
-
-
-@pytest.mark.parametrize(
-    ("indexes", "length"), [(1, 255), (20, 255), (20, 20), (5, 60), (2, 80)], ids=lambda value: str(value)
-)
-def test_raised_from_when_index_names_are_long_fits_into_tags(bench: Bench, indexes: int, length: int) -> None:
-    """DynamoDB takes 20 indexes with names of up to 255 characters."""
-    names = [f"{place:02}".ljust(length, "x") for place in range(indexes)]
-    name = bench.make_table_with(HOME, dict.fromkeys(names, Units(3, 4)))
-    noted: dict[str | None, Units] = {None: Units(40_000, 39_999)}
-    noted |= {index: Units(20_000 + place, 10_000 + place) for place, index in enumerate(names)}
-    _assert_takes_a_note(bench, name, tables.describe_table(bench.dynamodb, name).arn, noted)
-
-
-@settings(
-    max_examples=20,
-    phases=(Phase.explicit, Phase.generate),
-    deadline=None,
-    derandomize=SAME_EACH_TIME,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(noted=st.dictionaries(_INDEX_NAMES, _UNITS, min_size=1, max_size=20), table=st.none() | _UNITS)
-def test_raised_from_whatever_is_noted_reads_back(bench: Bench, noted: dict[str, Units], table: Units | None) -> None:
-    name = bench.make_table_with(HOME, dict.fromkeys(noted, Units(3, 4)))
-    all_noted: dict[str | None, Units] = {} if table is None else {None: table}
-    for index, units in noted.items():
-        all_noted[index] = units
-    _assert_takes_a_note(bench, name, tables.describe_table(bench.dynamodb, name).arn, all_noted)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,6 @@ GRANTEE = (
     "grantee must be a role or a user, or have a role, got 'loader'; give its construct; that of an existing role is "
     "iam.Role.from_role_name(...)"
 )
-STRATEGY = "the strategy must be PreWarmStrategy.WARM_THROUGHPUT or PreWarmStrategy.PROVISION_AND_LOWER"
 OUT = "give its construct, or leave the argument out"
 MINUTES = "give cdk.Duration.minutes(...)"
 UNITS = "allowed: whole numbers, 0 or more, and one above 0"
@@ -167,11 +166,6 @@ TYPES: dict[str, tuple[Call, str]] = {
     "warm-index-name": (
         lambda stack: _warm(stack, indexes={5: None}),
         "each key of indexes must be the name of an index, got 5; give {index_name: dynamodb.WarmThroughput(...)}",
-    ),
-    "strategy-of-pre-warm": (lambda stack: _warm(stack, strategy="x"), f"{STRATEGY}, got 'x'"),
-    "strategy-of-a-table": (
-        lambda stack: scalable_table(stack, pre_warm_strategy="provision-and-lower"),
-        f"{STRATEGY}, got 'provision-and-lower'",
     ),
     "mark-of-none": (
         lambda stack: scalable_table(stack, high_water_mark=0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import PreWarm, PreWarmStrategy
+from cdk_highwater import PreWarm
 from tests.constructs.template_view import TemplateView, key, messages, new_stack
 
 
@@ -26,7 +26,6 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
     table.add_global_secondary_index(index_name="by-owner", partition_key=key("owner"))
     view = TemplateView(stack)
     assert view.marks == {None: (800, 900), "by-owner": (70, 60)}
-    assert view.properties_of("Custom::HighwaterMarks")["Strategy"] == "warm-throughput"
     assert messages(stack, "info") == [
         "Shop/Warm: high-water mark: table 800 RCU and 900 WCU, index 'by-owner' 70 RCU and 60 WCU; charged once when "
         "it is raised, at us-east-1 prices at most about 950 WCU x $0.00065 + 861 RCU x $0.00013 = $0.73; a mark that "
@@ -35,24 +34,13 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
     ]
 
 
-def test_provisioning_strategy_may_note_where_it_came_from_and_go_on_later() -> None:
+def test_function_may_note_marks_that_wait_for_an_index_and_go_on_later() -> None:
     stack = new_stack()
     table = dynamodb.Table(stack, "Jobs", partition_key=key())
-    PreWarm(
-        stack,
-        "Warm",
-        table=table,
-        warm_throughput=warm(800, 900),
-        strategy=PreWarmStrategy.PROVISION_AND_LOWER,
-    )
+    PreWarm(stack, "Warm", table=table, warm_throughput=warm(800, 900))
     actions = {action for statement in TemplateView(stack).statements() for action in _listed(statement["Action"])}
     assert {"dynamodb:TagResource", "dynamodb:UntagResource", "lambda:InvokeFunction"} <= actions
-    assert messages(stack, "info") == [
-        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; provisioned for at least an hour when it is raised, at "
-        "us-east-1 prices about 895 WCU x $0.00065 + 795 RCU x $0.00013 = $0.69; a mark that the table already has is "
-        "not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge] [ack: "
-        "highwater:warmUpCharge]"
-    ]
+    assert "application-autoscaling:DescribeScalableTargets" not in actions
 
 
 def test_mark_that_comes_by_itself_makes_nothing() -> None:

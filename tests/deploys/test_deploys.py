@@ -46,10 +46,10 @@ MARKED_APP = """
 import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_dynamodb as dynamodb
-from cdk_highwater import PreWarm, PreWarmStrategy
+from cdk_highwater import PreWarm
 
 app = cdk.App()
-name, strategy, mark = (app.node.get_context(key) for key in ("name", "strategy", "mark"))
+name, mark = (app.node.get_context(key) for key in ("name", "mark"))
 stack = cdk.Stack(app, f"Marked-{name}")
 table = dynamodb.Table(
     stack,
@@ -65,7 +65,6 @@ if mark != "gone":
         "Warm",
         table=table,
         warm_throughput=dynamodb.WarmThroughput(read_units_per_second=int(mark), write_units_per_second=int(mark) + 1),
-        strategy=PreWarmStrategy(strategy),
     )
 if app.node.try_get_context("broken"):
     # min above max: the service refuses it, and CloudFormation rolls everything back
@@ -165,11 +164,10 @@ def test_deploy_inside_a_window_that_raises_the_ceiling_lowers_nothing(
     assert after["NumberOfDecreasesToday"] == before["NumberOfDecreasesToday"]
 
 
-@pytest.mark.parametrize("strategy", ["warm-throughput", "provision-and-lower"])
-def test_mark_rises_and_a_lower_one_never_fails_a_deploy(bootstrapped: CdkCli, marked_app: Path, strategy: str) -> None:
+def test_mark_rises_and_a_lower_one_never_fails_a_deploy(bootstrapped: CdkCli, marked_app: Path) -> None:
     cloud = bootstrapped.cloud
-    table = f"marked-rise-{strategy}"
-    arguments = {"name": f"rise-{strategy}", "strategy": strategy}
+    table = "marked-rise"
+    arguments = {"name": "rise"}
 
     bootstrapped.deploy(marked_app, arguments | {"mark": "3000"})
     assert _mark(cloud, table) == (3_000, 3_001)
@@ -182,7 +180,7 @@ def test_mark_rises_and_a_lower_one_never_fails_a_deploy(bootstrapped: CdkCli, m
 
 def test_rolled_back_deploy_leaves_no_table_at_the_mark(bootstrapped: CdkCli, marked_app: Path) -> None:
     cloud = bootstrapped.cloud
-    arguments = {"name": "rollback", "strategy": "provision-and-lower"}
+    arguments = {"name": "rollback"}
     bootstrapped.deploy(marked_app, arguments | {"mark": "1000"})
     done = bootstrapped.attempt(
         "deploy",
@@ -208,11 +206,11 @@ def test_mark_above_the_quota_fails_the_deploy_with_the_reason_and_goes_back(
     bootstrapped: CdkCli, marked_app: Path
 ) -> None:
     cloud = bootstrapped.cloud
-    arguments = {"name": "quota", "strategy": "provision-and-lower"}
+    arguments = {"name": "quota"}
     bootstrapped.deploy(marked_app, arguments | {"mark": "gone"})
     done = bootstrapped.attempt(
         "deploy", "--all", "--require-approval", "never", app=marked_app, context=arguments | {"mark": "41000"}
     )
     assert done.returncode != 0
-    assert "is above the per table maximum for the account" in done.stdout + done.stderr
+    assert "exceeds TableMaxReadCapacityUnits" in done.stdout + done.stderr
     assert _capacity(cloud, "marked-quota") == (5, 6)

@@ -23,18 +23,16 @@ class KilledError(BaseException):
     """The process ended where it stood."""
 
 
-def marks_event(
-    request: str, table: str, wanted: Wanted, strategy: str = marks.PROVISION_AND_LOWER, old: Wanted | None = None
-) -> dict[str, Any]:
+def marks_event(request: str, table: str, wanted: Wanted, old: Wanted | None = None) -> dict[str, Any]:
     """An event as CloudFormation sends it."""
-    before = None if old is None else _properties(table, old, strategy)
-    properties = _properties(table, wanted, strategy)
+    before = None if old is None else _properties(table, old)
+    properties = _properties(table, wanted)
     return custom_resource_event(deployment.MARKS_TYPE, request, properties, before, "Marks")
 
 
-def _properties(table: str, wanted: Wanted, strategy: str) -> dict[str, str]:
+def _properties(table: str, wanted: Wanted) -> dict[str, str]:
     listed = [{"index": index, "read": units.read, "write": units.write} for index, units in wanted.items()]
-    return {"ServiceToken": "arn", "TableName": table, "Strategy": strategy, "Marks": json.dumps(listed)}
+    return {"ServiceToken": "arn", "TableName": table, "Marks": json.dumps(listed)}
 
 
 @dataclass
@@ -71,8 +69,7 @@ class Serving:
             self._left = self.seconds
             try:
                 patience = Patience(self._remaining, self._sleep)
-                clients = self.bench.wired_dynamodb, self.bench.wired_autoscaling
-                outcome = marks.serve(current, *clients, patience, waiting.append)
+                outcome = marks.serve(current, self.bench.wired_dynamodb, patience, waiting.append)
             except Exception as error:  # the handler answers for any
                 outcome = failure(str(error) or type(error).__name__)
             if outcome is not None and not current.get("HighwaterAnswered"):

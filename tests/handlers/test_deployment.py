@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from highwater.aws import tables
-from highwater.aws import tags as notes
 from highwater.core import Capacity, Plan, Window
 from highwater.core.units import Units
 from highwater.handlers.deploy import handler as deployment
-from highwater.handlers.deploy import marks
 from highwater.handlers.deploy import response as cloudformation
 from highwater.handlers.deploy.waiting import Patience
 from tests.handlers.serving import KilledError, marks_event
@@ -96,13 +94,11 @@ def _event(
 ANSWERED = {"HighwaterAnswered": True}
 
 
-def _progress(phase: str, invocations: int, failure: str | None) -> dict[str, Any]:
-    raised = ["the table to 400 RCU and 90 WCU"]
-    return {"phase": phase, "raising_invocations": invocations, "raised": raised, "failure": failure}
+_PROGRESS = {"HighwaterProgress": {"raising_invocations": 1}}
 
 
-def _marks_event(server: CloudFormation, request: str, table: str, strategy: str) -> dict[str, Any]:
-    return marks_event(request, table, {None: Units(400, 90)}, strategy) | {"ResponseURL": server.url}
+def _marks_event(server: CloudFormation, request: str, table: str) -> dict[str, Any]:
+    return marks_event(request, table, {None: Units(400, 90)}) | {"ResponseURL": server.url}
 
 
 def test_handler_when_floors_are_asserted_answers_success_once(
@@ -126,12 +122,11 @@ def test_handler_when_floors_are_asserted_answers_success_once(
     assert headers.get("Content-Type", "") == "", "CloudFormation signs its URLs for an empty content type"
 
 
-@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
 def test_handler_when_marks_are_raised_answers_success_once(
-    bench: Bench, cloudformation_server: CloudFormation, strategy: str
+    bench: Bench, cloudformation_server: CloudFormation
 ) -> None:
     table = bench.make_table(Units(5, 7))
-    _serve(_marks_event(cloudformation_server, "Create", table, strategy), bench=bench)
+    _serve(_marks_event(cloudformation_server, "Create", table), bench=bench)
     (told,) = cloudformation_server.answers
     assert (told["Status"], told["Reason"]) == ("SUCCESS", "raised the table to 400 RCU and 90 WCU")
     assert bench.marks(table) == {None: Units(400, 90)}
@@ -142,13 +137,13 @@ def test_handler_when_marks_are_raised_answers_success_once(
 def test_handler_when_the_resource_has_an_id_keeps_it(
     bench: Bench, cloudformation_server: CloudFormation, request_type: str
 ) -> None:
-    event = _marks_event(cloudformation_server, request_type, bench.make_table(), marks.WARM_THROUGHPUT)
+    event = _marks_event(cloudformation_server, request_type, bench.make_table())
     _serve(event | {"PhysicalResourceId": "given-before"}, bench=bench)
     assert cloudformation_server.answers[0]["PhysicalResourceId"] == "given-before"
 
 
 def test_handler_when_it_fails_keeps_the_id(cloudformation_server: CloudFormation) -> None:
-    event = _marks_event(cloudformation_server, "Update", "no-such-table", marks.WARM_THROUGHPUT)
+    event = _marks_event(cloudformation_server, "Update", "no-such-table")
     _serve(event | {"PhysicalResourceId": "given-before"})
     (told,) = cloudformation_server.answers
     assert told["PhysicalResourceId"] == "given-before", "a new id would make CloudFormation delete the old one"
@@ -178,7 +173,7 @@ def test_handler_when_an_error_has_no_text_answers_its_kind(cloudformation_serve
     def fail(_region: str | None) -> Any:
         raise RuntimeError
 
-    event = _marks_event(cloudformation_server, "Create", "orders", marks.WARM_THROUGHPUT)
+    event = _marks_event(cloudformation_server, "Create", "orders")
     _serve(event, dynamodb=fail)
     assert cloudformation_server.answers[0]["Reason"] == "RuntimeError"
 
@@ -264,32 +259,25 @@ def test_handler_when_cloudformation_does_not_take_the_answer_fails_so_that_lamb
     assert cloudformation_server.answers[0]["Status"] == "SUCCESS"
 
 
-@pytest.mark.parametrize("failed", [None, "the quota"], ids=["raised", "failed"])
-@pytest.mark.parametrize("standing", [True, False], ids=["goes-home", "table-gone"])
+@pytest.mark.parametrize("standing", [True, False], ids=["raised", "table-gone"])
 def test_handler_when_answered_before_answers_nothing(
-    bench: Bench, cloudformation_server: CloudFormation, standing: bool, failed: str | None
+    bench: Bench, cloudformation_server: CloudFormation, standing: bool
 ) -> None:
-    """What is left is the way down, whatever has been answered."""
-    home = Units(5, 7)
-    table = bench.make_table(home) if standing else "no-such-table"
-    if standing:
-        notes.write_raised_from(bench.dynamodb, tables.describe_table(bench.dynamodb, table).arn, {None: home})
-        bench.provision(table, Units(400, 90))
-    event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
-    _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, failed)}, bench=bench)
+    """What is left are the marks of indexes that were being built, whatever becomes of them."""
+    table = bench.make_table(Units(5, 7)) if standing else "no-such-table"
+    _serve(_marks_event(cloudformation_server, "Create", table) | ANSWERED | _PROGRESS, bench=bench)
     assert cloudformation_server.answers == []
     if standing:
-        assert bench.capacities(table) == {None: home}
-        assert not bench.has_note(table)
+        assert bench.marks(table) == {None: Units(400, 90)}
 
 
 def test_handler_when_it_fails_after_the_answer_raises_so_that_lambda_tries_again(
     bench: Bench, cloudformation_server: CloudFormation
 ) -> None:
-    event = _marks_event(cloudformation_server, "Create", bench.make_table(), marks.PROVISION_AND_LOWER)
+    event = _marks_event(cloudformation_server, "Create", bench.make_table())
     bench.wire.fault = refusal("AccessDeniedException", "not authorized")
     with pytest.raises(tables.TableRefusedError, match=r"^not authorized$"):
-        _serve(event | ANSWERED | {"HighwaterProgress": _progress("lowering", 1, None)}, bench=bench, seconds=20.0)
+        _serve(event | ANSWERED | _PROGRESS, bench=bench, seconds=20.0)
     assert cloudformation_server.answers == []
 
 
@@ -299,17 +287,15 @@ def test_handler_when_time_is_up_invokes_itself_and_does_not_answer_yet(
     invoked: list[tuple[str, dict[str, Any]]] = []
     table = bench.make_table(Units(5, 7))
     bench.wire.fault = at(1, refusal("ResourceInUseException", "in use"), "UpdateTable")
-    event = _marks_event(cloudformation_server, "Create", table, marks.PROVISION_AND_LOWER)
+    event = _marks_event(cloudformation_server, "Create", table)
     _serve(event, seconds=20.0, bench=bench, invoke=lambda function, again: invoked.append((function, again)))
     assert cloudformation_server.answers == []
     ((function, again),) = invoked
     assert function == "HighwaterDeployment"
     assert again == event | {
         "HighwaterProgress": {
-            "phase": "raising",
             "raising_invocations": 1,
             "raised": [],
-            "failure": None,
             "building": [],
             "blocking": [],
             "awaited": [],
@@ -327,7 +313,7 @@ def test_handler_when_the_process_ends_does_not_answer(bench: Bench, cloudformat
         raise KilledError
 
     bench.wire.fault = killed
-    event = _marks_event(cloudformation_server, "Create", bench.make_table(), marks.WARM_THROUGHPUT)
+    event = _marks_event(cloudformation_server, "Create", bench.make_table())
     with pytest.raises(KilledError):
         _serve(event, bench=bench)
     assert cloudformation_server.answers == [], "Lambda repeats the event, which then answers"
@@ -335,7 +321,7 @@ def test_handler_when_the_process_ends_does_not_answer(bench: Bench, cloudformat
 
 def test_table_that_was_replaced_changes_the_physical_id(bench: Bench, cloudformation_server: CloudFormation) -> None:
     """CloudFormation then has what was done for the old table undone, once nothing can be rolled back any more."""
-    event = _marks_event(cloudformation_server, "Update", bench.make_table(Units(500, 140)), marks.WARM_THROUGHPUT)
+    event = _marks_event(cloudformation_server, "Update", bench.make_table(Units(500, 140)))
     table = event["ResourceProperties"]["TableName"]
     _serve(event | {"OldResourceProperties": event["ResourceProperties"] | {"TableName": "orders-before"}}, bench=bench)
     _serve(event | {"OldResourceProperties": event["ResourceProperties"]}, bench=bench)
@@ -349,8 +335,8 @@ def test_deletion_of_marks_does_not_fail_when_the_permission_went_before(
 ) -> None:
     """4: the policy names the table that took the place of this one."""
     bench.wire.fault = refusal("AccessDeniedException", "not authorized to perform: dynamodb:DescribeTable")
-    event = _marks_event(cloudformation_server, "Delete", bench.make_table(), marks.PROVISION_AND_LOWER)
+    event = _marks_event(cloudformation_server, "Delete", bench.make_table())
     _serve(event, bench=bench, seconds=20.0)
     (told,) = cloudformation_server.answers
-    reason = "capacity is left as it is: not authorized to perform: dynamodb:DescribeTable"
+    reason = "the marks are left as they are: not authorized to perform: dynamodb:DescribeTable"
     assert (told["Status"], told["Reason"]) == ("SUCCESS", reason)

@@ -12,7 +12,6 @@ import pytest
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.handlers.deploy import handler as deployment
-from highwater.handlers.deploy import marks
 from highwater.handlers.deploy.response import failure, success
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account
@@ -50,9 +49,9 @@ def _floors() -> dict[str, Any]:
     return {"TableName": "orders", "Plan": _PLAN.to_json(), "Actions": "5b1f"}
 
 
-def _marks(strategy: str, units: int) -> dict[str, Any]:
+def _marks(units: int) -> dict[str, Any]:
     wanted = [{"index": index, "read": 9, "write": units} for index in (None, "by_day")]
-    return {"TableName": "orders", "Strategy": strategy, "Marks": json.dumps(wanted)}
+    return {"TableName": "orders", "Marks": json.dumps(wanted)}
 
 
 def test_index_that_is_being_built_gets_the_capacity_of_its_floor_meanwhile(account: Account) -> None:
@@ -107,12 +106,11 @@ def test_capacity_of_an_index_that_is_being_built_is_told_when_nothing_scales_it
 
 
 @pytest.mark.parametrize("request_type", ["Update", "Delete"])
-@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
 def test_mark_that_waits_for_an_index_is_not_raised_once_a_deploy_has_taken_it_back(
-    account: Account, strategy: str, request_type: str
+    account: Account, request_type: str
 ) -> None:
     """2: a mark is charged when it is raised, and never falls."""
-    typo, meant = _marks(strategy, 30_000), _marks(strategy, 4_000)
+    typo, meant = _marks(30_000), _marks(4_000)
     answer = ask(account, _event(deployment.MARKS_TYPE, "Create", typo))
     assert answer.ok
     assert answer.reason.endswith("marks that are left are raised when indexes are no longer being built: 'by_day'")
@@ -138,18 +136,13 @@ def _finish(account: Account) -> None:
         control.settle(account.now)
 
 
-@pytest.mark.parametrize("strategy", [marks.WARM_THROUGHPUT, marks.PROVISION_AND_LOWER])
-def test_marks_that_wait_for_an_index_are_raised_when_it_is_built(account: Account, strategy: str) -> None:
+def test_marks_that_wait_for_an_index_are_raised_when_it_is_built(account: Account) -> None:
     """2: CloudFormation waits an hour for an answer, and then rolls the new index back."""
     table = account.tables["orders"]
-    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(strategy, 30_000)))
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(30_000)))
     # while an index is built, DynamoDB refuses to change the table's capacity; its warm throughput can be raised
-    done = {
-        marks.WARM_THROUGHPUT: "raised the table to 9 RCU and 30000 WCU",
-        marks.PROVISION_AND_LOWER: "no mark could be raised so far",
-    }
     left = "marks that are left are raised when indexes are no longer being built: 'by_day'"
-    assert answer == success(f"{done[strategy]}; {left}")
+    assert answer == success(f"raised the table to 9 RCU and 30000 WCU; {left}")
     assert table.is_building("by_day", account.now)
     _finish(account)
     assert [control.mark[Dimension.WRITE] for control in table.resources.values()] == [30_000, 30_000]
@@ -177,7 +170,7 @@ def test_floors_that_wait_for_an_index_are_reached_when_it_is_built(account: Acc
     [
         (
             deployment.MARKS_TYPE,
-            "capacity is left as it is: table orders is {status}, so its capacity and marks cannot be changed",
+            "the marks are left as they are: table orders is {status}, so its capacity and marks cannot be changed",
         ),
         (
             deployment.AFTERMATH_TYPE,
@@ -190,7 +183,7 @@ def test_deletion_does_not_wait_for_a_table_out_of_reach(account: Account, kind:
     """4: nobody may ever restore the key or the table."""
     account.tables["orders"].lasting_status = status
     began = account.now
-    properties = _marks(marks.WARM_THROUGHPUT, 4_000) | _floors()
+    properties = _marks(4_000) | _floors()
     assert ask(account, _event(kind, "Delete", properties)) == success(answer.format(status=status))
     assert account.waiting == []
     assert account.now - began < 60
@@ -198,7 +191,7 @@ def test_deletion_does_not_wait_for_a_table_out_of_reach(account: Account, kind:
 
 def test_raise_of_a_table_out_of_reach_fails_at_once(account: Account) -> None:
     account.tables["orders"].lasting_status = "ARCHIVED"
-    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(marks.WARM_THROUGHPUT, 4_000)))
+    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", _marks(4_000)))
     assert answer == failure("table orders is ARCHIVED, so its capacity and marks cannot be changed")
 
 
@@ -223,7 +216,7 @@ def test_permission_to_invoke_is_waited_for(account: Account, kind: str) -> None
     for target in _PLAN.targets():
         name = TargetName("orders", *target.key)
         account.autoscaling.register(name, Bounds(1, 9_000), account.now)
-    properties = _marks(marks.WARM_THROUGHPUT, 4_000) | _floors() | {"Scaler": "arn:of:the:scaler"}
+    properties = _marks(4_000) | _floors() | {"Scaler": "arn:of:the:scaler"}
     assert ask(account, _event(kind, "Create", properties)).ok
     assert _LateFunctions.calls == 3
     assert len(account.waiting) == 1
@@ -289,24 +282,3 @@ def test_deletion_never_fails_for_a_plan_that_cannot_be_timed(
     plan = json.dumps(_PLAN.to_document() | change)
     answer = ask(account, _event(kind, "Delete", _floors() | {"Plan": plan}))
     assert answer == success(f"the plan cannot be read, so nothing is changed: {why}")
-
-
-def test_marks_are_provisioned_once_where_dynamodb_shows_none(account: Account) -> None:
-    """A partition without warm throughput: a mark is reached once the capacity is, and not raised at each deploy."""
-    table = account.tables["orders"]
-    table.built.clear()
-    table.shows_marks = False
-    first, second = _marks(marks.PROVISION_AND_LOWER, 5_000), _marks(marks.PROVISION_AND_LOWER, 5_000)
-    second["Marks"] = second["Marks"].replace(
-        '"by_day", "read": 9, "write": 5000', '"by_day", "read": 9, "write": 6000'
-    )
-    began = account.now
-    answer = ask(account, _event(deployment.MARKS_TYPE, "Create", first))
-    assert answer == success("raised the table to 9 RCU and 5000 WCU, index 'by_day' to 9 RCU and 5000 WCU")
-    assert account.now - began < 1_800
-    answer = ask(account, _event(deployment.MARKS_TYPE, "Update", second, first))
-    assert answer == success("raised index 'by_day' to 9 RCU and 6000 WCU")
-    for index, units in ((None, 3_000), ("by_day", 1)):
-        table.resources[index].settle(account.now + 600)
-        assert table.resources[index].units[Dimension.WRITE] == units
-    assert table.tags == {}

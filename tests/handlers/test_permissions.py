@@ -10,14 +10,14 @@ import pytest
 from aws_cdk import assertions
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, HighWaterTable, PreWarmStrategy, Window
+from cdk_highwater import Capacity, HighWaterTable, Window
 from highwater.core.units import Units
 from tests.handlers.serving import Serving, marks_event
 from tests.memory_aws.bench import Bench
 
 
 @lru_cache
-def _allowed(strategy: PreWarmStrategy) -> frozenset[str]:
+def _allowed() -> frozenset[str]:
     stack = cdk.Stack(cdk.App(), "Orders")
     HighWaterTable(
         stack,
@@ -26,7 +26,6 @@ def _allowed(strategy: PreWarmStrategy) -> frozenset[str]:
         read=Capacity.autoscaled(min_capacity=5, max_capacity=500),
         write=Capacity.autoscaled(min_capacity=7, max_capacity=700),
         windows=[Window.daily("night", start="02:00", end="04:00", timezone="UTC", read_min=400, write_min=90)],
-        pre_warm_strategy=strategy,
     )
     policies: Any = assertions.Template.from_stack(stack).find_resources("AWS::IAM::Policy")
     return frozenset(
@@ -37,22 +36,10 @@ def _allowed(strategy: PreWarmStrategy) -> frozenset[str]:
     )
 
 
-@pytest.mark.parametrize("strategy", list(PreWarmStrategy), ids=str)
 @pytest.mark.parametrize("request_type", ["Create", "Update", "Delete"])
-def test_marks_when_served_call_only_what_the_role_allows(
-    bench: Bench, strategy: PreWarmStrategy, request_type: str
-) -> None:
+def test_marks_when_served_call_only_what_the_role_allows(bench: Bench, request_type: str) -> None:
     table = bench.make_table(Units(5, 7))
-    event = marks_event(request_type, table, {None: Units(400, 90)}, str(strategy))
+    event = marks_event(request_type, table, {None: Units(400, 90)})
     assert Serving(bench).serve(event).ok
     called = {f"dynamodb:{operation}" for operation in bench.wire.operations}
-    assert called - _allowed(strategy) == set(), "AWS denies the call, and every deploy of this strategy fails"
-
-
-@pytest.mark.parametrize("strategy", list(PreWarmStrategy), ids=str)
-def test_marks_when_a_strategy_is_changed_may_still_finish_the_way_down(
-    strategy: PreWarmStrategy,
-) -> None:
-    """A raise of the old strategy may be under way; by then the role has only what the new one asks for."""
-    needed = {"dynamodb:DescribeTable", "dynamodb:UpdateTable", "dynamodb:ListTagsOfResource", "dynamodb:UntagResource"}
-    assert needed | {"lambda:InvokeFunction"} <= _allowed(strategy)
+    assert called - _allowed() == set(), "AWS denies the call, and every deploy fails"

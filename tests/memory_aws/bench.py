@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from highwater.aws import tables
-from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.core.units import Units
@@ -64,10 +63,6 @@ class Bench:
     def marks(self, table: str) -> dict[str | None, Units]:
         """The live marks."""
         return tables.describe_table(self.dynamodb, table).marks
-
-    def has_note(self, table: str) -> bool:
-        """Whether a raise is noted on the table."""
-        return any(key.startswith(RAISED_FROM_TAG) for key in self.account.tables[table].tags)
 
     def provision(self, table: str, units: Units, index: str | None = None) -> None:
         """Provision, as somebody else would."""

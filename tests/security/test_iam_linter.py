@@ -14,7 +14,6 @@ from aws_cdk import aws_iam as iam
 from cdk_highwater import (
     BoostCoordinator,
     HighWaterMark,
-    PreWarmStrategy,
     TaggedTables,
     ThrottleAwareScaler,
     manage_capacity,
@@ -56,7 +55,6 @@ def _policies() -> dict[str, dict[str, Any]]:
     table = scalable_table(
         stack,
         high_water_mark=HighWaterMark.units(read=900, write=800),
-        pre_warm_strategy=PreWarmStrategy.PROVISION_AND_LOWER,
     )
     world = global_table(stack, replicas=[dynamodb.ReplicaTableProps(region="eu-west-1")])
     scaler = ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["ap-south-1"]))

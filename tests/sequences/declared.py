@@ -17,7 +17,6 @@ from cdk_highwater import (
     HighWaterMark,
     HighWaterTable,
     IndexCapacity,
-    PreWarmStrategy,
     ThrottleAwareScaler,
     Window,
     manage_capacity,
@@ -62,7 +61,6 @@ class Declared:
         is_indexed: Whether it has an index, with capacity of its own.
         is_scaled: Whether a scaler looks after it.
         is_held: Whether that opens and closes the windows.
-        strategy: How marks are raised.
         mark: Its high-water mark, `None` for the highest floor.
         key: Its partition key; another key replaces the table.
     """
@@ -72,7 +70,6 @@ class Declared:
     is_indexed: bool = False
     is_scaled: bool = False
     is_held: bool = False
-    strategy: PreWarmStrategy = PreWarmStrategy.WARM_THROUGHPUT
     mark: HighWaterMark | None = None
     key: str = "pk"
 
@@ -82,7 +79,7 @@ DECLARATIONS: Final = {
     "nightly": Declared(),
     "higher": Declared(write=_HIGHER, windows=(_NIGHTLY, _MORNINGS)),
     "once": Declared(windows=(_NIGHTLY, _ONCE)),
-    "marked": Declared(strategy=PreWarmStrategy.PROVISION_AND_LOWER, mark=HighWaterMark.units(write=MARK_UNITS)),
+    "marked": Declared(mark=HighWaterMark.units(write=MARK_UNITS)),
     "indexed": Declared(is_indexed=True),
     "replaced": Declared(key="id"),
     "scaled": Declared(is_scaled=True),
@@ -127,7 +124,6 @@ def synthesize(declared: Declared, as_of: datetime) -> Synthesized:
         "write": declared.write,
         "windows": declared.windows,
         "high_water_mark": declared.mark,
-        "pre_warm_strategy": declared.strategy,
         "windows_held_by": scaler if declared.is_held else None,
     }
     key = dynamodb.Attribute(name=declared.key, type=dynamodb.AttributeType.STRING)

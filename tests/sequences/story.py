@@ -10,7 +10,6 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core import Bounds, Dimension, Plan
 from highwater.core.names import TargetName
 from highwater.core.schedule.bounds import bounds_at, bounds_with, has_changed
@@ -230,9 +229,8 @@ class Sequences(RuleBasedStateMachine):
                 assert units >= floor, f"{name} {target.label} has {units} units, its floor is {floor}, {declared}"
 
     def _check_marks(self, name: str) -> None:
-        """Nothing is left at a mark's price, nor noted as raised."""
+        """Nothing is provisioned at a mark's price."""
         table = self.account.tables[name]
-        assert not any(key.startswith(RAISED_FROM_TAG) for key in table.tags), f"{name}: {table.tags}"
         for index, control in table.resources.items():
             assert control.granted[Dimension.WRITE] != MARK_UNITS, f"{name} {index} is left at its mark"
 

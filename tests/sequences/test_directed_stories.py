@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from highwater.core import Bounds
-from tests.sequences.declared import LEGACY, compose, without_scaler
+from tests.sequences.declared import compose, without_scaler
 from tests.sequences.story import Sequences, function_id
 
 _HALF_AN_HOUR = 30 * 60
@@ -76,15 +76,3 @@ def test_scaler_that_goes_without_its_tables_leaves_floors_as_planned(story: Seq
     assert story.stack.deploy(without_scaler(compose(scaled, scaled, scaled))) is None
     assert story.account.scaler is None
     story.check()
-
-
-def test_capacity_that_could_not_be_lowered_after_a_mark_is_lowered_before_the_stack_is_gone(story: Sequences) -> None:
-    """The function goes with the stack, and with it what it had left for later."""
-    story.deploy(None, "calm", None, 0)
-    story.account.tables[story.names()[LEGACY]].use_up_decreases(story.account.now)
-    story.account.advance(_HALF_AN_HOUR)
-    marked = story.synthesized("marked")
-    assert marked is not None
-    assert story.stack.deploy(compose(None, marked, marked)) is None
-    assert story.account.waiting, "the capacity was lowered at once"
-    story.destroy(by_hand=False)

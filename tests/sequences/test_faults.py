@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from highwater.aws.tags import RAISED_FROM_TAG
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.deploy import handler as deployment
-from highwater.handlers.deploy import marks
 from highwater.handlers.deploy.response import Outcome
 from tests.memory_aws.account import Account
 from tests.memory_aws.deploys import ask, custom_resource_event, role_for_deploys
@@ -98,7 +96,7 @@ PARAMETER = plan_parameter("scaler", "orders")
 
 def _marks(units: int) -> Document:
     listed = f'[{{"index": null, "read": 9, "write": {units}}}, {{"index": "by_day", "read": 8, "write": {units}}}]'
-    return {"TableName": "orders", "Strategy": marks.PROVISION_AND_LOWER, "Marks": listed}
+    return {"TableName": "orders", "Marks": listed}
 
 
 def _floors(plan: Plan) -> Document:
@@ -168,9 +166,8 @@ class Run:
             self.account.serve_waiting()
 
     def check(self) -> None:
-        """Nothing is left noted as raised, nor at a mark's price."""
+        """Nothing is provisioned at a mark's price."""
         table = self.account.tables["orders"]
-        assert not any(key.startswith(RAISED_FROM_TAG) for key in table.tags), table.tags
         for index, control in table.resources.items():
             assert control.granted[Dimension.WRITE] not in (300, _MARK), f"{index} is left at its mark"
 

@@ -33,7 +33,8 @@ def _scaler_goes(story: Sequences) -> None:
 
 
 def _destroy(story: Sequences) -> None:
-    told.test_capacity_that_could_not_be_lowered_after_a_mark_is_lowered_before_the_stack_is_gone(story)
+    story.deploy(None, "marked", None, 0)
+    story.destroy(by_hand=False)
 
 
 # The kind of request, whether it is what goes on after the answer, the story, and what the law says.
@@ -71,14 +72,6 @@ def _destroy(story: Sequences) -> None:
             _index,
             "OrdersA9B65338-0 by_status has marks ",
             id="mark-that-waits-for-an-index",
-        ),
-        pytest.param(
-            deployment.MARKS_TYPE,
-            "Delete",
-            False,
-            _destroy,
-            "LegacyFA07BB5D-0: {'highwater:raised-from': '=9=12'}",
-            id="capacity-raised-for-a-mark",
         ),
         pytest.param(
             deployment.SCALED_TYPE,

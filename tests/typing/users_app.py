@@ -20,7 +20,6 @@ from cdk_highwater import (
     HighWaterTable,
     IndexCapacity,
     PreWarm,
-    PreWarmStrategy,
     TableCapacity,
     TaggedTables,
     ThrottleAwareScaler,
@@ -54,7 +53,6 @@ orders = HighWaterTable(
     indexes=[GlobalSecondaryIndex(index_name="by-day", partition_key=key, write=Capacity.fixed(12), windows=[])],
     high_water_mark=HighWaterMark.to_ceiling(),
     table_quota_units=80_000,
-    pre_warm_strategy=PreWarmStrategy.PROVISION_AND_LOWER,
     windows_held_by=scaler,
     removal_policy=cdk.RemovalPolicy.RETAIN,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
@@ -11,47 +11,14 @@ from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import translating
 from highwater.core.names import table_label
 from highwater.core.scaler.plan import FINDER_TAG, MANAGED_TAG, plan_of_tags
-from highwater.core.units import Units
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
 
 
-# Key of the tag in which a raise notes the capacities to restore. Long notes continue in tags with -1, -2 and so on
-# appended to the key.
-RAISED_FROM_TAG = "highwater:raised-from"
 # Key of the tag that names the deploy whose marks wait until indexes are built. A later deploy removes it.
 AWAITING_TAG = "highwater:awaiting-marks"
-# A tag's value has up to 256 characters, and a table up to 50 tags (Amazon DynamoDB Developer Guide, "Tagging
-# restrictions", read 2026-11). 20 indexes with names of 255 characters need 22 tags.
-_NOTE_CHUNK = 250
-
-
-def read_raised_from(dynamodb: DynamoDBClient, arn: str) -> dict[str | None, Units] | None:
-    """Read the capacities noted by `write_raised_from`, `None` if no raise is in progress."""
-    chunks = _note_tags(dynamodb, arn)
-    if not chunks:
-        return None
-    ordered = sorted(chunks.items(), key=lambda tag: (len(tag[0]), tag[0]))
-    entries = (entry.split("=") for entry in "".join(value for _, value in ordered).split("/"))
-    return {(name or None): Units(int(read), int(write)) for name, read, write in entries}
-
-
-def write_raised_from(dynamodb: DynamoDBClient, arn: str, capacities: dict[str | None, Units]) -> None:
-    """Note in tags the capacities to restore after a raise. Call this before the raise."""
-    text = "/".join(f"{name or ''}={units.read}={units.write}" for name, units in capacities.items())
-    chunks = [text[start : start + _NOTE_CHUNK] for start in range(0, len(text), _NOTE_CHUNK)]
-    keys = [RAISED_FROM_TAG, *(f"{RAISED_FROM_TAG}-{number}" for number in range(1, len(chunks)))]
-    tags: list[Any] = [{"Key": key, "Value": chunk} for key, chunk in zip(keys, chunks, strict=True)]
-    translating(lambda: dynamodb.tag_resource(ResourceArn=arn, Tags=tags))
-
-
-def clear_raised_from(dynamodb: DynamoDBClient, arn: str) -> None:
-    """Remove the note of `write_raised_from` after capacity is restored."""
-    keys = list(_note_tags(dynamodb, arn))
-    if keys:
-        translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=keys))
 
 
 def read_awaiting(dynamodb: DynamoDBClient, arn: str) -> str | None:
@@ -68,10 +35,6 @@ def clear_awaiting(dynamodb: DynamoDBClient, arn: str) -> None:
     """Remove the note of `write_awaiting`, if there is one."""
     if _tags(dynamodb, arn, AWAITING_TAG):
         translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=[AWAITING_TAG]))
-
-
-def _note_tags(dynamodb: DynamoDBClient, arn: str) -> dict[str, str]:
-    return _tags(dynamodb, arn, RAISED_FROM_TAG)
 
 
 def _tags(dynamodb: DynamoDBClient, arn: str, prefix: str) -> dict[str, str]:

@@ -197,7 +197,7 @@ class Deployment:
 
     def _marks(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
         continue_later = partial(self._invoke_itself, patience=patience)
-        return marks.serve(event, self.dynamodb(None), self.autoscaling(None), patience, continue_later)
+        return marks.serve(event, self.dynamodb(None), patience, continue_later)
 
     def _aftermath(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
         client, stack, properties = self.stacks(), event["StackId"], event["ResourceProperties"]
