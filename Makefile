@@ -50,6 +50,7 @@ test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free
 .PHONY: nightly
 nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
 	@HIGHWATER_EXAMPLES=nightly $(BIN)/python -m pytest --numprocesses auto -m "not cloud" tests/core tests/handlers tests/services tests/simulation
+	@$(BIN)/python -m pytest --numprocesses auto research/tests
 	@$(MAKE) --no-print-directory sequences
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz
@@ -59,7 +60,7 @@ nightly: setup ## Laws with all of their examples and new seeds, long sequences,
 check: setup ## Style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks tests
+	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks research tests
 
 .PHONY: coverage
 coverage: export HIGHWATER_EXAMPLES := full
@@ -70,7 +71,7 @@ coverage: setup ## What tests/core reaches of the core, by branch; fails below 9
 
 .PHONY: mutants
 mutants: setup ## Change the core in small ways, one at a time, and list what tests/core lets pass (offline, free; half an hour). ARGS="checks/windows.py"
-	@$(BIN)/python -m tests.mutants $(ARGS)
+	@$(BIN)/python -m research.mutants $(ARGS)
 
 .PHONY: format
 format: setup ## Put the style right
@@ -87,11 +88,11 @@ benchmark-synth: setup ## Synth time against hand-written resources (offline, fr
 
 .PHONY: benchmark-local
 benchmark-local: setup ## What metering costs the local cloud, beside plain MiniStack (offline, free; two minutes)
-	@$(BIN)/python -m benchmarks.local_cloud
+	@$(BIN)/python -m research.local_cloud
 
 .PHONY: benchmark-day
 benchmark-day: setup ## A day of auto scaling in the local cloud, beside the simulator (offline, free; three minutes)
-	@$(BIN)/python -m benchmarks.local_day
+	@$(BIN)/python -m research.local_day
 
 .PHONY: faults
 faults: setup ## Ten thousand runs of the scaler, and 40,000 of custom resources, while AWS answers badly at random (offline, free; twenty minutes)
@@ -114,39 +115,39 @@ acceptance: setup ## Deploy the examples, check what they promise, measure, dele
 
 .PHONY: benchmark-scaler
 benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, calls, memory (offline, free)
-	@$(BIN)/python -m benchmarks.scaler
+	@$(BIN)/python -m research.scaler
 
 .PHONY: benchmark-jumps
 benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native scaling (offline, free)
-	@$(BIN)/python -m benchmarks.jumps
+	@$(BIN)/python -m research.jumps
 
 .PHONY: benchmark-pulses
 benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
-	@$(BIN)/python -m benchmarks.pulses $(if $(TRACES),--traces $(TRACES))
+	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))
 
 .PHONY: benchmark-meter
 benchmark-meter: setup ## What the meter costs a request, and a thousand processes' pulses (offline, free)
-	@$(BIN)/python -m benchmarks.meter
+	@$(BIN)/python -m research.meter
 
 .PHONY: benchmark-pace
 benchmark-pace: setup ## Paced scans beside other clients' and live traffic on a local cloud (offline, free; a quarter of an hour)
-	@$(BIN)/python -m benchmarks.pace
+	@$(BIN)/python -m research.pace
 
 .PHONY: benchmark-settings
 benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
-	@$(BIN)/python -m benchmarks.settings $(if $(TRACES),--traces $(TRACES))
+	@$(BIN)/python -m research.settings $(if $(TRACES),--traces $(TRACES))
 
 .PHONY: scaler-cost
 scaler-cost: setup ## What the scaler costs at its defaults, with the arithmetic (offline, free)
-	@$(BIN)/python -m benchmarks.scaler_cost
+	@$(BIN)/python -m research.scaler_cost
 
 .PHONY: figures
 figures: setup ## The article's figures beside the simulator's, as pictures in docs/ (offline, free)
-	@$(BIN)/python -m benchmarks.figures
+	@$(BIN)/python -m research.figures
 
 .PHONY: designs
 designs: setup ## The article's eight designs rehearsed with a paced job, as a page with pictures in docs/ (offline, free)
-	@$(BIN)/python -m benchmarks.eight_designs
+	@$(BIN)/python -m research.designs
 
 .PHONY: wheels
 wheels: setup ## Build the four distributions into dist/

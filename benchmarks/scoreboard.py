@@ -22,11 +22,11 @@ from rich.progress import track
 from benchmarks import boosted
 from benchmarks.scoreboard_page import Board, write_board
 from benchmarks.scores import BASE, Score, Scores, Trace, serviceable, summary
-from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, read_traffic, scenario
+from research.policies import find_policy, run_policy
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_TRACES = ROOT.parent / "shared" / "traces"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from benchmarks import boosted
 from benchmarks.scores import Score, Scores, Trace, metrics_per_month, relative
-from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import SOURCE
 from highwater_lab.services.prices import load_prices
+from research.policies import find_policy
 
 
 @dataclass(frozen=True, slots=True)

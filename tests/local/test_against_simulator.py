@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.local_day import make_tracked_table, run_day
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.load import Load, LoadReport
@@ -14,6 +13,7 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream, Traffic
+from research.local_day import make_tracked_table, run_day
 
 pytestmark = pytest.mark.xdist_group("cloud-speed")
 WRITE = Dimension.WRITE

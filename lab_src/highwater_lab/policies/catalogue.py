@@ -7,23 +7,16 @@ from typing import Final
 
 from highwater.core import HighwaterError
 from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
-from highwater_lab.policies.better_dynamodb_scaling import BetterDynamodbScaling, ImprovedDynamodbAutoScaling
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import clairvoyant
 from highwater_lab.policies.declared import Declared
-from highwater_lab.policies.dynamic_dynamodb import DynamicDynamodb
 from highwater_lab.policies.dynamodb import Fixed, Native, OnDemandMode
-from highwater_lab.policies.dynamodb_lambda_autoscale import DynamodbLambdaAutoscale
 from highwater_lab.policies.highwater import (
     HighwaterDirect,
     HighwaterDirectPulse,
     HighwaterFloor,
     HighwaterFloorPulse,
 )
-from highwater_lab.policies.sprkem import Sprkem
-from highwater_lab.policies.step_cron import StepCron
-from highwater_lab.policies.throttle_aware_lambda import ThrottleAwareLambda
-from highwater_lab.policies.trek10 import Trek10
 from highwater_lab.services.prices import Prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation.fleet import Pulses
@@ -40,14 +33,6 @@ _WITHOUT_ARGUMENT: Final[dict[str, Callable[[], Policy]]] = {
         Declared,
         OnDemandMode,
         Fixed,
-        DynamicDynamodb,
-        DynamodbLambdaAutoscale,
-        BetterDynamodbScaling,
-        ImprovedDynamodbAutoScaling,
-        Trek10,
-        Sprkem,
-        ThrottleAwareLambda,
-        StepCron,
         HighwaterFloor,
         HighwaterDirect,
         HighwaterFloorPulse,

@@ -14,13 +14,13 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.boosts import Lease, units_for_rate
-from highwater_lab.figures import SURGE
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import ResourceSetup, Run, TableSetup, TargetSetup, simulate
 from highwater_lab.traffic import Stream, Traffic, scenario
+from research.figures import SURGE
 
 WRITE: Final = Dimension.WRITE
 POLICIES: Final = (

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import Phase, settings
 from rich.progress import Progress
 
-from tests.mutants.mutant import Mutant
+from research.mutants.mutant import Mutant
 
 IN_NEW_PROCESS = "--in-new-process"
 # few random examples find most mutants; all of them are for those that are left
@@ -115,7 +115,7 @@ class Driver:
     def _survives_import(self, mutant: Mutant) -> bool:
         modules = self.test_modules[mutant.function]
         parts = [argument for argument in sys.argv[1:] if not argument.startswith("tests/")]
-        command = [sys.executable, "-m", "tests.mutants", IN_NEW_PROCESS, str(self.mutants.index(mutant)), *parts]
+        command = [sys.executable, "-m", "research.mutants", IN_NEW_PROCESS, str(self.mutants.index(mutant)), *parts]
         return not modules or subprocess.run([*command, *modules], capture_output=True, check=False).returncode == 0
 
 

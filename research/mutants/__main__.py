@@ -18,8 +18,8 @@ import time
 
 import pytest
 
-from tests.mutants.driver import IN_NEW_PROCESS, Driver
-from tests.mutants.mutant import CORE, mutants_of
+from research.mutants.driver import IN_NEW_PROCESS, Driver
+from research.mutants.mutant import CORE, mutants_of
 
 # the settings in pyproject.toml, without what is for the terminal and for several processes
 OPTIONS = (

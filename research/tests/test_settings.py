@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scores import BASE, Score, Scores, Trace
-from benchmarks.settings import NEUTRAL, Change, Row, changes, choose, find_dropped, make_row
 from highwater.core.scaler import Mode, ScalerSettings
+from research.settings import NEUTRAL, Change, Row, changes, choose, find_dropped, make_row
 from tests.cdk_cli import ROOT
 
 CAUTION = Change(Mode.FLOOR, "cautious_target_percent", 100)
@@ -20,7 +20,7 @@ CAUTION = Change(Mode.FLOOR, "cautious_target_percent", 100)
 
 def _settings(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "benchmarks.settings", "--processes", "1", *arguments],
+        [sys.executable, "-m", "research.settings", "--processes", "1", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -77,7 +77,7 @@ def test_folder_with_too_few_traces_is_misuse(tmp_path: Path) -> None:
 
 
 def test_every_setting_but_the_mode_and_that_of_pulses_has_a_neutral_value() -> None:
-    # benchmarks.pulses measures the target for fleets that tell
+    # research.pulses measures the target for fleets that tell
     others = {"mode", "pulsed_target_percent"}
     assert set(NEUTRAL) == {field.name for field in fields(ScalerSettings)} - others
 

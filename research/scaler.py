@@ -179,7 +179,7 @@ def _page(request: dict[str, Any], member: str, items: list[dict[str, Any]], siz
 
 def main() -> int:
     """Run the scaler once and print time, memory and calls; return 1 above the limit or if a table failed, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaler", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m research.scaler", description=__doc__)
     parser.add_argument("--all", action="store_true", help="review every table, not only those due in this minute")
     parser.add_argument("--storm", action="store_true", help="one run for each of 200 tables whose alarms went off")
     options = parser.parse_args()

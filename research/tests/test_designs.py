@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.eight_designs import PAGE, rows
 from highwater.core import Dimension
-from highwater_lab.designs import DESIGNS, UNITS, USERS
 from highwater_lab.simulation import JobRun, Run
+from research.designs import DESIGNS, PAGE, UNITS, USERS, rows
 
 SEEDS = (1, 7, 23)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.jumps import FACTORS, FIGURE_2_ADDED, HALF, RATE, jump, last_throttle, meet, meet_boosted
-from benchmarks.scaler_cost import (
+from highwater_lab.services.prices import load_prices
+from highwater_lab.traffic import scenario
+from research.figures import SURGE
+from research.jumps import FACTORS, FIGURE_2_ADDED, HALF, RATE, jump, last_throttle, meet, meet_boosted
+from research.scaler_cost import (
     LIMIT,
     METRICS_PER_MONTH,
     besides,
@@ -13,9 +16,6 @@ from benchmarks.scaler_cost import (
     per_scaler,
     per_target,
 )
-from highwater_lab.figures import SURGE
-from highwater_lab.services.prices import load_prices
-from highwater_lab.traffic import scenario
 from tests.cdk_cli import ROOT
 
 SCORED = ("native:70", "on-demand", "highwater-floor", "highwater-direct-pulse")

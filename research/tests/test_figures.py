@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from highwater.core import Dimension
-from highwater_lab.figures import BOOSTED, FIGURES, SURGE
 from highwater_lab.physics import Cause
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run
 from highwater_lab.simulation.run import EventKind
+from research.figures import BOOSTED, FIGURES, SURGE
 
 SURGE_SECOND = int(SURGE.total_seconds())
 SEEDS = (1, 7, 23)

@@ -162,7 +162,7 @@ def _unit_hours(changes: list[tuple[int, int]], hours: int) -> int:
 
 def main() -> int:
     """Run the day and print both results; return 1 if they do not agree, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.local_day", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m research.local_day", description=__doc__)
     parser.add_argument("--hours", type=int, default=24, help="hours on the cloud's clock (default: 24)")
     options = parser.parse_args()
     day = run_day(options.hours)
