@@ -51,7 +51,7 @@ class Design:
         start: How the job begins.
         scheduled_min: The floor that a window sets from two minutes before the job on, for half an hour.
         is_on_demand: Whether the table is billed by request.
-        allows_throttles: Whether the job keeps its rate where it is refused; then it has the table to itself.
+        allow_throttles: Whether the job keeps its rate where it is refused; then it has the table to itself.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Design:
     start: Start = Start.FULL
     scheduled_min: int | None = None
     is_on_demand: bool = False
-    allows_throttles: bool = False
+    allow_throttles: bool = False
 
     @property
     def job(self) -> PlannedJob:
@@ -71,14 +71,14 @@ class Design:
             rate=self.rate,
             units=UNITS,
             start=self.start,
-            allows_throttles=self.allows_throttles,
+            allow_throttles=self.allow_throttles,
             at=STARTS,
         )
 
     def run(self, *, seed: int = 1) -> Run:
         """Rehearse the design; *seed* determines the jitter of the users' traffic."""
         traffic = scenario("figures-calm", seed=seed)
-        if self.allows_throttles:
+        if self.allow_throttles:
             # nobody else uses the table
             nothing = array("q", bytes(8 * 60 * traffic.minutes))
             traffic = replace(traffic, rates=dict.fromkeys(traffic.rates, nothing))
@@ -95,7 +95,7 @@ class Design:
                     name="the window closes", expression=At(opens + timedelta(minutes=30)), min=100, max=None
                 ),
             )
-        if self.allows_throttles:
+        if self.allow_throttles:
             write = TargetSetup.fixed(_ALONE)
         else:
             tracking = None if self.target_percent is None else TargetTracking(target_percent=self.target_percent)
@@ -116,7 +116,7 @@ _ALL: Final = (
     Design(5, "background work that starts slowly", start=Start.SLOW),
     Design(6, "a schedule, where the time is known", scheduled_min=TOTAL),
     Design(7, "a request for capacity, where the moment is known", start=Start.BOOSTED),
-    Design(8, "throttles that are allowed", None, allows_throttles=True),
+    Design(8, "throttles that are allowed", None, allow_throttles=True),
 )
 DESIGNS: Final = MappingProxyType({design.number: design for design in _ALL})
 

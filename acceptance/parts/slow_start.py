@@ -177,7 +177,7 @@ def _simulated() -> JobRun:
         rate=_RATE,
         units=_RATE * _MINUTES * 60,
         start=Start.SLOW,
-        allows_throttles=False,
+        allow_throttles=False,
         at=start + _LEAD * _MINUTE,
     )
     tracking = TargetTracking(target_percent=_TARGET_PERCENT)

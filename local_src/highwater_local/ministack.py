@@ -309,11 +309,6 @@ def table_names() -> list[str]:
     return sorted(table["TableName"] for table in _tables.now._data.values())
 
 
-def stack_names() -> list[str]:
-    """The names of the stacks of all accounts and regions."""
-    return sorted(stack["StackName"] for stack in _stacks.now._data.values())
-
-
 def alarm_scopes() -> set[tuple[str, str]]:
     """Accounts and regions that have alarms."""
     return {key[:2] for key in _alarms.now._data}

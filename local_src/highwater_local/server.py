@@ -15,10 +15,8 @@ import sys
 import time
 from datetime import datetime
 from email.utils import format_datetime
-from pathlib import Path
 from typing import Any
 
-from highwater_lab.local.journal import Contents, Journal
 from highwater_lab.services.timing import Timing
 from highwater_local import ministack
 from highwater_local.autoscaling.alarms import TrackingAlarms
@@ -187,10 +185,6 @@ class LocalAws:
         return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
 
 
-def _contents() -> Contents:
-    return Contents(ministack.table_names(), ministack.stack_names())
-
-
 def _log_by(clock: CloudClock) -> None:
     """Date the process's own log by the cloud's clock, in UTC."""
     make = logging.getLogRecordFactory()
@@ -237,8 +231,6 @@ async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
     _end_with_caller(given.lifeline, loop)
     moves = aws.timeline.drive() if aws.clock.is_driven else aws.agenda.follow_clock()
     background = [loop.create_task(moves)]
-    if given.journal is not None:
-        background.append(loop.create_task(Journal(given.journal, _contents).keep()))
     try:
         await hypercorn_serve(Guard(aws, given.port, given.allow_origin), config, shutdown_trigger=stop.wait)
     finally:
@@ -252,7 +244,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, required=True, help="port on loopback that it is asked at")
     parser.add_argument("--socket", type=int, action="append", required=True, help="descriptor that listens there")
     parser.add_argument("--lifeline", type=int, required=True, help="descriptor of a pipe; it ends when that breaks")
-    parser.add_argument("--journal", type=Path, help="file to keep a list of its contents in")
     parser.add_argument("--speed", type=int, default=1, help="how many times faster than real time the clock runs")
     parser.add_argument("--driven-from", type=datetime.fromisoformat, help="stand still at this time until driven")
     parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")

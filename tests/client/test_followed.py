@@ -74,7 +74,7 @@ class Account:
 
 
 def followed(account: Account, rate: float | str, clock: Clock, start: Start = Start.SLOW, **more: Any) -> FollowedRate:
-    arguments: dict[str, Any] = {"dimension": WRITE, "allows_throttles": False, **more}
+    arguments: dict[str, Any] = {"dimension": WRITE, "allow_throttles": False, **more}
     made = follow(clock.pacer(), rate, table="orders", client=account, session=account, start=start, **arguments)
     made.clock = lambda: T0 + clock.now / SECOND
     return made
@@ -135,7 +135,7 @@ def test_refusals_end_the_use_of_burst_capacity() -> None:
 
 def test_work_that_may_be_throttled_keeps_its_rate() -> None:
     account, clock = Account(), Clock()
-    with followed(account, 900, clock, Start.FULL, allows_throttles=True) as work:
+    with followed(account, 900, clock, Start.FULL, allow_throttles=True) as work:
         work.pacer.refund(Paid({}), "orders", WRITE, [Refusal(RefusalKind.PROVISIONED)])
         assert work.pacer.rate("orders", None, WRITE) == 900.0
     assert account.asked == [], "a rate that does not follow needs no look"

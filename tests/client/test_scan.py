@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -343,9 +344,16 @@ def test_network_that_fails_again_and_again_ends_the_scan() -> None:
 )
 def test_scans_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
     given_arguments: dict[str, Any] = {"table": "orders", "read": 5, "session": MemoryTable(items(3))} | arguments
+    table = given_arguments.pop("table")
     with pytest.raises((PacedWorkError, PaceError)) as told:
-        next(highwater.scan(given_arguments.pop("table"), **given_arguments))
+        next(highwater.scan(table, **given_arguments))
     assert str(told.value) == message
+    if "there is no table" in message or "has no index" in message:
+        # only DynamoDB knows that
+        highwater.scan(table, **given_arguments)
+        return
+    with pytest.raises((PacedWorkError, PaceError), match=re.escape(message)):
+        highwater.scan(table, **given_arguments)
 
 
 def test_index_is_scanned_and_filters_are_passed_on() -> None:

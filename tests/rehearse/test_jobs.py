@@ -87,7 +87,7 @@ def test_share_follows_the_capacity_and_does_not_drive_it_up() -> None:
 def test_job_that_may_be_throttled_uses_every_bit_of_capacity_and_keeps_asking() -> None:
     fixed = table(replace(tracked(low=700, high=700), tracking=None, units=700))
     quiet = writes(*[0] * 180)
-    run, found = run_of(job(allows_throttles=True), fixed, quiet)
+    run, found = run_of(job(allow_throttles=True), fixed, quiet)
     _, gives_way = run_of(job(), fixed, quiet)
     assert found.throttled_units > 100_000
     # quanta are sixtieths of a unit: 700 a second, from when the bucket is empty

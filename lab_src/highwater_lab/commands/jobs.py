@@ -85,6 +85,6 @@ class JobOption(click.ParamType[PlannedJob]):
             percent=rate if is_share else None,
             units=int(match["units"]),
             start=start,
-            allows_throttles=match["throttled"] is not None,
+            allow_throttles=match["throttled"] is not None,
             at=at,
         )

@@ -19,7 +19,6 @@ from highwater_lab.local.whereabouts import (
     Whereabouts,
     claim,
     forget,
-    journal_file,
     lost,
     none_running,
     recall,
@@ -133,7 +132,6 @@ def up(
                 state_folder() / "local-cloud.log",
                 scratch_folder(),
                 options,
-                journal=journal_file(),
                 inherited=(place,),
             )
             # noted before it is let go: whenever this command is killed, the server is known or ends

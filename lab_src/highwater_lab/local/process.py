@@ -160,13 +160,11 @@ def start_process(
     scratch: Path,
     options: ServerOptions,
     *,
-    journal: Path | None = None,
     inherited: Sequence[int] = (),
 ) -> ServerProcess:
     """Start the server in a session of its own, its output in *log*, and wait until it answers.
 
-    It listens on *port*, on any that is free if that is 0. It keeps a list of what it holds in *journal*, if one is
-    given, and the descriptors *inherited* open until it ends.
+    It listens on *port*, on any that is free if that is 0, and keeps the descriptors *inherited* open until it ends.
 
     What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove. However
     the caller ends, by a signal too, the server ends with it, unless told to `outlive_caller`.
@@ -181,7 +179,6 @@ def start_process(
         try:
             command = [str(server), f"--port={held.port}", f"--lifeline={watched}", *options.arguments()]
             command += [f"--socket={descriptor}" for descriptor in held.descriptors]
-            command += [] if journal is None else [f"--journal={journal}"]
             with log.open("wb") as output:
                 process = subprocess.Popen(
                     command,

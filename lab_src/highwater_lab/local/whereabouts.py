@@ -1,7 +1,7 @@
 """Where the cloud that `highwater local up` started is remembered: one per user.
 
 A file that the server keeps locked for as long as it lives says whether there is one. However the server or the command
-ends, the lock ends with it; a note beside it says which process it is, and a journal what it holds.
+ends, the lock ends with it; a note beside it says which process it is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from highwater_lab.local.control import CloudControl, CloudError
-from highwater_lab.local.journal import Contents, read_journal
 from highwater_lab.local.process import is_running
 
 _STARTUP = timedelta(seconds=90)
@@ -38,24 +37,6 @@ class Whereabouts:
         return CloudControl(self.port).endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A cloud that ended without `highwater local down`: where it was, and what it held if that is known."""
-
-    whereabouts: Whereabouts
-    contents: Contents | None
-
-    def __str__(self) -> str:
-        """Tell it, as a clause."""
-        was = self.whereabouts
-        if self.contents is None:
-            gone = "what it held is not known"
-        else:
-            held = self.contents.told()
-            gone = f"gone with it: {held}" if held else "it held nothing"
-        return f"the one at {was.endpoint} (process {was.pid}) ended without highwater local down; {gone}"
-
-
 def state_folder() -> Path:
     """The user's state folder of Highwater (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_STATE_HOME")
@@ -68,11 +49,6 @@ def scratch_folder() -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
-
-
-def journal_file() -> Path:
-    """Where the cloud lists what it holds."""
-    return state_folder() / "local-cloud-contents.json"
 
 
 @contextmanager
@@ -118,10 +94,12 @@ def recall() -> Whereabouts | None:
     return None
 
 
-def lost() -> Lost | None:
-    """The cloud that was, if it ended without `highwater local down`; to be asked where none runs."""
-    noted = _noted()
-    return None if noted is None else Lost(noted, read_journal(journal_file()))
+def lost() -> str | None:
+    """Name, in a clause, the cloud that ended without `highwater local down`, if one did; ask it where none runs."""
+    was = _noted()
+    if was is None:
+        return None
+    return f"the one at {was.endpoint} (process {was.pid}) ended without highwater local down, and its tables are gone"
 
 
 def none_running() -> str:
@@ -132,9 +110,8 @@ def none_running() -> str:
 
 
 def forget() -> None:
-    """Clear the note, the journal and what the cloud unpacked away."""
+    """Clear the note and what the cloud unpacked away."""
     _note().unlink(missing_ok=True)
-    journal_file().unlink(missing_ok=True)
     shutil.rmtree(state_folder() / "scratch", ignore_errors=True)
 
 

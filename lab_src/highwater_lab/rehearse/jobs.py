@@ -98,7 +98,7 @@ class PlannedJob:
         percent: A share of the provisioned capacity instead.
         units: What it has to consume.
         start: How it begins.
-        allows_throttles: Whether it keeps its rate where it is refused.
+        allow_throttles: Whether it keeps its rate where it is refused.
         at: When it begins: a time of day in UTC for a job of every day, or an aware instant.
     """
 
@@ -108,7 +108,7 @@ class PlannedJob:
     percent: int | None = None
     units: int
     start: Start = Start.FULL
-    allows_throttles: bool = False
+    allow_throttles: bool = False
     at: time | datetime
 
     @property
@@ -118,7 +118,7 @@ class PlannedJob:
         rate = str(self.rate) if self.percent is None else f"{self.percent}%"
         when = f"{self.at:%H:%M}" if isinstance(self.at, time) else f"{self.at:%Y-%m-%dT%H:%M}"
         how = "" if self.start is Start.FULL else f" {self.start}"
-        return f"{name}={rate} at {when} for {self.units} units{how}{' throttled' if self.allows_throttles else ''}"
+        return f"{name}={rate} at {when} for {self.units} units{how}{' throttled' if self.allow_throttles else ''}"
 
     def boost(self, target_percent: int) -> PlannedBoost | None:
         """What a boosted job asks for, two minutes before it begins and for as long as it takes at its rate.
@@ -152,7 +152,7 @@ def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[Job, ...]:
             ),
             units=each.units,
             at=at,
-            allows_throttles=each.allows_throttles,
+            allow_throttles=each.allow_throttles,
         )
         for each in planned
         for at in _starts(each, traffic)

@@ -85,14 +85,14 @@ class RunningJob:
     def _decide(self, at: int, *, is_refused: bool) -> int:
         """Quanta per second from now on."""
         now = (self._table.base + at) * NANOSECONDS
-        if is_refused and not self._job.allows_throttles:
+        if is_refused and not self._job.allow_throttles:
             self._brake.press(now)
         else:
             self._brake.recover(now)
         rates = []
         for target, share in self._shares.items():
             follower, units = self._followers[target], target.throughput.units
-            if is_refused and not self._job.allows_throttles:
+            if is_refused and not self._job.allow_throttles:
                 follower.refuse()
             if not share:
                 continue

@@ -26,7 +26,7 @@ class Job:
         goal: The rate that it wants.
         units: What it has to consume until it is done, in units of the table.
         at: The aware instant at which it begins.
-        allows_throttles: Whether it keeps its rate where it is refused.
+        allow_throttles: Whether it keeps its rate where it is refused.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Job:
     goal: RateGoal
     units: int
     at: datetime
-    allows_throttles: bool = False
+    allow_throttles: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,14 @@ def goal_of(rate: float | str, start: Start, what: str) -> RateGoal:
     return RateGoal(milliunits=round(rate * MILLIUNITS), is_slow=is_slow)
 
 
+def check_rate(rate: float | str, start: Start, dimension: Dimension) -> RateGoal:
+    """Return what work wants that starts in this way; raises `PaceError` for a rate that makes no sense."""
+    goal = goal_of(rate, start, f"{dimension} rate")
+    if start is Start.BOOSTED and goal.milliunits is None:
+        raise PaceError(f"{dimension} rate: got {rate!r} with a boost; give the units per second to ask for")
+    return goal
+
+
 def follow(
     pacer: Pacer,
     rate: float | str,
@@ -181,17 +189,15 @@ def follow(
     dimension: Dimension,
     client: Any,
     start: Start,
-    allows_throttles: bool,
+    allow_throttles: bool,
     index: str | None = None,
     coordinator: str | None = None,
     session: Any = None,
 ) -> FollowedRate:
     """Return what keeps work at *rate*; raises `PaceError` for a rate that makes no sense."""
-    goal = goal_of(rate, start, f"{dimension} rate")
+    goal = check_rate(rate, start, dimension)
     units = None
-    if start is Start.BOOSTED:
-        if goal.milliunits is None:
-            raise PaceError(f"{dimension} rate: got {rate!r} with a boost; give the units per second to ask for")
+    if start is Start.BOOSTED and goal.milliunits is not None:
         units = max(-(-goal.milliunits // MILLIUNITS), 1)
     shows = TableShows(table=table, dimension=dimension, client=client, session=session)
     return FollowedRate(
@@ -201,7 +207,7 @@ def follow(
         index=index,
         boost_units=units,
         coordinator=coordinator,
-        allows_throttles=allows_throttles,
+        allow_throttles=allow_throttles,
     )
 
 
@@ -224,7 +230,7 @@ class FollowedRate:
         index: The index that is read, `None` for the table.
         boost_units: Units per second to ask a coordinator for before the work begins; `None` for none.
         coordinator: Name or URL of the coordinator. By default the only one.
-        allows_throttles: Whether refused requests leave the rates as they are.
+        allow_throttles: Whether refused requests leave the rates as they are.
         clock: Seconds since 1970.
         looks_every: Seconds between two looks at the table.
     """
@@ -235,7 +241,7 @@ class FollowedRate:
     index: str | None = None
     boost_units: int | None = None
     coordinator: str | None = None
-    allows_throttles: bool = False
+    allow_throttles: bool = False
     clock: Callable[[], float] = lambda: time.time()
     looks_every: float = _LOOKS_EVERY
     _watched: dict[str | None, _Watched] = field(default_factory=dict)
@@ -248,8 +254,8 @@ class FollowedRate:
         Raises `PacedWorkError` where the table cannot be looked at, `PaceError` for a rate that is too low.
         """
         table, dimension = self.shows.table, self.shows.dimension
-        if self.allows_throttles:
-            self.pacer.allow_throttles(table, dimension)
+        if self.allow_throttles:
+            self.pacer.ignore_throttles(table, dimension)
         if not self.goal.follows:
             self.pacer.limit(table, dimension, (self.goal.milliunits or 0) / MILLIUNITS)
             return self
@@ -292,7 +298,7 @@ class FollowedRate:
                 watched.scaling = self.shows.scaling(index)
             spent, refused = self.pacer.spent(table, index, dimension)
             nanoseconds = round(now * 1_000_000_000)
-            if refused > watched.refused and not self.allows_throttles:
+            if refused > watched.refused and not self.allow_throttles:
                 watched.follower.refuse()
             watched.refused = refused
             watched.own.append((now, spent))

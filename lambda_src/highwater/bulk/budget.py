@@ -189,7 +189,7 @@ class Pacer:
             known.goal, known.is_own = goal, True
             known.follow_brake(self.clock())
 
-    def allow_throttles(self, table: str, dimension: Dimension) -> None:
+    def ignore_throttles(self, table: str, dimension: Dimension) -> None:
         """Keep the rates of a table and its indexes where requests are refused for want of their capacity."""
         with self._lock:
             self._unbraked.add((table, dimension))

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from highwater.bulk.adaptive import FollowedRate, follow, read_start
+from highwater.bulk.adaptive import FollowedRate, check_rate, follow, read_start
 from highwater.bulk.budget import MOST_WORKERS, PacedWorkError, Pacer, check_workers, describe_table, paced_client
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader, held
 from highwater.bulk.send import PageReader
@@ -252,13 +252,21 @@ def scan(
         **request: `FilterExpression`, `ProjectionExpression`, `ExpressionAttributeNames`, `ExpressionAttributeValues`
             and `Select`, as `Scan` has them.
 
-    Yields:
-        The pages, also those in which a filter left nothing.
+    Returns:
+        An iterator of the pages, also of those in which a filter left nothing. Nothing is read before the first page is
+        asked for.
 
     Raises:
-        PacedWorkError: There is no such table or index, an argument makes no sense, the checkpoint is of another scan,
-            or DynamoDB refuses for good. The message says how to go on.
+        PacedWorkError: An argument makes no sense. While pages are read: there is no such table or index, the
+            checkpoint is of another scan, or DynamoDB refuses for good. The message says how to resume.
         PaceError: The rate is below 0.001, or no rate.
+
+    Example:
+        ```python
+        for page in highwater.scan("orders", read="30%"):
+            for item in page.items:
+                print(item["pk"])
+        ```
     """
     made = PacedScan(
         table=table,
@@ -275,7 +283,8 @@ def scan(
         pacer=pacer,
         request=request,
     )
-    yield from made.pages(progress)
+    made.check()
+    return made.pages(progress)
 
 
 @dataclass(kw_only=True)
@@ -325,7 +334,7 @@ class PacedScan:
     @cached_property
     def plan(self) -> ScanPlan:
         """What the scan is going to cost; raises `PacedWorkError` like `scan`."""
-        self._check()
+        self.check()
         described = describe_table(self._client, self.table, "scan")
         found = described if self.index is None else self._find_index(described)
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
@@ -340,7 +349,9 @@ class PacedScan:
         """Read units per second that the scan wants; a share is one of the capacity of now."""
         return self.followed.rate()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise `PacedWorkError` or `PaceError` for arguments that make no sense; asks AWS nothing."""
+        check_rate(self.read, read_start(self.start), Dimension.READ)
         unknown = set(self.request) - _PASSED_ON
         if unknown:
             raise PacedWorkError(
@@ -375,7 +386,7 @@ class PacedScan:
             dimension=Dimension.READ,
             client=self._client,
             start=read_start(self.start),
-            allows_throttles=self.allow_throttles,
+            allow_throttles=self.allow_throttles,
             index=self.index,
             coordinator=self.coordinator,
             session=self.session,

@@ -287,7 +287,7 @@ class PacedWrite:
             dimension=Dimension.WRITE,
             client=self.client,
             start=read_start(self.start),
-            allows_throttles=self.allow_throttles,
+            allow_throttles=self.allow_throttles,
             coordinator=self.coordinator,
             session=self.session,
         )
