@@ -171,7 +171,7 @@ by what the table shows, not by a timer. [Pacing](pace.md#rates-that-follow-the-
 [Windows](windows.md).""",
     7: """\
 `highwater load orders --write 13500 --start boosted --from orders.jsonl.zst` asks first. Any other job does so with
-`highwater boost orders --write 18000 --for 25m -- COMMAND`, `with highwater.boost(...)`, Step Functions or an
+`highwater boost run orders --write 18000 --for 25m -- COMMAND`, `with highwater.boost(...)`, Step Functions or an
 event. [Boosts](boosts.md).""",
     8: f"""\
 {_code("Capacity.fixed(10_000)")}

@@ -43,20 +43,23 @@ def command(tmp_path: Path) -> Command:
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(command: Command, line: str, said: str) -> None:
-    assert refused(command("boost", "orders", *line.split())) == f"highwater boost: {said}"
+    assert refused(command("boost", "run", "orders", *line.split())) == f"highwater boost run: {said}"
 
 
 def test_coordinators_that_cannot_be_looked_up_are_a_finding(command: Command) -> None:
-    done = command("boost", "orders", "--for", "30m", "--write", "5")
+    done = command("boost", "run", "orders", "--for", "30m", "--write", "5")
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        "highwater boost: the parameters below /highwater/coordinators/ cannot be read: Could not connect to the "
+        "highwater boost run: the parameters below /highwater/coordinators/ cannot be read: Could not connect to the "
         'endpoint URL: "http://127.0.0.1:9/"\n',
     )
 
 
-@pytest.mark.parametrize("arguments", [("boosts", "orders"), ("unboost", "orders", "some-boost-1")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("boost", "list", "orders"), ("boost", "log", "orders"), ("boost", "release", "orders", "some-boost-1")],
+)
 def test_coordinator_that_cannot_be_reached_is_a_finding(
     command: Command, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,5 +67,7 @@ def test_coordinator_that_cannot_be_reached_is_a_finding(
     monkeypatch.setattr("highwater.cli.boost.CoordinatorClient", impatient)
     done = command(*arguments, "--coordinator", "http://127.0.0.1:9/")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"highwater {arguments[0]}: the coordinator at http://127.0.0.1:9/ does not answer: ")
+    assert done.stderr.startswith(
+        f"highwater boost {arguments[1]}: the coordinator at http://127.0.0.1:9/ does not answer: "
+    )
     assert done.stderr.count("\n") == 1

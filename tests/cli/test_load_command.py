@@ -158,7 +158,7 @@ def test_plan_says_what_the_load_then_consumes(stage: Stage, tmp_path: Path) -> 
         "".join(json.dumps(line | ({"state": "new"} if n % 3 == 0 else {})) + "\n" for n, line in enumerate(lines))
     )
     arguments = ("load", "planned", "--write", "130", "--from", str(path))
-    status, said, told = stage.run(*arguments, "--plan")
+    status, said, told = stage.run(*arguments, "--dry-run")
     assert (status, told) == (0, "")
     assert said == (
         "planned: 120 items, 313,907 bytes\n"
@@ -169,7 +169,7 @@ def test_plan_says_what_the_load_then_consumes(stage: Stage, tmp_path: Path) -> 
         "worth 0.00 USD of provisioned capacity, which the table has anyway unless it is raised for the load\n"
         "to fill a new table, an import from S3 consumes no capacity: aws dynamodb import-table\n"
     )
-    document = json.loads(stage.run(*arguments, "--plan", "--json")[1])
+    document = json.loads(stage.run(*arguments, "--dry-run", "--json")[1])
     assert (document["units"], document["index_units"]) == (600, {"all": 120, "some": 80})
     assert stage.items("planned") == []
     status, said, _ = stage.run("load", "planned", "--write", "900", "--from", str(path), "--json")
@@ -181,7 +181,7 @@ def test_plan_names_what_dynamodb_would_not_take(stage: Stage, tmp_path: Path) -
     path = tmp_path / "orders.jsonl"
     large = json.dumps({"pk": "large", "x": "y" * 409_600})
     path.write_text(f'{{"pk": "a"}}\n[5]\n{{"key": "no pk"}}\n{large}\n' + "nothing\n" * 9)
-    status, said, told = stage.run("load", "unplanned", "--write", "500", "--from", str(path), "--plan")
+    status, said, told = stage.run("load", "unplanned", "--write", "500", "--from", str(path), "--dry-run")
     assert status == 1
     assert said.startswith("unplanned: 1 items, 3 bytes\nwrite units: 1 of the table")
     assert told.splitlines() == [

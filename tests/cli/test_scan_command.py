@@ -153,13 +153,13 @@ def test_disk_that_is_full_loses_nothing(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_plan_says_what_it_takes_before_it_begins(stage: Stage) -> None:
-    status, said, _ = stage.run("scan", "orders", "--read", "25", "--plan", "--json")
+    status, said, _ = stage.run("scan", "orders", "--read", "25", "--dry-run", "--json")
     plan = json.loads(said)
     assert status == 0
     assert (plan["table"], plan["items"], plan["segments"]) == ("orders", ITEMS, 4)
     assert plan["units"] == scan_units(plan["size_bytes"], is_consistent=False, page_milliunits=6_250, segments=4)
     assert plan["seconds"] == -(-plan["units"] // 25)
-    status, said, _ = stage.run("scan", "orders", "--read", "25", "--plan")
+    status, said, _ = stage.run("scan", "orders", "--read", "25", "--dry-run")
     lines = said.splitlines()
     assert lines[0] == f"orders: 3,000 items, {plan['size_bytes']:,} bytes, as DynamoDB counted in the last six hours"
     assert lines[1] == f"read units: {plan['units']:,}, in 4 segments"

@@ -31,13 +31,30 @@ def test_command_of_the_lab_says_what_to_install(arguments: tuple[str, ...]) -> 
     assert _run(NO_LAB, *arguments) == (2, "", message)
 
 
-def test_commands_that_are_not_installed_are_not_listed() -> None:
+def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install() -> None:
     status, listed, _ = _run(NO_LAB, "--help")
-    commands = listed.split("Commands:")[1]
-    assert (status, [line.split()[0] for line in commands.strip().splitlines()]) == (
-        0,
-        ["boost", "boosts", "explain", "load", "pause", "resume", "scan", "status", "unboost"],
-    )
+    missing = "In another package: pip install highwater-lab"
+    assert status == 0
+    assert [line.rstrip() for line in listed[listed.index("Before a deploy:") :].splitlines()] == [
+        "Before a deploy:",
+        f"  rehearse   {missing}",
+        f"  recommend  {missing}",
+        f"  prices     {missing}",
+        "",
+        "Live tables:",
+        "  status   All managed tables, one line per target.",
+        "  explain  Why a table has the capacity it has.",
+        "  pause    Suspend all scaling of a table.",
+        "  resume   Resume scaling of a paused table.",
+        "",
+        "Jobs:",
+        "  boost  Request capacity for a job, by lease.",
+        "  scan   Read a whole table or index within a budget, into a file.",
+        "  load   Put many items within a budget, from a file.",
+        "",
+        "An AWS endpoint on this machine:",
+        f"  local  {missing}",
+    ]
 
 
 def test_command_without_its_libraries_says_what_to_install() -> None:

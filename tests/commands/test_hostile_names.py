@@ -124,8 +124,8 @@ def test_unforeseen_error_is_one_line_and_never_a_finding(broken: Command) -> No
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "highwater: unforeseen error, please report it: KeyError: 'no such\\nthing'; "
-        "highwater --debug ... tells more\n",
+        "highwater: unexpected error; please report it: KeyError: 'no such\\nthing'; "
+        "for its traceback: highwater --debug ...\n",
     )
 
 
@@ -133,4 +133,4 @@ def test_debug_adds_the_traceback(broken: Command) -> None:
     done = broken("--debug", "rehearse", "t.json", "--scenario", "step")
     assert done.returncode == 2
     assert done.stderr.startswith("Traceback (most recent call last):")
-    assert done.stderr.count("unforeseen error") == 1
+    assert done.stderr.count("unexpected error") == 1

@@ -260,14 +260,26 @@ def test_command_runs_inside_the_lease_and_its_exit_status_and_signals_pass(stag
     look = "import boto3; print(boto3.client('dynamodb').describe_table(TableName='boosted-orders')['Table']"
     look += "['ProvisionedThroughput']['WriteCapacityUnits']); raise SystemExit(7)"
     done = stage.highwater(
-        "loader", "boost", "boosted-orders", "--write", "70", "--for", "30m", *name, "--", sys.executable, "-c", look
+        "loader",
+        "boost",
+        "run",
+        "boosted-orders",
+        "--write",
+        "70",
+        "--for",
+        "30m",
+        *name,
+        "--",
+        sys.executable,
+        "-c",
+        look,
     )
     # what the test before had may not have been lowered yet
     assert (done.returncode, int(done.stdout) >= 82) == (7, True), done.stderr
     assert "boosted-orders, table write: 70 units/s until " in done.stderr
     assert stage.floor() == 12
 
-    sleeping = ["boost", "boosted-orders", "--write", "71", "--for", "30m", *name, "--", sys.executable, "-c"]
+    sleeping = ["boost", "run", "boosted-orders", "--write", "71", "--for", "30m", *name, "--", sys.executable, "-c"]
     sleeping.append(
         "import signal, sys; signal.signal(15, lambda *_: sys.exit(9)); print(1, flush=True)\n"
         "while True: signal.pause()"
@@ -286,12 +298,23 @@ def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
     stage.cloud.step(1)
     name = ("--coordinator", stage.coordinators["Alone"])
     begun = stage.highwater(
-        "loader", "boost", "boosted-orders", "--write", "40", "--for", "20m", "--reason", "by hand", "--json", *name
+        "loader",
+        "boost",
+        "run",
+        "boosted-orders",
+        "--write",
+        "40",
+        "--for",
+        "20m",
+        "--reason",
+        "by hand",
+        "--json",
+        *name,
     )
     assert begun.returncode == 0, begun.stderr
     answer = json.loads(begun.stdout)
     assert (answer["outcome"], answer["targets"][0]["units"]) == ("whole", 40)
-    listed = stage.highwater("other", "boosts", "boosted-orders", *name)
+    listed = stage.highwater("other", "boost", "list", "boosted-orders", *name)
     assert listed.stdout.startswith(f"{answer['id']}  40 units/s of table write from "), listed.stderr
     assert listed.stdout.endswith(" UTC, 000000000000:role/boosted-loader: by hand\n")
     explained = subprocess.run(
@@ -304,18 +327,18 @@ def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
     assert "the live floor is 52, 40 of it boosts; the live ceiling 900\n" in explained
     assert f"boost {answer['id']}, live until " in explained
     assert " UTC: 40 units/s, by 000000000000:role/boosted-loader: by hand\n" in explained
-    foreign = stage.highwater("other", "unboost", "boosted-orders", answer["id"], *name)
+    foreign = stage.highwater("other", "boost", "release", "boosted-orders", answer["id"], *name)
     assert foreign.returncode == 1
     assert foreign.stderr == (
-        f"highwater unboost: boosted-orders: boost {answer['id']} is of 000000000000:role/boosted-loader, not of "
+        f"highwater boost release: boosted-orders: boost {answer['id']} is of 000000000000:role/boosted-loader, not of "
         "000000000000:role/boosted-other\n"
     )
     # the log is in the order of seconds
     stage.cloud.step(1)
-    ended = stage.highwater("loader", "unboost", "boosted-orders", answer["id"], *name)
+    ended = stage.highwater("loader", "boost", "release", "boosted-orders", answer["id"], *name)
     assert (ended.returncode, ended.stdout) == (0, f"boosted-orders: boost {answer['id']} is given back\n")
     assert stage.floor() == 12
-    logged = stage.highwater("other", "boosts", "boosted-orders", "--log", *name).stdout.splitlines()
+    logged = stage.highwater("other", "boost", "log", "boosted-orders", *name).stdout.splitlines()
     assert logged[0].endswith(f" release {answer['id']} by 000000000000:role/boosted-loader (root)")
     assert f" begin {answer['id']} by 000000000000:role/boosted-loader (root): table write 40 of 40 until " in logged[1]
     assert logged[1].endswith(": by hand")

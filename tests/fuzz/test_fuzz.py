@@ -93,7 +93,7 @@ def _wrong(done: Done) -> str | None:
     if done.returncode not in (0, 1, 2):
         return f"exit status {done.returncode}"
     for text in (done.stdout, done.stderr):
-        if "Traceback" in text or "unforeseen" in text:
+        if "Traceback" in text or "unexpected error" in text:
             return text[-1500:]
         if text != inert(text):
             return f"raw control characters: {text[-300:]!r}"

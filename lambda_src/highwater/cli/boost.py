@@ -1,4 +1,4 @@
-"""`highwater boost` and its kin: request capacity, run a command while it is available, list and release leases."""
+"""`highwater boost`: request capacity and run a command while it is available; list, log and release leases."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def run_in_lease(made: Boost, command: tuple[str, ...]) -> int:
         try:
             made.release()
         except BoostError as failed:
-            say(f"highwater boost: the lease could not be given back, it ends by itself: {failed}", err=True)
+            say(f"highwater boost run: the lease could not be given back, it ends by itself: {failed}", err=True)
     return status if status >= 0 else _SIGNALLED - status
 
 
@@ -134,32 +134,55 @@ def _is_in_foreground() -> bool:
         os.close(terminal)
 
 
-@click.command(short_help="The live boosts of a table, or who boosted it when and why.")
+@click.group(short_help="Request capacity for a job, by lease.")
+def boost() -> None:
+    """Request capacity from a BoostCoordinator, and see what others requested."""
+
+
+@boost.command("list", short_help="The live and booked boosts of a table.")
 @click.argument("table")
-@click.option("--log", "is_log", is_flag=True, help="The last 50 entries of the log, of 90 days.")
 @coordinator_option
 @account_options
 @as_json_option
-def boosts(table: str, is_log: bool, coordinator: str | None, region: str | None, as_json: bool) -> None:
+def list_boosts(table: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
     """List the boosts of TABLE that are live or booked."""
-    client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
-    with told_in_a_line():
-        document = client.send("log" if is_log else "list", table=table)
+    document = _asked("list", table, coordinator, region)
     if as_json:
         click.echo(json.dumps(document, indent=1))
         return
-    for line in _logged(document["log"]) if is_log else _listed(document["boosts"]):
+    for line in _listed(document["boosts"]):
         say(line)
 
 
-@click.command(short_help="Give a boost back.")
+@boost.command("log", short_help="Who boosted a table, when and why.")
+@click.argument("table")
+@coordinator_option
+@account_options
+@as_json_option
+def log_of_boosts(table: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
+    """Print the last 50 entries of the log of TABLE, which is kept for 90 days."""
+    document = _asked("log", table, coordinator, region)
+    if as_json:
+        click.echo(json.dumps(document, indent=1))
+        return
+    for line in _logged(document["log"]):
+        say(line)
+
+
+def _asked(action: str, table: str, coordinator: str | None, region: str | None) -> dict[str, Any]:
+    client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
+    with told_in_a_line():
+        return client.send(action, table=table)
+
+
+@boost.command("release", short_help="End a boost now.")
 @click.argument("table")
 @click.argument("id")
 @coordinator_option
 @account_options
 @as_json_option
-def unboost(table: str, id: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
-    """End the boost ID of TABLE now; `highwater boosts TABLE` lists the ids."""
+def release_boost(table: str, id: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
+    """End the boost ID of TABLE now; `highwater boost list TABLE` lists the ids."""
     client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
     with told_in_a_line():
         document = client.send("release", table=table, id=id)
@@ -201,7 +224,7 @@ def _time(text: str) -> str:
 _units = click.IntRange(min=1)
 
 
-@click.command(short_help="Ask for capacity, and run a command while it is there.")
+@boost.command("run", short_help="Request capacity, and run a command while it is available.")
 @click.argument("table")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--write", type=_units, metavar="UNITS", help="Units per second of writes, on top of what is there.")
@@ -240,7 +263,7 @@ _units = click.IntRange(min=1)
 @coordinator_option
 @account_options
 @as_json_option
-def boost(
+def run_boost(
     table: str,
     command: tuple[str, ...],
     length: timedelta,
@@ -256,11 +279,11 @@ def boost(
     as_json: bool,
     **asked: Any,
 ) -> int:
-    """Ask a BoostCoordinator for capacity of TABLE.
+    """Request capacity of TABLE from a BoostCoordinator.
 
     With a COMMAND after `--`, wait for the capacity, run the command, renew the lease while it runs and give it back at
     its end. The exit status is the command's, and signals reach it. Without one, wait for the capacity and leave the
-    lease to end by itself, or to `highwater unboost`.
+    lease to end by itself, or to `highwater boost release`.
 
     Exit status: 0 if the capacity is there, 1 if it is refused or does not come in time, 2 for misuse.
     """

@@ -101,7 +101,7 @@ _KEPT_LINES = 2_000
     help="A file of JSON lines or CSV, also .gz and .zst; the folder of an export of DynamoDB; - for standard input.",
 )
 @click.option("--resume", is_flag=True, help="Go on where an earlier load of the same file stopped.")
-@click.option("--plan", "is_plan", is_flag=True, help="Say what the load costs and how long it takes, and end.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what the load costs and how long it takes, and end.")
 @click.option(
     "--rejects",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -116,7 +116,7 @@ def load(
     pacing: dict[str, Any],
     source: str,
     resume: bool,
-    is_plan: bool,
+    is_dry_run: bool,
     rejects: Path | None,
     numbers: tuple[str, ...],
     region: str | None,
@@ -129,20 +129,20 @@ def load(
     stopped, or was killed, goes on with --resume, and puts up to a thousand items again.
 
     \b
-    highwater load orders --write 200 --from orders.jsonl.zst --plan
+    highwater load orders --write 200 --from orders.jsonl.zst --dry-run
     highwater load orders --write 200 --from orders.jsonl.zst
     highwater load orders --write 200 --from orders.csv --number total --rejects rejects.jsonl
     highwater load orders --write 200 --from orders.jsonl.zst --resume
 
     Ctrl-C and SIGTERM end it after the items under way. Exit status: 0 done, 1 stopped before its end or with rejects
-    (with --plan: some would be), 2 misuse.
+    (with --dry-run: some would be), 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     path = None if source == _STANDARD_INPUT else Path(source)
     place = None if path is None else path.with_name(f"{path.name}.load")
     work = _Load(table, pacing | {"write": write}, path, place, region, frozenset(numbers))
-    if is_plan:
+    if is_dry_run:
         if resume or rejects is not None:
-            raise click.UsageError("--plan writes nothing, so it goes with neither --resume nor --rejects")
+            raise click.UsageError("--dry-run writes nothing, so it goes with neither --resume nor --rejects")
         try:
             work.tell_plan(as_json=as_json)
         except BotoCoreError as error:

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 COMMANDS_GROUP = "highwater.commands"
 # commands of another distribution, which a user may have read of before installing it
 _LAB, _LAB_COMMANDS = "highwater-lab", ("local", "prices", "recommend", "rehearse")
+# what the commands are for, in the order of --help
+_PURPOSES = {
+    "Before a deploy": ("rehearse", "recommend", "prices"),
+    "Live tables": ("status", "explain", "pause", "resume"),
+    "Jobs": ("boost", "scan", "load"),
+    "An AWS endpoint on this machine": ("local",),
+}
 _MISUSE = 2
 _LONGEST_ERROR = 300
 _INTERRUPTED = 130
@@ -53,15 +60,23 @@ def _run() -> int:
 
     prints_traceback = False
 
-    @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-    @click.version_option(package_name="highwater-runtime", prog_name="highwater")
-    @click.option("--debug", is_flag=True, help="Print the traceback of an unforeseen error.")
-    def highwater(debug: bool) -> None:
-        """Manage provisioned capacity of DynamoDB tables.
+    class ByPurpose(click.Group):
+        """Lists its commands by what they are for."""
 
-        `explain`, `status`, `pause`, `resume`, `boost`, `boosts` and `unboost` work on live tables. The package
-        highwater-lab adds `rehearse`, `recommend`, `prices` and `local`.
-        """
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            known = {name for names in _PURPOSES.values() for name in names}
+            others = tuple(name for name in self.list_commands(ctx) if name not in known)
+            for purpose, names in {**_PURPOSES, "Other": others}.items():
+                found = [(name, self.commands[name]) for name in names if name in self.commands]
+                if found:
+                    with formatter.section(purpose):
+                        formatter.write_dl([(name, each.get_short_help_str(limit=90)) for name, each in found])
+
+    @click.group(cls=ByPurpose, context_settings={"help_option_names": ["-h", "--help"]})
+    @click.version_option(package_name="highwater-runtime", prog_name="highwater")
+    @click.option("--debug", is_flag=True, help="Print the traceback of an unexpected error.")
+    def highwater(debug: bool) -> None:
+        """Manage provisioned capacity of DynamoDB tables."""
         nonlocal prints_traceback
         prints_traceback = debug
 
@@ -91,7 +106,7 @@ def _run() -> int:
         # status 1 would say that a limit was passed
         what = " ".join(f"{type(unforeseen).__name__}: {unforeseen}".split())[:_LONGEST_ERROR]
         sys.stderr.write(
-            f"highwater: unforeseen error, please report it: {inert(what)}; highwater --debug ... tells more\n"
+            f"highwater: unexpected error; please report it: {inert(what)}; for its traceback: highwater --debug ...\n"
         )
     return _MISUSE
 
@@ -104,4 +119,5 @@ def _missing(name: str) -> click.Command:
         raise click.ClickException(f"{name} is part of another package; install it with: pip install {_LAB}")
 
     anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    return click.Command(name, callback=tell, hidden=True, context_settings=anything)
+    short = f"In another package: pip install {_LAB}"
+    return click.Command(name, callback=tell, short_help=short, context_settings=anything)

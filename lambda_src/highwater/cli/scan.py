@@ -39,7 +39,7 @@ _FINDING = 1
     help="Write to this file; .gz and .zst are compressed. By default standard output, which cannot be resumed.",
 )
 @click.option("--resume", is_flag=True, help="Go on where an earlier scan to the same file stopped.")
-@click.option("--plan", "is_plan", is_flag=True, help="Say what the scan costs and how long it takes, and end.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what the scan costs and how long it takes, and end.")
 @click.option("--index", help="Scan this index instead of the table.")
 @click.option("--consistent", is_flag=True, help="Read strongly consistently, which costs twice as much.")
 @click.option("--segments", type=int, help="Divide the table into so many segments. By default one for 256 MB.")
@@ -57,7 +57,7 @@ def scan(
     pacing: dict[str, Any],
     path: Path | None,
     resume: bool,
-    is_plan: bool,
+    is_dry_run: bool,
     index: str | None,
     consistent: bool,
     segments: int | None,
@@ -74,7 +74,7 @@ def scan(
     is a checkpoint, FILE.checkpoint, until the scan is done: a scan that stopped, or was killed, goes on with --resume.
 
     \b
-    highwater scan orders --read 2000 --plan
+    highwater scan orders --read 2000 --dry-run
     highwater scan orders --read 2000 --to orders.jsonl.zst
     highwater scan orders --read 2000 --to orders.jsonl.zst --resume
 
@@ -102,7 +102,7 @@ def scan(
     )
     try:
         plan = paced.plan
-        if is_plan:
+        if is_dry_run:
             _print_plan(plan, paced.rate, region or boto3.Session().region_name, as_json=as_json)
             return
         scanned, units = _run(paced, path, place, is_resumed=resume)

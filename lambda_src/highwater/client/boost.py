@@ -40,7 +40,7 @@ class BoostAnswer:
     """The answer to a request for a boost.
 
     Attributes:
-        id: The boost's id, for `renew`, `release` and `highwater unboost`.
+        id: The boost's id, for `renew`, `release` and `highwater boost release`.
         table: The table's name.
         outcome: `whole`, `part` or `refused`.
         start: The instant from which it counts.
