@@ -94,7 +94,7 @@ class Run:
         try:
             part.run(stage)
         except (BotoCoreError, ClientError, HighwaterError) as error:
-            # the other parts can still tell something
+            # continue: later parts are independent
             self._fail("runs to its end", error)
             goes_on = self._has_credentials()
         else:

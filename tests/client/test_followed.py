@@ -226,6 +226,6 @@ def test_table_on_demand_has_nothing_to_follow() -> None:
     with pytest.raises(PacedWorkError) as error, followed(Account(units={None: 0}), 900, Clock()):
         pass
     assert str(error.value) == (
-        "pace: table 'orders' is on demand and has no provisioned capacity to go by; give units per second, and begin "
-        "with them"
+        "pace: table 'orders' is on demand, so a percentage and a slow start have no meaning; pass a rate in units per "
+        "second, and start with it"
     )

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units
-from highwater.core.boosts import Boosts, Lease, LeaseError, boosts_at, merged
+from highwater.core.boosts import Boosts, LeaseError, boosts_at
 from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import (
     Clock,
@@ -70,34 +67,6 @@ def test_lease_that_cannot_be_is_told(changed: dict[str, Any], message: str) -> 
     with pytest.raises(LeaseError) as refused:
         lease(**changed)
     assert str(refused.value) == message
-
-
-def test_two_leases_are_not_two_reports_of_one() -> None:
-    with pytest.raises(LeaseError) as refused:
-        merged(lease(), lease(id="other-2"))
-    assert str(refused.value) == "orders, table write: nightly-1 and other-2 are two boosts, not two reports of one"
-
-
-reports = st.builds(
-    lambda units, start, length, released: lease(
-        units=units,
-        start=NOW + start * MINUTE,
-        end=NOW + (start + length) * MINUTE,
-        released=None if released is None else NOW + released * MINUTE,
-    ),
-    st.integers(1, 3),
-    st.integers(0, 2),
-    st.integers(1, 1_440),
-    st.none() | st.integers(0, 90),
-)
-
-
-@given(reports, reports, reports)
-def test_reports_may_come_in_any_order_and_twice(one: Lease, two: Lease, three: Lease) -> None:
-    found = {merged(merged(a, b), c) for a, b, c in permutations([one, two, three])}
-    found.add(merged(one, merged(two, three)))
-    found.add(merged(merged(merged(one, one), merged(two, three)), two))
-    assert len(found) == 1
 
 
 def test_concurrent_boosts_add_up_and_of_totals_the_highest_counts() -> None:

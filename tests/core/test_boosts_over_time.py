@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units, Window
-from highwater.core.boosts import Lease, merged
+from highwater.core.boosts import Lease
 from highwater.core.scaler import (
     Clock,
     Mode,
@@ -98,7 +98,11 @@ class World:
         for _ in range(min(count, len(self.under_way))):
             lease = self.under_way.pop()
             known = self.table.get(lease.id)
-            self.table[lease.id] = lease if known is None else merged(known, lease)
+            if known is None:
+                self.table[lease.id] = lease
+                continue
+            latest = known.renewed(lease.end)
+            self.table[lease.id] = latest if lease.released is None else latest.released_at(lease.released)
 
     def turn(self) -> int:
         """One turn of the scaler; returns the floor that it sets."""

@@ -200,16 +200,6 @@ def test_target_takes_floor_and_ceiling_of_its_own_dimension() -> None:
     assert [(w.min, w.max) for target in (read, write) for w in target.windows] == [(1, 2), (3, 4)]
 
 
-def test_target_is_managed_when_a_policy_or_a_window_moves_it() -> None:
-    plan = Plan(
-        read=Capacity.fixed(7),
-        write=Capacity.fixed(8),
-        windows=(LOAD,),
-        indexes=(IndexCapacity(index_name="i", read=READ),),
-    )
-    assert [target.is_managed for target in plan.targets()] == [False, True, True, True]
-
-
 def test_with_index_adds_one_and_leaves_the_plan_alone() -> None:
     plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="a"),))
     assert [index.index_name for index in plan.with_indexes(["b"]).indexes] == ["a", "b"]

@@ -108,13 +108,14 @@ def test_warm_up_takes_its_time_by_the_partitions_that_it_needs() -> None:
     resource = _resource()
     resource.warm_up(NOON, {WRITE: 5_000}, PACE)
     assert (resource.is_warming(NOON + 310), resource.is_changing(NOON)) == (True, False)
-    assert resource.mark_at(NOON + 310) == {READ: 100, WRITE: 200}
+    assert (resource.settle(NOON + 310), resource.mark) == ([], {READ: 100, WRITE: 200})
     assert [change.kind for change in resource.settle(NOON + 311)] == [ChangeKind.WARM_UP]
     assert resource.units == {READ: 100, WRITE: 200}, "capacity stays"
     assert (resource.mark, resource.partitions.count) == ({READ: 100, WRITE: 5_000}, 8)
     assert not resource.is_warming(NOON + 311)
     resource.warm_up(NOON + 400, {READ: 300}, PACE)
-    assert resource.mark_at(NOON + 407) == {READ: 300, WRITE: 5_000}
+    resource.settle(NOON + 407)
+    assert resource.mark == {READ: 300, WRITE: 5_000}
     resource.warm_up(NOON + 500, {READ: 300}, PACE)
     assert not resource.is_warming(NOON + 500), "it is as warm already"
 
@@ -123,7 +124,11 @@ def test_capacity_that_comes_before_a_warm_up_raises_the_mark_at_its_own_time() 
     resource = _resource()
     resource.warm_up(NOON, {WRITE: 5_000}, PACE)
     resource.update(NOON, {WRITE: 900}, PACE)
-    assert [resource.mark_at(NOON + after)[WRITE] for after in (6, 7, 311)] == [200, 900, 5_000]
+    marks = []
+    for after in (6, 7, 311):
+        resource.settle(NOON + after)
+        marks.append(resource.mark[WRITE])
+    assert marks == [200, 900, 5_000]
 
 
 def test_other_billing_mode_drops_what_is_under_way_and_is_no_decrease() -> None:

@@ -40,7 +40,6 @@ def test_mean_start_and_length() -> None:
     assert traffic.mean_units_per_second() == 20
     assert traffic.with_mean(1_000).mean_units_per_second() == 1_000
     assert traffic.start == START.replace(second=0)
-    assert traffic.first_minutes(1).minutes == 1
 
 
 def test_invalid_scale_is_refused() -> None:

@@ -168,10 +168,6 @@ class CapacityControl:
         """Whether a warm-up that was asked for is under way."""
         return any(change.kind is ChangeKind.WARM_UP and at < change.at for change in self._coming)
 
-    def mark_at(self, at: int) -> dict[Dimension, int]:
-        """The high-water mark at *at*, not before the last `settle`."""
-        return _highest(self.mark, *(change.units for change in self._coming if change.at <= at))
-
     @property
     def mark_to_come(self) -> dict[Dimension, int]:
         """The high-water mark once all that is under way is in force."""
@@ -186,7 +182,7 @@ class CapacityControl:
         return self.budget.used_on(_moment(at))
 
     def next_decrease(self, at: int) -> int:
-        """From when on a decrease is accepted, not before *at*."""
+        """Earliest time, at or after *at*, at which a decrease is accepted."""
         return int(self.budget.next_allowed(_moment(at)).timestamp())
 
     @property

@@ -149,7 +149,7 @@ class Seen:
         self._pulse_delay = pulse_delay
 
     def minutes_hidden(self, minutes_ago: int) -> int:
-        """How many of the newest known minutes end later than so many minutes ago."""
+        """Number of known minutes newer than *minutes_ago*."""
         known = (self.now - self._base - self._delay) // 60
         return max(0, known - ((self.now - self._base) // 60 - minutes_ago))
 

@@ -213,7 +213,3 @@ class Run:
         provisioned = sum(target.provisioned_units for target in self.targets)
         consumed = sum(target.consumed_units for target in self.targets)
         return 100 * consumed / provisioned if provisioned else None
-
-    def scale_events(self) -> tuple[Event, ...]:
-        """The events that changed capacity."""
-        return tuple(e for e in self.events if e.kind in (EventKind.SCALE_OUT, EventKind.SCALE_IN))

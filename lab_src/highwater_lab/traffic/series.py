@@ -171,16 +171,6 @@ class Traffic:
             )
         return replace(self, start=at)
 
-    def first_minutes(self, minutes: int) -> Traffic:
-        """Return the first *minutes* of this traffic."""
-        bins = minutes * MINUTE // self.bin_seconds
-        rates = {stream: series[:bins] for stream, series in self.rates.items()}
-        source_bins, rest = divmod(minutes * MINUTE, self.source_bin_seconds)
-        if self.counts is None or rest:
-            return replace(self, rates=rates, counts=None)
-        counts = {stream: values[:source_bins] for stream, values in self.counts.items()}
-        return replace(self, rates=rates, counts=counts)
-
 
 def _whole_units(name: str, stream: Stream, values: Iterable[float], parts: int) -> array[int]:
     """Spread each value over *parts* equal bins of whole units, and carry the rounding error on to the next bin."""

@@ -76,8 +76,8 @@ class TableShows:
         }
         if not found[None]:
             raise PacedWorkError(
-                f"pace: table {self.table!r} is on demand and has no provisioned capacity to go by; give units per "
-                "second, and begin with them"
+                f"pace: table {self.table!r} is on demand, so a percentage and a slow start have no meaning; pass a "
+                "rate in units per second, and start with it"
             )
         if self.dimension is Dimension.WRITE:
             # an index that is being built may have none yet

@@ -63,7 +63,7 @@ def check_workers(workers: int | None, what: str) -> None:
 
 
 def pause_before(tries: int) -> float:
-    """Return how many seconds to wait before a request is sent again for the so-manieth time: up to twenty, random."""
+    """Return the seconds of backoff before retry number *tries*: exponential, jittered, at most 20."""
     longest = min(_SHORTEST_PAUSE * 2.0 ** min(tries, 10), _LONGEST_PAUSE)
     return random.uniform(longest / 2, longest)  # noqa: S311 - not for security
 

@@ -140,7 +140,7 @@ class ScanHeader:
         )
 
     def differences(self, other: ScanHeader) -> list[str]:
-        """What another scan has otherwise, in words."""
+        """Names of the header fields that differ."""
         named = {
             "table": self.table != other.table,
             "index": self.index != other.index,

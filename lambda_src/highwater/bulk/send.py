@@ -125,7 +125,7 @@ class Job:
 
     @property
     def units(self) -> int:
-        """What it costs the table at least."""
+        """Lower bound of the table's write units for this item."""
         return write_units_of(self.size_bytes)
 
 

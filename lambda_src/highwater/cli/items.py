@@ -268,7 +268,7 @@ class ItemOutput:
     def close(self) -> None:
         """Close the file as it is."""
         if self._path is not None:
-            # what cannot be written now was told before
+            # any write error was already raised by save()
             with contextlib.suppress(OSError):
                 self._file.close()
 

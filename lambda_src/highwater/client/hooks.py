@@ -80,7 +80,7 @@ def read_request(operation: str, params: Mapping[str, Any]) -> Request | None:
 
 
 def ask_for_consumption(params: dict[str, Any], context: dict[str, Any]) -> None:
-    """Have DynamoDB answer with what each index consumes, and keep what the caller wants to see of that."""
+    """Set ReturnConsumedCapacity=INDEXES and remember the caller's own setting."""
     # several hooks may see one request; the first knows the caller's wish
     context.setdefault(_ASKED, params.get("ReturnConsumedCapacity", "NONE"))
     params["ReturnConsumedCapacity"] = "INDEXES"
@@ -197,7 +197,7 @@ class Counts:
             amounts[at] = amounts.get(at, 0.0) + units
 
     def tables(self) -> list[str]:
-        """The tables with anything to tell."""
+        """Tables with unreported counts."""
         with self._lock:
             return list(self._by_table)
 
@@ -270,12 +270,6 @@ class Meter:
         events = getattr(session_or_client, "events", None) or session_or_client.meta.events
         for event, hook in self._hooks():
             events.register(event, hook, unique_id=f"highwater-meter-{event}")
-
-    def uninstall(self, session_or_client: Any) -> None:
-        """Meter it no longer; clients that a session made meanwhile are metered on."""
-        events = getattr(session_or_client, "events", None) or session_or_client.meta.events
-        for event, hook in self._hooks():
-            events.unregister(event, hook, unique_id=f"highwater-meter-{event}")
 
     def _hooks(self) -> Iterator[tuple[str, Callable[..., None]]]:
         yield "before-parameter-build.dynamodb", self._begin

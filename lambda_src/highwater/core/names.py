@@ -55,7 +55,7 @@ class TargetName:
 
     @property
     def scalable_dimension(self) -> str:
-        """`dynamodb:table:WriteCapacityUnits` and its three kin."""
+        """The scalable dimension, such as `dynamodb:table:WriteCapacityUnits`."""
         return f"dynamodb:{'index' if self.index else 'table'}:{self.dimension.title()}CapacityUnits"
 
     def __str__(self) -> str:

@@ -178,7 +178,7 @@ _CONSUMED, _REFUSED = "c", "t"
 _CODES: Final = {Dimension.READ: "r", Dimension.WRITE: "w"}
 _DIMENSIONS: Final = {code: dimension for dimension, code in _CODES.items()}
 _AMOUNT: Final = re.compile(r"([ct])([0-5])([rw])(?::(.+))?", re.DOTALL)
-# Whoever tells more than this for ten seconds tells nonsense
+# Larger amounts per slot are ignored as corrupt
 _MOST_UNITS: Final = 10**12
 
 

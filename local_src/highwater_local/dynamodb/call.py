@@ -294,7 +294,7 @@ OK: Final = 200
 
 
 def held_back(call: Call, held: Throttled) -> Answer:
-    """The answer of a call that got nothing."""
+    """Build the throttling error for a request that was not admitted."""
     table = held.table_name
     found = ministack.find_table(table)
     if found is not None:

@@ -133,7 +133,7 @@ def _capacity_refusal(
     match control.refusal(second, wanted, waits=True):
         case Refused.QUOTA:
             return above_quota(wanted, kind)
-        # for a table MiniStack says it
+        # MiniStack itself raises this error for tables
         case Refused.TOO_SMALL if index is not None:
             return ServiceError(
                 "ValidationException",
@@ -333,7 +333,7 @@ class Tables:
         pace = self._timing.pace(by_autoscaling=by_autoscaling)
         for index, wanted, warm in changes:
             control = meters.control(index, second)
-            # a new billing mode has brought its capacity along
+            # switching the billing mode already set the capacity
             if wanted is not None and not (was_on_demand or is_on_demand(table)):
                 control.accept(second, units_of(wanted), pace)
             if warm is not None:

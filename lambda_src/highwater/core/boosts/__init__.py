@@ -1,7 +1,7 @@
 """Boosts: leases of capacity that jobs ask for before they start, and what the live ones add to a floor."""
 
 from highwater.core.boosts.grants import Grant, GrantLimit, grant, index_shares_percent
-from highwater.core.boosts.lease import Boosts, Lease, LeaseError, boosted_floor, boosts_at, ceiling_with_boosts, merged
+from highwater.core.boosts.lease import Boosts, Lease, LeaseError, boosted_floor, boosts_at, ceiling_with_boosts
 from highwater.core.boosts.request import (
     BoostCap,
     BoostRequest,
@@ -28,7 +28,6 @@ __all__ = [
     "find_cap",
     "grant",
     "index_shares_percent",
-    "merged",
     "units_for_deadline",
     "units_for_rate",
 ]

@@ -99,27 +99,6 @@ class Lease:
         return replace(self, released=now if self.released is None else min(self.released, now))
 
 
-def merged(one: Lease, other: Lease) -> Lease:
-    """Return what is known of a lease from two reports of it, in whatever order and however often they arrive.
-
-    The later end and the earlier release count, the rest is of the report that sorts first, so that a renewal that
-    arrives late changes nothing that a release has ended. Raises `LeaseError` for reports of two leases.
-    """
-    if one.id != other.id:
-        raise LeaseError(f"{one.label}: {one.id} and {other.id} are two boosts, not two reports of one")
-    first = min(one, other, key=_order)
-    released = [lease.released for lease in (one, other) if lease.released is not None]
-    end = max(one.end, other.end)
-    if end - first.start > LONGEST:
-        end = first.start + LONGEST
-    return replace(first, end=end, released=min(released, default=None))
-
-
-def _order(lease: Lease) -> tuple[object, ...]:
-    what = (lease.table, lease.index or "", lease.dimension, lease.units, lease.is_total)
-    return (lease.start, *what, lease.owner, lease.reason)
-
-
 @dataclass(frozen=True, slots=True)
 class Boosts:
     """What the live leases of one target ask for, in units per second.

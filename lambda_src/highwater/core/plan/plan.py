@@ -75,11 +75,6 @@ class Target:
         """The target's name in findings: `table write`, `index 'by_status' read`."""
         return target_label(self.index, self.dimension)
 
-    @property
-    def is_managed(self) -> bool:
-        """Whether anything changes the target's capacity: a policy, or windows of fixed capacity."""
-        return self.capacity.is_autoscaled or bool(self.windows)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

@@ -98,9 +98,9 @@ def yesterday(demand: Sequence[int | None], minutes: int) -> int:
 
 # Pulses are compared with CloudWatch over so many minutes that both have.
 COVERAGE_MINUTES: Final = 15
-# One that tells of more than this share of what CloudWatch counts has a client that lies or is broken.
+# One that tells of more than this share of what CloudWatch counts is wrong, and an alarm reports it.
 MOST_TOLD_PERCENT: Final = 150
-# A fleet of which less carries the meter says too little.
+# Below this coverage, pulses are too incomplete to size capacity from.
 LEAST_COVERAGE_PERCENT: Final = 25
 # Requests refused so many slots ago count, whatever the bucket should hold.
 _REFUSED_SLOTS: Final = 6

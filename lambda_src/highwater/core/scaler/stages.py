@@ -133,7 +133,7 @@ class Answer:
         self.become(max(self.units, state.boosted_total), LimitCode.BOOST, sentence)
 
     def mind_missing_leases(self, state: TargetState) -> None:
-        """Lower nothing while nobody knows which boosts are live."""
+        """If leases cannot be read, do not lower the floor."""
         if state.lacks_leases:
             sentence = "the boosts could not be read: nothing is lowered"
             self.become(max(self.units, state.current), LimitCode.MISSING_DATA, sentence)
@@ -211,7 +211,7 @@ _RAISED_TARGET_PERCENT: Final = 97
 _LEAST_MOST: Final = 1_000
 # Clients whose requests are refused wait before they ask again, so what they ask for is more than what they tell.
 _REFUSED_PERCENT: Final = 150
-# What is lowered is to last as it is for so long.
+# After lowering, the burst bucket must last at least this long at the current rate.
 _LOWERED_SECONDS: Final = 60
 # Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
 _THROTTLED_MINUTES: Final = 8

@@ -58,7 +58,7 @@ class Outcome:
         return {"counts": self.counts, "failed": self.failed, "left": self.left, "decisions": self.decisions}
 
     def count(self, name: str, by: int = 1) -> None:
-        """Add to a figure."""
+        """Increment a counter."""
         self.counts[name] = self.counts.get(name, 0) + by
 
     def add(self, other: Outcome) -> None:
