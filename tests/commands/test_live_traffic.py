@@ -1,4 +1,4 @@
-"""`rehearse` and `recommend` with `--table`: which account and region is asked, and what the table itself says."""
+"""`rehearse` and `recommend` with `--live-table`: which account and region is asked, and what the table itself says."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def command(cloud: LocalCloud, tmp_path: Path) -> Command:
 
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_region_of_aws_region_is_asked_and_its_prices_count(command: Command, arguments: tuple[str, ...]) -> None:
-    live = (*arguments, "--table", "orders", "--days", "1")
+    live = (*arguments, "--live-table", "orders", "--days", "1")
     done = command(*live, AWS_REGION="eu-west-1")
     assert (done.returncode, done.stderr) == (0, "")
     assert "eu-west-1" in done.stdout
@@ -80,7 +80,7 @@ def test_region_of_aws_region_is_asked_and_its_prices_count(command: Command, ar
 def test_profile_is_used(command: Command, arguments: tuple[str, ...], tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text("[profile shop]\nregion = eu-west-1\naws_access_key_id = a\naws_secret_access_key = b\n")
-    live = (*arguments, "--table", "orders", "--days", "1")
+    live = (*arguments, "--live-table", "orders", "--days", "1")
     done = command(*live, "--profile", "shop", AWS_CONFIG_FILE=str(config))
     assert (done.returncode, done.stderr) == (0, "")
     done = command(*live, "--profile", "shoop", AWS_CONFIG_FILE=str(config))
@@ -97,7 +97,7 @@ def test_profile_is_of_a_live_table(command: Command, tmp_path: Path) -> None:
     done = command("recommend", "--scenario", "step", "--profile", "shop", AWS_CONFIG_FILE=str(config))
     assert (done.returncode, done.stderr) == (
         2,
-        "highwater recommend: --profile is of --table, which reads a live table; remove it beside --scenario\n",
+        "highwater recommend: --profile is of --live-table; remove it beside --scenario\n",
     )
 
 
@@ -108,7 +108,7 @@ def test_traffic_from_elsewhere_has_no_region_of_the_environment(command: Comman
 
 
 def test_recommendation_for_a_table_with_vector_indexes_says_that_it_stays_on_demand(command: Command) -> None:
-    done = command("recommend", "--table", "articles", "--days", "1", AWS_REGION="eu-west-1")
+    done = command("recommend", "--live-table", "articles", "--days", "1", AWS_REGION="eu-west-1")
     note = (
         "table 'articles' has vector indexes, which DynamoDB allows on on-demand tables only; none of the provisioned "
         "plans is for it until these are moved to another table\n"

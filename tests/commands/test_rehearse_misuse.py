@@ -20,7 +20,7 @@ Resources:
       ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
 """
 NO_JOB = " is no job; write it like 'write=2000 at 02:00 for 7200000 units slow'"
-ONE_TRAFFIC = "give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME"
+ONE_TRAFFIC = "give the traffic with exactly one of --traffic FILE, --scenario NAME and --live-table NAME"
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
         ),
         ("rehearse t.yaml", ONE_TRAFFIC),
         ("rehearse t.yaml --scenario step --traffic x.csv", ONE_TRAFFIC),
-        ("recommend --traffic in.csv --table orders", ONE_TRAFFIC),
+        ("recommend --traffic in.csv --live-table orders", ONE_TRAFFIC),
         (
             "rehearse t.yaml --traffic x.csv",
             "x.csv: cannot be read: No such file or directory; give a CSV file of units per bin",
@@ -144,16 +144,16 @@ def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
             "/dev/zero: cannot be read: it is not a regular file; give a CSV file of units per bin",
         ),
         (
-            "rehearse t.yaml --table orders",
+            "rehearse t.yaml --live-table orders",
             "table 'orders': no region is set; give --region, or set AWS_REGION",
         ),
         (
             "rehearse t.yaml --scenario step --days 3",
-            "--days is of --table, which reads a live table; remove it beside --scenario",
+            "--days is of --live-table; remove it beside --scenario",
         ),
         (
             "recommend --traffic in.csv --region eu-west-1",
-            "--region is of --table, which reads a live table; remove it beside --traffic",
+            "--region is of --live-table; remove it beside --traffic",
         ),
         ("recommend --traffic in.csv --seed 7", "--seed is of --scenario, whose jitter it decides; remove it"),
         (

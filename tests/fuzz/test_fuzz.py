@@ -39,14 +39,25 @@ Resources:
 """
 OPTIONS = {
     "rehearse": (
-        *("--traffic", "--scenario", "--table", "--region", "--days", "--save", "--as", "--scale", "--mean", "--start"),
+        *(
+            "--traffic",
+            "--scenario",
+            "--live-table",
+            "--region",
+            "--days",
+            "--save",
+            "--as",
+            "--scale",
+            "--mean",
+            "--start",
+        ),
         *(
             "--shift",
             "--seed",
             "--metric-delay",
             "--price-region",
             "--prices",
-            "--logical-id",
+            "--table",
             "--parameter",
             "--target",
         ),

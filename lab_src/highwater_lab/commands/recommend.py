@@ -61,13 +61,11 @@ def recommend_command(
     and shows the best result so far. A table with vector indexes can only be on demand, whatever is cheapest.
 
     \b
-    highwater recommend --table orders --days 14 --timezone America/New_York
+    highwater recommend --live-table orders --days 14 --timezone America/New_York
     highwater recommend --traffic orders.csv --max-throttled 0.1 --png curve.png
 
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
-    if source.template_table is not None:
-        raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
     check_places(source.inputs, {"--save": source.save, "--png": png})
     try:
         traffic = source.read_traffic()

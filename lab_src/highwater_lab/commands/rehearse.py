@@ -36,7 +36,7 @@ _path = click.Path(path_type=Path)
 @click.command("rehearse", short_help="Simulate a template under traffic before it is deployed.")
 @click.argument("template", type=_path)
 @traffic_options
-@click.option("--logical-id", help="The template's table, as --table names it, where --table is the live one.")
+@click.option("--table", help="The template's table: its construct's path or any end of it, logical id, or name.")
 @click.option(
     "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
 )
@@ -106,7 +106,7 @@ _path = click.Path(path_type=Path)
 def rehearse_command(
     template: Path,
     source: TrafficSource,
-    logical_id: str | None,
+    table: str | None,
     parameters: tuple[tuple[str, str], ...],
     targets: tuple[tuple[str, str], ...],
     compare: str,
@@ -127,12 +127,12 @@ def rehearse_command(
     """Simulate TEMPLATE, a cdk.out folder or a CloudFormation template, under traffic.
 
     Shows how much is throttled, when and why, and the cost, for the template's own scaling and for each policy in
-    --compare. Give the traffic with --traffic or --scenario, beside which --table chooses one of several tables of the
-    template; or with --table alone, which reads the past traffic of a live table.
+    --compare. Give the traffic with --traffic or --scenario, or with --live-table, which reads the past traffic of a
+    live table. --table chooses one of several tables of the template.
 
     \b
     highwater rehearse cdk.out --scenario step --compare native:50,on-demand,clairvoyant
-    highwater rehearse cdk.out --table orders --days 14 --save orders.csv --html report.html
+    highwater rehearse cdk.out --live-table orders --days 14 --save orders.csv --html report.html
     highwater rehearse cdk.out --table Shop/Orders --traffic orders.csv --max-throttled 0.1 --max-cost 900
 
     Exit status: 0 fine, 1 a limit is exceeded, 2 misuse.
@@ -147,7 +147,7 @@ def rehearse_command(
             rehearsal = rehearse(
                 template,
                 traffic,
-                table=logical_id or source.template_table,
+                table=table,
                 likely_table=source.live_table,
                 parameters=dict(parameters),
                 targets=dict(targets),

@@ -33,7 +33,7 @@ class TrafficSource:
 
     traffic_file: Path | None
     scenario: str | None
-    table: str | None
+    live_table: str | None
     region: str | None
     profile: str | None
     days: int | None
@@ -52,16 +52,6 @@ class TrafficSource:
     def inputs(self) -> dict[str, Path | None]:
         """The files that are read, by option."""
         return {"--traffic": self.traffic_file, "--prices": self.prices_file}
-
-    @property
-    def live_table(self) -> str | None:
-        """The live table whose past traffic is read, `None` where the traffic comes from elsewhere."""
-        return self.table if self.traffic_file is None and self.scenario is None else None
-
-    @property
-    def template_table(self) -> str | None:
-        """The table of the template, `None` where `--table` is a live one, or is not given."""
-        return None if self.live_table is not None else self.table
 
     @property
     def table_region(self) -> str | None:
@@ -112,13 +102,13 @@ class TrafficSource:
 
     def _check_options(self) -> None:
         if sum(source is not None for source in (self.traffic_file, self.scenario, self.live_table)) != 1:
-            raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --table NAME")
+            raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --live-table NAME")
         source = "--traffic" if self.traffic_file is not None else "--scenario"
         if self.live_table is None:
             given = {"--days": self.days, "--region": self.region, "--profile": self.profile}
             for option, value in given.items():
                 if value is not None:
-                    raise Misuse(f"{option} is of --table, which reads a live table; remove it beside {source}")
+                    raise Misuse(f"{option} is of --live-table; remove it beside {source}")
         if self.scenario is None and self.seed is not None:
             raise Misuse("--seed is of --scenario, whose jitter it decides; remove it")
 
@@ -159,10 +149,10 @@ class TrafficSource:
 _OPTIONS = (
     click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md."),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
-    click.option("--table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
-    click.option("--region", help="Region of --table. By default AWS_REGION, or the region of your AWS configuration."),
-    click.option("--profile", help="Profile of your AWS configuration for --table. By default AWS_PROFILE."),
-    click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --table. [default: 14]"),
+    click.option("--live-table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
+    click.option("--region", help="Region of --live-table. By default AWS_REGION, or that of your AWS configuration."),
+    click.option("--profile", help="Profile of your AWS configuration for --live-table. By default AWS_PROFILE."),
+    click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --live-table. [default: 14]"),
     click.option("--save", type=_path, help="Write the traffic to this CSV file, for later use with --traffic."),
     click.option(
         "--as",
@@ -190,7 +180,7 @@ _OPTIONS = (
     ),
     click.option(
         "--price-region",
-        help="Region whose prices apply. By default the template's own, that of --table, or us-east-1.",
+        help="Region whose prices apply. By default the template's own, that of --live-table, or us-east-1.",
     ),
     click.option(
         "--prices", "prices_file", type=_path, help="Use the prices in this JSON file; `highwater prices` makes one."
