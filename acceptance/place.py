@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from highwater_lab.local.load import Clock
+from highwater_lab.local.load import LoadClock
 
 # A surge of 270 writes a second to each of two tables is what a machine with two cores sends and serves in time
 _LOCAL_SPEED: Final = 20
@@ -43,7 +43,7 @@ class Place(Protocol):
     def region(self) -> str:
         """The region's name."""
 
-    def status(self) -> Clock:
+    def status(self) -> LoadClock:
         """What time it is there."""
 
     def client(self, service: str, config: Any = None) -> Any:
@@ -91,7 +91,7 @@ class LocalPlace:
         self._cloud = cloud
         self._clients = Clients(cloud.client)
 
-    def status(self) -> Clock:
+    def status(self) -> LoadClock:
         """What time it is there."""
         return self._cloud.status()
 

@@ -12,7 +12,7 @@ from highwater_lab.policies import catalogue
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation import Run, TableSetup, simulate
-from highwater_lab.simulation.policy import Calls, Policy, Poller, Seen, SeenResource, SeenTarget
+from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Poller, Seen
 from highwater_lab.traffic import Traffic
 
 _HOUR = 3_600
@@ -49,10 +49,10 @@ class BetterDynamodbScaling(Policy):
                     if wanted != target.units:
                         calls.update_table(resource.index, {target.dimension: wanted})
 
-    def _wanted(self, seen: Seen, target: SeenTarget, last_decrease: int | None) -> int:  # noqa: ARG002
+    def _wanted(self, seen: Seen, target: PolicyTarget, last_decrease: int | None) -> int:  # noqa: ARG002
         return max(target.units, self._units_for_demand(target))
 
-    def _units_for_demand(self, target: SeenTarget) -> int:
+    def _units_for_demand(self, target: PolicyTarget) -> int:
         return target.clamp(max(target.requested(5), default=0) * 100 / self._target_percent)
 
 
@@ -63,7 +63,7 @@ class ImprovedDynamodbAutoScaling(BetterDynamodbScaling):
     source = "nieuwo/improved-dynamodb-auto-scaling 2018-10, with the table's ceiling in place of 1,000 units"
     _dimensions = (Dimension.READ, Dimension.WRITE)
 
-    def _wanted(self, seen: Seen, target: SeenTarget, last_decrease: int | None) -> int:
+    def _wanted(self, seen: Seen, target: PolicyTarget, last_decrease: int | None) -> int:
         wanted = self._units_for_demand(target)
         may_lower = last_decrease is None or seen.now - last_decrease > _HOUR
         return wanted if wanted > target.units or (may_lower and target.requested(5)) else target.units
@@ -96,7 +96,7 @@ class DynamicDynamodb(Poller):
                 if raised:
                     calls.update_table(resource.index, raised)
 
-    def _wanted(self, seen: Seen, target: SeenTarget) -> int:
+    def _wanted(self, seen: Seen, target: PolicyTarget) -> int:
         minutes = target.consumed(5, skip=seen.minutes_hidden(10))
         if len(minutes) < 5:
             return target.units
@@ -141,7 +141,7 @@ class DynamodbLambdaAutoscale(Poller):
             if changed:
                 calls.update_table(resource.index, changed)
 
-    def _wanted(self, now: int, resource: SeenResource, target: SeenTarget) -> int:
+    def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
         minutes = target.consumed(5)
         if not minutes:
             return target.units
@@ -155,7 +155,7 @@ class DynamodbLambdaAutoscale(Poller):
                 return wanted
         return units
 
-    def _may_lower(self, now: int, resource: SeenResource, by: int) -> bool:
+    def _may_lower(self, now: int, resource: PolicyResource, by: int) -> bool:
         midnight = now // _DAY * _DAY
         decreases = resource.decreases_today(now)
         if decreases >= _DECREASES:
@@ -198,7 +198,7 @@ class Sprkem(Poller):
             if changed:
                 calls.update_table(resource.index, changed)
 
-    def _wanted(self, now: int, resource: SeenResource, target: SeenTarget) -> int:
+    def _wanted(self, now: int, resource: PolicyResource, target: PolicyTarget) -> int:
         minutes = target.consumed(2)
         if not minutes:
             return target.units
@@ -245,7 +245,7 @@ class StepCron(Poller):
             if changed and not resource.is_busy(seen.now):
                 calls.update_table(resource.index, changed)
 
-    def _wanted(self, target: SeenTarget, base: int, is_night: bool) -> int:
+    def _wanted(self, target: PolicyTarget, base: int, is_night: bool) -> int:
         minutes = target.consumed(5)
         if not minutes:
             return target.units
@@ -286,7 +286,7 @@ class ThrottleAwareLambda(Poller):
             if changed:
                 calls.update_table(resource.index, changed)
 
-    def _wanted(self, target: SeenTarget) -> int:
+    def _wanted(self, target: PolicyTarget) -> int:
         consumed_minutes, throttled_minutes = target.consumed(5), target.throttled(5)
         if not consumed_minutes:
             return target.units
@@ -332,7 +332,7 @@ class Trek10(Poller):
             if changed:
                 calls.update_table(resource.index, changed)
 
-    def _wanted(self, target: SeenTarget, is_time_to_lower: bool) -> int:
+    def _wanted(self, target: PolicyTarget, is_time_to_lower: bool) -> int:
         consumed = max(target.consumed(5), default=0)
         if consumed >= 0.8 * target.units:
             return target.clamp(max(target.units, consumed) + _PADDING)

@@ -25,8 +25,8 @@ from highwater.core import Capacity, IndexCapacity, Plan
 from highwater.core.names import ALARM_PREFIX, TargetName, plan_parameter
 from highwater.core.scaler.attention import alarm_threshold
 from highwater.handlers.scaler.event import ALARM, ScalerEvent
-from highwater.handlers.scaler.gather import Outcome
-from highwater.handlers.scaler.run import Run
+from highwater.handlers.scaler.gather import RunOutcome
+from highwater.handlers.scaler.run import ScalerRun
 
 TABLES: Final = 2_500
 _STORM: Final = 200
@@ -192,10 +192,10 @@ def main() -> int:
     events = [ScalerEvent("tables" if options.all else "tick", NOW)]
     if options.storm:
         events = [ScalerEvent(ALARM, NOW, (name,)) for name in _names()[:_STORM]]
-    outcome = Outcome()
+    outcome = RunOutcome()
     wall_start, cpu_start = time.monotonic(), time.process_time()
     for event in events:
-        done = Run(event, lambda: 600.0, lambda _: home).run()
+        done = ScalerRun(event, lambda: 600.0, lambda _: home).run()
         outcome.add(done)
         outcome.failed |= done.failed
     wall_seconds, cpu_seconds = time.monotonic() - wall_start, time.process_time() - cpu_start

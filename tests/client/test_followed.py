@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from highwater import PacedWorkError, PaceError, Pacer
 from highwater.bulk.adaptive import FollowedRate, follow
 from highwater.bulk.budget import Paid
-from highwater.client.hooks import Refusal, RefusalKind
+from highwater.client.hooks import RefusalKind, Throttle
 from highwater.core import Dimension
 from highwater.core.pacing import Start
 from tests.client.virtual_clock import SECOND, Clock
@@ -124,7 +124,7 @@ def test_refusals_end_the_use_of_burst_capacity() -> None:
     account, clock = Account(units={None: 700}, consumed={None: {-2: 300.0}}), Clock()
     work = followed(account, 900, clock)
     work.beat()
-    work.pacer.refund(Paid({}), "orders", WRITE, [Refusal(RefusalKind.PROVISIONED)])
+    work.pacer.refund(Paid({}), "orders", WRITE, [Throttle(RefusalKind.PROVISIONED)])
     clock.now += 15 * SECOND
     work.beat()
     clock.now += 80 * SECOND
@@ -136,7 +136,7 @@ def test_refusals_end_the_use_of_burst_capacity() -> None:
 def test_work_that_may_be_throttled_keeps_its_rate() -> None:
     account, clock = Account(), Clock()
     with followed(account, 900, clock, Start.FULL, allow_throttles=True) as work:
-        work.pacer.refund(Paid({}), "orders", WRITE, [Refusal(RefusalKind.PROVISIONED)])
+        work.pacer.refund(Paid({}), "orders", WRITE, [Throttle(RefusalKind.PROVISIONED)])
         assert work.pacer.rate("orders", None, WRITE) == 900.0
     assert account.asked == [], "a rate that does not follow needs no look"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import highwater
 from highwater import Delete, PacedWorkError, Put, Rejected, Update, WriteProgress
 from highwater.bulk.items import Action
-from highwater.bulk.send import BatchSender, Job, Sent, batches_of, job_of
+from highwater.bulk.send import BatchSender, Sent, WriteJob, batches_of, job_of
 from highwater.core import Dimension
 from highwater.core.pacing import item_bytes, write_units_of
 from tests.client.memory_table import refused
@@ -111,7 +111,7 @@ def test_nothing_that_comes_back_is_lost_and_each_key_ends_as_its_last_action_sa
     sender.pacer.limit("orders", Dimension.WRITE, 1_000)
     from highwater.bulk.write import _laps
 
-    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), Job)]
+    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), WriteJob)]
     for lap in _laps(jobs, ("pk",)):
         for batch in batches_of(lap):
             assert sender.send(batch).rejected == ()
@@ -150,7 +150,7 @@ def test_conflicts_with_writes_of_others_are_waited_for_at_an_unchanged_rate(
             raise refused(code)
 
     sender = BatchSender(MemoryWrites(before=before), pacer, "orders", clock.pause)
-    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), Job)]
+    jobs = [job for number, action in enumerate(actions) if isinstance(job := job_of(number, action), WriteJob)]
     assert sender.send(jobs) == Sent(units=float(len(actions)))
     assert asked == [operation] * 41
     # each attempt counts as consumed, and the pauses grow to between ten and twenty seconds

@@ -20,7 +20,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
 from highwater.handlers.coordinator.coordinator import Coordinator, KeptPlans
-from highwater.handlers.scaler.gather import Outcome
+from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing
 from tests.memory_aws.account import Account
@@ -57,10 +57,10 @@ class World:
         self.plans = KeptPlans(clock=lambda: float(self.stage.account.now))
         self.stage.table("orders", self.plan, self.mode)
 
-    def turn(self, label: str = "orders") -> Outcome:
+    def turn(self, label: str = "orders") -> RunOutcome:
         return self._serve("boost", label)
 
-    def _serve(self, kind: str, label: str) -> Outcome:
+    def _serve(self, kind: str, label: str) -> RunOutcome:
         self.stage.kept = Kept(self.leases)
         return self.stage.serve({"highwater": kind, "tables": [label]}, self.seconds)
 

@@ -14,7 +14,7 @@ from highwater.core import Capacity, Dimension, Plan
 from highwater.core.names import TargetName
 from highwater.core.pulses import amount_attribute, hints_of_text, pulse_sort_key, slot_at
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.handlers.scaler.gather import Outcome
+from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.stage import NOW, Stage
 
@@ -74,7 +74,7 @@ class World:
     def jump(self, units: int) -> None:
         self.pulses.tell(_NEWEST, units * 10)
 
-    def serve(self, *, is_dry_run: bool = False) -> Outcome:
+    def serve(self, *, is_dry_run: bool = False) -> RunOutcome:
         event = {"highwater": "boost", "tables": ["orders"]}
         return self.stage.serve(event, options=Options(dry_run=is_dry_run))
 

@@ -16,8 +16,8 @@ from botocore.parsers import ResponseParserError
 from highwater.core import Bounds, Dimension
 from highwater.core.names import TargetName
 from highwater.handlers.scaler.event import ScalerEvent
-from highwater.handlers.scaler.gather import Outcome
-from highwater.handlers.scaler.run import Run
+from highwater.handlers.scaler.gather import RunOutcome
+from highwater.handlers.scaler.run import ScalerRun
 from tests.memory_aws.stage import Stage
 from tests.memory_aws.wire import Call, Fault, refusal
 
@@ -63,8 +63,8 @@ def test_no_fault_raises_a_floor_above_its_ceiling_or_lowers_one_without_data(st
         met.add(call.operation)
         return random.choice(_FAULTS)(call)
 
-    def run() -> Run:
-        made = Run(ScalerEvent("tables", stage.now(), tuple(tables)), lambda: 60.0, stage.region_of)
+    def run() -> ScalerRun:
+        made = ScalerRun(ScalerEvent("tables", stage.now(), tuple(tables)), lambda: 60.0, stage.region_of)
         # one that fails whole is tried again by Lambda, and counted by the alarm on errors
         with contextlib.suppress(Exception):
             made.run()
@@ -105,7 +105,7 @@ def test_no_fault_raises_a_floor_above_its_ceiling_or_lowers_one_without_data(st
     }
 
 
-def _was_blind(outcome: Outcome, target: TargetName) -> bool:
+def _was_blind(outcome: RunOutcome, target: TargetName) -> bool:
     """Whether the run had no metrics at all, or not the throttles of that target."""
     mine = f"{target.resource_id} {target.dimension}"
     return any(note.startswith("no metrics") or (": throttles of " in note and mine in note) for note in outcome.notes)

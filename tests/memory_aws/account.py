@@ -17,7 +17,7 @@ from highwater.core.names import TargetName
 from highwater.handlers.deploy.handler import Deployment
 from highwater.handlers.deploy.response import Outcome
 from highwater.handlers.deploy.waiting import Patience
-from highwater.handlers.scaler.gather import Outcome as Turn
+from highwater.handlers.scaler.gather import RunOutcome as Turn
 from highwater.handlers.scaler.handler import Scaler
 from highwater.handlers.scaler.run import Options
 from tests.memory_aws.autoscaling import Autoscaling, AutoscalingClient

@@ -11,7 +11,7 @@ from highwater.aws.observe import NOTHING_KEPT, Kept
 from highwater.core import Bounds, Capacity, Dimension, Plan, Units
 from highwater.core.names import TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.handlers.scaler.gather import Outcome
+from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.handler import Scaler
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing
@@ -173,15 +173,15 @@ class Stage:
         stage = self if name is None else self.others.get(name) or self.elsewhere(name)
         return MemoryRegion(stage.account, lambda _action, _arn: True, name, stage.wire.around)
 
-    def run(self, *labels: str, **more: Any) -> Outcome:
+    def run(self, *labels: str, **more: Any) -> RunOutcome:
         """Serve these tables at the present time."""
         return self.serve({"highwater": "tables", "tables": list(labels)} | more)
 
-    def tick(self) -> Outcome:
+    def tick(self) -> RunOutcome:
         """Serve a tick of the schedule at the present time."""
         return self.serve({"highwater": "tick"})
 
-    def alarm(self, name: TargetName) -> Outcome:
+    def alarm(self, name: TargetName) -> RunOutcome:
         """Serve the alarm of a target."""
         metric = {
             "name": f"Consumed{name.dimension.title()}CapacityUnits",
@@ -197,7 +197,7 @@ class Stage:
         seconds: float = 300.0,
         options: Options | None = None,
         region_of: Callable[[str | None], Any] | None = None,
-    ) -> Outcome:
+    ) -> RunOutcome:
         """Serve an event, which is of the present time if it says no other, with so many seconds for it."""
         scaler = Scaler(
             options or self.options,

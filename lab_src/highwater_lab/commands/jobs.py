@@ -10,7 +10,7 @@ from datetime import UTC, datetime, time
 
 import click
 
-from highwater.cli.durations import Duration
+from highwater.cli.durations import DurationType
 from highwater.core import Dimension
 from highwater.core.pacing import Start
 from highwater_lab.rehearse import PlannedBoost, PlannedJob
@@ -40,7 +40,7 @@ class BoostOption(click.ParamType[PlannedBoost]):
             units=int(match["units"]),
             is_total=match["total"] is not None,
             at=at,
-            length=Duration().convert(match["length"], param, ctx),
+            length=DurationType().convert(match["length"], param, ctx),
         )
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from highwater.cli.durations import Duration
+from highwater.cli.durations import DurationType
 from highwater_lab.commands.traffic import traffic_command
 from highwater_lab.local.cloud import DRIVEN_FROM
 from highwater_lab.local.control import CloudControl, CloudError, CloudStatus, is_origin
@@ -171,7 +171,7 @@ def status(as_json: bool) -> None:
 
 
 @local.command(short_help="Move its clock ahead, e.g. by 2h30m.")
-@click.argument("duration", type=Duration())
+@click.argument("duration", type=DurationType())
 @_as_json
 def advance(duration: timedelta, as_json: bool) -> None:
     """Move the cloud's clock ahead by DURATION, such as 45m, 2h30m or 3d.
@@ -183,7 +183,7 @@ def advance(duration: timedelta, as_json: bool) -> None:
 
 
 @local.command(short_help="Move its driven clock, e.g. by 10s.")
-@click.argument("duration", type=Duration())
+@click.argument("duration", type=DurationType())
 @_as_json
 def step(duration: timedelta, as_json: bool) -> None:
     """Move the cloud's driven clock ahead by DURATION, such as 10s, 5m or 1h.

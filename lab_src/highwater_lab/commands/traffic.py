@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from highwater.cli.durations import Duration
+from highwater.cli.durations import DurationType
 from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
@@ -25,7 +25,7 @@ _FINDING = 1
 _INTERRUPTED = 130
 
 
-class Rate(click.ParamType[float]):
+class LoadRate(click.ParamType[float]):
     """A click type for rates in units per second: `180/s` or `180`."""
 
     name = "rate"
@@ -42,9 +42,9 @@ class Rate(click.ParamType[float]):
 
 @click.command("traffic", short_help="Send load to one of its tables.")
 @click.argument("table")
-@click.option("--writes", type=Rate(), help="Write units per second, such as 180/s.")
-@click.option("--reads", type=Rate(), help="Read units per second.")
-@click.option("--for", "length", type=Duration(), help="Duration on the cloud's clock; with --writes and --reads.")
+@click.option("--writes", type=LoadRate(), help="Write units per second, such as 180/s.")
+@click.option("--reads", type=LoadRate(), help="Read units per second.")
+@click.option("--for", "length", type=DurationType(), help="Duration on the cloud's clock; with --writes and --reads.")
 @click.option(
     "--traffic",
     "file",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from highwater.cli.durations import Duration
+from highwater.cli.durations import DurationType
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
@@ -169,7 +169,7 @@ _OPTIONS = (
         type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
         help="Move the traffic so that it starts at this time (UTC).",
     ),
-    click.option("--shift", type=Duration(), help="Move the traffic later by this duration, such as 2h30m."),
+    click.option("--shift", type=DurationType(), help="Move the traffic later by this duration, such as 2h30m."),
     click.option("--seed", type=int, help="Seed of the random jitter in scenarios. [default: 1]"),
     click.option(
         "--metric-delay",

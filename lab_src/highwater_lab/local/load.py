@@ -127,7 +127,7 @@ class LoadError(HighwaterError, ValueError):
     """Traffic that cannot be sent."""
 
 
-class Clock(Protocol):
+class LoadClock(Protocol):
     """What time it is where a table is, in UTC, and how fast that clock runs."""
 
     @property
@@ -142,7 +142,7 @@ class Clock(Protocol):
 class Cloud(Protocol):
     """Where a table is: a local cloud or an AWS account."""
 
-    def status(self) -> Clock:
+    def status(self) -> LoadClock:
         """What time it is there."""
 
     def client(self, service: str, config: Any = None) -> Any:

@@ -21,13 +21,13 @@ from highwater.core.scaler import (
     ScalerSettings,
     SeenResource,
     SeenTable,
+    SeenTarget,
     TableReview,
     due_targets,
     minutes_to_observe,
     needs_throttles,
     review,
 )
-from highwater.core.scaler import SeenTarget as SeenTargetOfTurn
 from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
 from highwater.core.scaler.demand import COVERAGE_MINUTES
 from highwater_lab.physics import Cause
@@ -36,8 +36,7 @@ from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.policy import Calls, Seen, SeenTarget
-    from highwater_lab.simulation.policy import SeenResource as SimulatedResource
+    from highwater_lab.simulation.policy import Calls, PolicyResource, Seen
     from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic
 
@@ -76,7 +75,7 @@ class HighwaterScaler(Policy, ABC):
         self._is_woken = False
         self._settings = settings
         # threshold of each target's alarm in units consumed in a minute; empty until the first turn
-        self._thresholds: dict[SeenTarget, int] = {}
+        self._thresholds: dict[PolicyTarget, int] = {}
         self._metrics_requested = 0
         self._leases: tuple[Lease, ...] = ()
         # by target, the units of its value that boosts account for
@@ -150,7 +149,7 @@ class HighwaterScaler(Policy, ABC):
 
     def _observed(
         self, scaled: ScaledPlan, target: Target, resource: SeenResource, seen: Seen, clock: Clock
-    ) -> SeenTargetOfTurn:
+    ) -> SeenTarget:
         simulated = _target(seen, *target.key)
         minutes = minutes_to_observe(scaled, clock)
         consumed = tuple(-(-quanta // 60) for quanta in simulated.consumed_quanta(minutes))
@@ -166,7 +165,7 @@ class HighwaterScaler(Policy, ABC):
             throttled = (*older, *(-(-quanta // 60) for quanta in recent))
             observation = replace(observation, throttled_units=throttled)
         registered = simulated.bounds if self.mode is Mode.FLOOR else None
-        return SeenTargetOfTurn(registered=registered, observation=observation)
+        return SeenTarget(registered=registered, observation=observation)
 
     @abstractmethod
     def _apply(self, reviewed: TableReview, calls: Calls) -> None:
@@ -209,12 +208,12 @@ class HighwaterDirectPulse(HighwaterDirect):
     pulses = Pulses()
 
 
-def _target(seen: Seen, index: str | None, dimension: Dim) -> SeenTarget:
+def _target(seen: Seen, index: str | None, dimension: Dim) -> PolicyTarget:
     resource = next(resource for resource in seen.resources if resource.index == index)
     return resource.read if dimension is Dim.READ else resource.write
 
 
-def _resource(resource: SimulatedResource, now: int) -> SeenResource:
+def _resource(resource: PolicyResource, now: int) -> SeenResource:
     last_decrease = _instant(resource.last_decrease)
     return SeenResource(
         provisioned=Units(resource.read.units, resource.write.units),

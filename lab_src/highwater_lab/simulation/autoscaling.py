@@ -10,10 +10,10 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
 from highwater_lab.simulation.run import Event, EventKind
 from highwater_lab.simulation.table import SimulatedTable
-from highwater_lab.simulation.targets import TargetState
+from highwater_lab.simulation.targets import SimulatedTarget
 
 
-class AutoScaling:
+class SimulatedAutoScaling:
     """What AAS does to one table: its calls see nothing but consumed units, late."""
 
     def __init__(self, table: SimulatedTable, timing: Timing) -> None:
@@ -72,10 +72,10 @@ class AutoScaling:
             return
         self._set_bounds(at, target, bounds.min, bounds.max, why)
 
-    def _reaction(self, target: TargetState, newest: int) -> Callable[[int], None]:
+    def _reaction(self, target: SimulatedTarget, newest: int) -> Callable[[int], None]:
         return lambda at: self._react(at, target, newest)
 
-    def _react(self, at: int, target: TargetState, newest: int) -> None:
+    def _react(self, at: int, target: SimulatedTarget, newest: int) -> None:
         tracking, units = target.tracking, target.throughput.units
         if tracking is None:
             return
@@ -93,7 +93,7 @@ class AutoScaling:
         elif refusal is not Refused.IN_USE:
             self._tell_refusal(at, target, refusal)
 
-    def _plan(self, target: TargetState, action: ScheduledChange, after: int) -> None:
+    def _plan(self, target: SimulatedTarget, action: ScheduledChange, after: int) -> None:
         """Put the action's next run on the agenda."""
         second = action.next_run(after)
         if second is None:
@@ -105,7 +105,7 @@ class AutoScaling:
 
         self._table.at(max(0, second - self._table.base + self._timing.scheduled_lateness), run)
 
-    def _run(self, at: int, target: TargetState, action: ScheduledChange) -> None:
+    def _run(self, at: int, target: SimulatedTarget, action: ScheduledChange) -> None:
         """Set an action's bounds and clamp, unless they would cross."""
         why = f"scheduled action {action.name!r}"
         floor, ceiling = action.bounds(target.floor, target.ceiling)
@@ -115,13 +115,13 @@ class AutoScaling:
         else:
             self._set_bounds(at, target, floor, ceiling, why)
 
-    def _set_bounds(self, at: int, target: TargetState, floor: int, ceiling: int, why: str) -> None:
+    def _set_bounds(self, at: int, target: SimulatedTarget, floor: int, ceiling: int, why: str) -> None:
         target.set_bounds(at, floor, ceiling)
         text = f"{why}: floor {floor:,}, ceiling {ceiling:,}"
         self._table.tell(Event(at, target.index, target.dimension, EventKind.BOUNDS, text))
         self._clamp(at, target, why)
 
-    def _clamp(self, at: int, target: TargetState, why: str) -> None:
+    def _clamp(self, at: int, target: SimulatedTarget, why: str) -> None:
         wanted = target.clamped(self._table.controls[target.index].granted[target.dimension])
         if wanted is None:
             return
@@ -133,5 +133,5 @@ class AutoScaling:
         elif refusal is not None:
             self._tell_refusal(at, target, refusal)
 
-    def _tell_refusal(self, at: int, target: TargetState, refusal: Refused) -> None:
+    def _tell_refusal(self, at: int, target: SimulatedTarget, refusal: Refused) -> None:
         self._table.tell(Event(at, target.index, target.dimension, EventKind.REFUSED, str(refusal)))

@@ -10,7 +10,7 @@ from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, Follower, Show
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.simulation.setup import Job, JobRun
 from highwater_lab.simulation.table import SimulatedTable
-from highwater_lab.simulation.targets import TargetState
+from highwater_lab.simulation.targets import SimulatedTarget
 
 # Where the traffic has seconds, a job looks as often as a real one; else at every minute
 _LOOKS_EVERY: Final = 15
@@ -30,7 +30,7 @@ class RunningJob:
     """
 
     def __init__(
-        self, job: Job, table: SimulatedTable, metric_delay: int, shares_percent: Mapping[TargetState, int]
+        self, job: Job, table: SimulatedTable, metric_delay: int, shares_percent: Mapping[SimulatedTarget, int]
     ) -> None:
         self._job = job
         self._table = table
@@ -105,7 +105,7 @@ class RunningJob:
             self._full_at = at
         return rate * self._brake.percent // 100 * QUANTA_PER_UNIT // MILLIUNITS
 
-    def _shown(self, target: TargetState, at: int) -> Shown:
+    def _shown(self, target: SimulatedTarget, at: int) -> Shown:
         newest = (at - self._delay) // 60 - 1
         share = self._shares[target]
         known = range(max(newest - _MINUTES + 1, 0), newest + 1)
@@ -151,7 +151,7 @@ def start_jobs(
     return [RunningJob(job, table, metric_delay, dict(_targets(job, table, write_shares))) for job in jobs]
 
 
-def _targets(job: Job, table: SimulatedTable, write_shares: Mapping[str, int]) -> Iterator[tuple[TargetState, int]]:
+def _targets(job: Job, table: SimulatedTable, write_shares: Mapping[str, int]) -> Iterator[tuple[SimulatedTarget, int]]:
     """The targets that a job's requests draw on, the one that it counts by first."""
     for target in table.targets:
         if target.dimension is not job.dimension:
@@ -162,6 +162,6 @@ def _targets(job: Job, table: SimulatedTable, write_shares: Mapping[str, int]) -
             yield target, write_shares.get(target.index, 100)
 
 
-def _counted(target: TargetState) -> tuple[int, int]:
+def _counted(target: SimulatedTarget) -> tuple[int, int]:
     """What passed and what was refused in the present minute."""
     return target.served, sum(target.throughput.refused.values())

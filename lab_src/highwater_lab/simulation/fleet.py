@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.simulation.table import SimulatedTable
-from highwater_lab.simulation.targets import TargetState
+from highwater_lab.simulation.targets import SimulatedTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ToldSlots:
     stop in them.
     """
 
-    def __init__(self, state: TargetState, bin_seconds: int, coverage_percent: int) -> None:
+    def __init__(self, state: SimulatedTarget, bin_seconds: int, coverage_percent: int) -> None:
         self.state = state
         self._coverage = coverage_percent
         self._consumed: array[int] = array("q")
@@ -114,7 +114,7 @@ class Fleet:
             told.end_slot()
 
 
-def _slot_peaks(state: TargetState, bin_seconds: int) -> array[int]:
+def _slot_peaks(state: SimulatedTarget, bin_seconds: int) -> array[int]:
     """The highest rate of any slot of each minute, in quanta per second."""
     rates = state.rates
     if rates is None or bin_seconds == 60:

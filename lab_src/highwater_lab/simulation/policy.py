@@ -11,7 +11,7 @@ from highwater_lab.physics import Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup
-from highwater_lab.simulation.targets import TargetState
+from highwater_lab.simulation.targets import SimulatedTarget
 from highwater_lab.traffic.series import Traffic
 
 
@@ -28,10 +28,10 @@ class Calls:
     set_bounds: Callable[[str | None, Dimension, Bounds], None]
 
 
-class SeenTarget:
+class PolicyTarget:
     """One target: its capacity, bounds, and the metrics of its last minutes, per second unless said otherwise."""
 
-    def __init__(self, state: TargetState) -> None:
+    def __init__(self, state: SimulatedTarget) -> None:
         self._state = state
         self.dimension = state.dimension
         self.newest = -1
@@ -95,17 +95,17 @@ class SeenTarget:
         return [c + t / 60 for c, t in zip(self.consumed(minutes), self.throttled(minutes), strict=True)]
 
 
-class SeenResource:
+class PolicyResource:
     """A table or index as DescribeTable shows it, with its targets."""
 
-    def __init__(self, index: str | None, control: CapacityControl, read: SeenTarget, write: SeenTarget) -> None:
+    def __init__(self, index: str | None, control: CapacityControl, read: PolicyTarget, write: PolicyTarget) -> None:
         self.index = index
         self.read = read
         self.write = write
         self._control = control
 
     @property
-    def targets(self) -> tuple[SeenTarget, SeenTarget]:
+    def targets(self) -> tuple[PolicyTarget, PolicyTarget]:
         """Reads, then writes."""
         return self.read, self.write
 
@@ -141,7 +141,9 @@ class Seen:
         resources: The table first, then its indexes.
     """
 
-    def __init__(self, resources: tuple[SeenResource, ...], metric_delay: int, base: int, pulse_delay: int = 0) -> None:
+    def __init__(
+        self, resources: tuple[PolicyResource, ...], metric_delay: int, base: int, pulse_delay: int = 0
+    ) -> None:
         self.now = base
         self.resources = resources
         self._delay = metric_delay

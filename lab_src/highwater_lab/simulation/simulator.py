@@ -13,10 +13,10 @@ from highwater_lab.services.billing import Bill, BilledReplica, bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
-from highwater_lab.simulation.autoscaling import AutoScaling
+from highwater_lab.simulation.autoscaling import SimulatedAutoScaling
 from highwater_lab.simulation.background import start_jobs
 from highwater_lab.simulation.fleet import Fleet
-from highwater_lab.simulation.policy import Calls, Policy, Seen, SeenResource, SeenTarget
+from highwater_lab.simulation.policy import Calls, Policy, PolicyResource, PolicyTarget, Seen
 from highwater_lab.simulation.run import Run, TargetRun
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.simulation.table import SimulatedTable, rates_of
@@ -77,7 +77,7 @@ def simulate(
     timing = timing or Timing()
     opened = opening(policy.arrange(setup, traffic), traffic)
     table = SimulatedTable(opened, traffic, timing.heat_split_minutes)
-    autoscaling = AutoScaling(table, timing)
+    autoscaling = SimulatedAutoScaling(table, timing)
     poller = _Poller(table, autoscaling, policy, timing) if policy.period_seconds else None
     fleet = poller.fleet if poller else None
     shares = {resource.index: resource.write_share_percent for resource in opened.resources if resource.index}
@@ -132,7 +132,9 @@ def simulate(
 class _Poller:
     """Has a policy look at the table every so often, and act."""
 
-    def __init__(self, table: SimulatedTable, autoscaling: AutoScaling, policy: Policy, timing: Timing) -> None:
+    def __init__(
+        self, table: SimulatedTable, autoscaling: SimulatedAutoScaling, policy: Policy, timing: Timing
+    ) -> None:
         self._table = table
         self._autoscaling = autoscaling
         self._policy = policy
@@ -140,9 +142,9 @@ class _Poller:
         self._pace = timing.pace(by_autoscaling=False)
         self.metrics_requested = 0
         self.fleet: Fleet | None = None
-        targets = {(t.index, t.dimension): SeenTarget(t) for t in table.targets}
+        targets = {(t.index, t.dimension): PolicyTarget(t) for t in table.targets}
         resources = tuple(
-            SeenResource(index, control, targets[index, Dimension.READ], targets[index, Dimension.WRITE])
+            PolicyResource(index, control, targets[index, Dimension.READ], targets[index, Dimension.WRITE])
             for index, control in table.controls.items()
         )
         pulses = policy.pulses

@@ -15,7 +15,7 @@ from highwater_lab.services.timing import Pace
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.run import Event, EventKind
 from highwater_lab.simulation.setup import ResourceSetup, TableSetup
-from highwater_lab.simulation.targets import TargetState, follow_share, serve_writes
+from highwater_lab.simulation.targets import SimulatedTarget, follow_share, serve_writes
 from highwater_lab.traffic.series import Stream, Traffic
 
 Act = Callable[[int], None]
@@ -37,7 +37,7 @@ class SimulatedTable:
     def __init__(self, setup: TableSetup, traffic: Traffic, heat_split_minutes: int) -> None:
         self.setup = setup
         self.base = int(traffic.start.timestamp())
-        self.targets: list[TargetState] = []
+        self.targets: list[SimulatedTarget] = []
         self.controls: dict[str | None, CapacityControl] = {}
         self.events: list[Event] = []
         self.refused_decreases = 0
@@ -145,7 +145,7 @@ class SimulatedTable:
             text = f"partitions {partitions} -> {control.partitions.count} for more throughput than ever before"
             self.events.append(Event(at, index, None, EventKind.SPLIT, text))
 
-    def _feel_heat(self, minute: int, target: TargetState) -> None:
+    def _feel_heat(self, minute: int, target: SimulatedTarget) -> None:
         """Count the minutes that a target's partitions were over their limit; split them when it has been enough."""
         key = (target.index, target.dimension)
         if Cause.KEY_RANGE not in target.throttled.get(minute, {}) or target.rates is None:
@@ -196,7 +196,7 @@ class SimulatedTable:
                 bins = traffic.minutes * 60 // traffic.bin_seconds
                 rates = array("q", rates or bytes(8 * bins))
             self.targets.append(
-                TargetState(index, dimension, throughput[dimension], rates, tracking, setup.min, setup.max)
+                SimulatedTarget(index, dimension, throughput[dimension], rates, tracking, setup.min, setup.max)
             )
 
 

@@ -9,7 +9,7 @@ from highwater_lab.physics import Cause, OnDemand, Provisioned
 from highwater_lab.services.autoscaling import ScalableTarget, TargetTracking
 
 
-class TargetState(ScalableTarget):
+class SimulatedTarget(ScalableTarget):
     """One dimension of one resource, with the record of every minute so far.
 
     Attributes:
@@ -102,7 +102,7 @@ class TargetState(ScalableTarget):
         self.hour_peak = self.throughput.units
 
 
-def serve_writes(writes: list[TargetState], bin_seconds: int, start: int, end: int) -> None:
+def serve_writes(writes: list[SimulatedTarget], bin_seconds: int, start: int, end: int) -> None:
     """Serve a table's writes (first) together with its indexes': a write goes through everywhere or nowhere.
 
     Where nothing throttles, each bucket passes the stretch by itself; else second by second.
@@ -121,14 +121,14 @@ def serve_writes(writes: list[TargetState], bin_seconds: int, start: int, end: i
         _serve_second(writes, [target.rates[second] if target.rates else 0 for target in writes])
 
 
-def _serve_second(writes: list[TargetState], rates: list[int]) -> None:
+def _serve_second(writes: list[SimulatedTarget], rates: list[int]) -> None:
     table, whole = writes[0], rates[0]
     if whole == 0:
         for target, rate in zip(writes, rates, strict=True):
             target.served += target.throughput.serve(rate, 1)
         return
     admitted, cause = table.throughput.available(whole)
-    binding: TargetState | None = table if admitted < whole else None
+    binding: SimulatedTarget | None = table if admitted < whole else None
     for target, rate in zip(writes[1:], rates[1:], strict=True):
         if rate:
             amount, why = target.throughput.available(rate)

@@ -17,7 +17,7 @@ from highwater.core.names import PLANS_PATH, TargetName, names_of_parameter
 from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.template.document import TemplateError
 from highwater_lab.template.intrinsics import OPEN, TABLE_TYPES
-from highwater_lab.template.scaling import Key, Scaling, read_policy, read_target, take_base
+from highwater_lab.template.scaling import Key, TemplateScaling, read_policy, read_target, take_base
 from highwater_lab.template.stacks import Stack, Stacks, is_open
 
 _TARGET: Final = "AWS::ApplicationAutoScaling::ScalableTarget"
@@ -83,9 +83,9 @@ class Parts:
         self._marks = [self._placed(part) for stack in stacks.all for part in _custom(stack, _MARKS)]
         self._plans = [self._placed(part) for stack in stacks.all for part in _plans_of(stack)]
 
-    def scaling(self, scope: Scope, table: str) -> dict[Key, Scaling]:
+    def scaling(self, scope: Scope, table: str) -> dict[Key, TemplateScaling]:
         """Return the targets of a table, by identity, index and dimension; raises `TemplateError`."""
-        targets: dict[Key, Scaling] = {}
+        targets: dict[Key, TemplateScaling] = {}
         for part in _of(self.targets, scope, table):
             if part.dimension is not None:
                 targets[table, part.index, part.dimension] = read_target(

@@ -19,7 +19,7 @@ Key = tuple[str, str | None, Dimension]
 
 
 @dataclass(slots=True)
-class Scaling:
+class TemplateScaling:
     """The bounds in units, scheduled actions and target tracking of one scalable target."""
 
     min: int
@@ -29,7 +29,7 @@ class Scaling:
     notes: list[str] = field(default_factory=list)
 
 
-def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any]) -> Scaling:
+def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any]) -> TemplateScaling:
     """Return the bounds and scheduled actions of a `ScalableTarget`; raises `TemplateError` if it cannot be read."""
     where = f"{logical_id} (ScalableTarget)"
     low = resolver.units(properties.get("MinCapacity"), f"{where} MinCapacity")
@@ -45,10 +45,10 @@ def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any])
     if any(str(value).lower() == "true" for value in suspended.values()):
         notes.append(f"{logical_id}: its scaling is suspended in the template; it is rehearsed as if it were not")
     scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
-    return Scaling(low, high, tuple(_read_action(resolver, where, action) for action in scheduled), notes=notes)
+    return TemplateScaling(low, high, tuple(_read_action(resolver, where, action) for action in scheduled), notes=notes)
 
 
-def take_base(targets: dict[Key, Scaling], table: str, plan: str) -> None:
+def take_base(targets: dict[Key, TemplateScaling], table: str, plan: str) -> None:
     """Give targets with windows the base floor and ceiling of *plan*, a Highwater plan as JSON.
 
     A template has the highest ceiling of all windows, so that no deploy cuts an open one, and Highwater sets the

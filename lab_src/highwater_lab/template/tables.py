@@ -12,13 +12,13 @@ from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.simulation.setup import ReplicaSetup, ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template.intrinsics import TABLE_TYPES, Resolver
 from highwater_lab.template.parts import Parts, could_be, identity, may_exist
-from highwater_lab.template.scaling import Key, Scaling, read_tracking
+from highwater_lab.template.scaling import Key, TemplateScaling, read_tracking
 from highwater_lab.template.stacks import Stack, Stacks, is_open
 
 
 def as_table(
     resolver: Resolver, properties: dict[str, Any], logical_id: str, physical: str, notes: list[str]
-) -> tuple[dict[str, Any], dict[Key, Scaling]]:
+) -> tuple[dict[str, Any], dict[Key, TemplateScaling]]:
     """Return the properties of an equivalent `AWS::DynamoDB::Table`, and its scalable targets.
 
     The replica is that of the stack's own region, as CloudFormation demands one there; the first where the template
@@ -32,7 +32,7 @@ def as_table(
             f"{names} with the same writes, and with reads at their floors, as their own reads are not known"
         )
     is_on_demand = resolver.resolve(properties.get("BillingMode")) == "PAY_PER_REQUEST"
-    scaling: dict[Key, Scaling] = {}
+    scaling: dict[Key, TemplateScaling] = {}
     replica_indexes = {
         str(index.get("IndexName")): index
         for index in resolver.mappings(replica.get("GlobalSecondaryIndexes"), f"{logical_id} replica's indexes")
@@ -114,7 +114,9 @@ def _own_and_others(
     return own, [replica for replica in replicas if replica is not own]
 
 
-def _read_settings(resolver: Resolver, settings: dict[str, Any], member: str, where: str) -> tuple[int, Scaling | None]:
+def _read_settings(
+    resolver: Resolver, settings: dict[str, Any], member: str, where: str
+) -> tuple[int, TemplateScaling | None]:
     """Return the units at the start, and the scalable target, `None` if the capacity is fixed."""
     fixed = settings.get(f"{member}Units")
     if fixed is not None:
@@ -132,7 +134,7 @@ def _read_settings(resolver: Resolver, settings: dict[str, Any], member: str, wh
     tracking = resolver.mapping(
         autoscaling.get("TargetTrackingScalingPolicyConfiguration"), f"{path} TargetTrackingScalingPolicyConfiguration"
     )
-    target = Scaling(low, high, (), read_tracking(resolver, tracking, path, notes), notes)
+    target = TemplateScaling(low, high, (), read_tracking(resolver, tracking, path, notes), notes)
     return max(low, resolver.units(autoscaling.get("SeedCapacity"), f"{path} SeedCapacity") or 0), target
 
 
@@ -214,8 +216,8 @@ def _unread(stack: Stack) -> Iterator[str]:
 
 
 def _defined(
-    found: Found, logical_id: str, kind: str, scaling: dict[Key, Scaling], marks: _Marks
-) -> tuple[TableSetup, dict[Key, Scaling]]:
+    found: Found, logical_id: str, kind: str, scaling: dict[Key, TemplateScaling], marks: _Marks
+) -> tuple[TableSetup, dict[Key, TemplateScaling]]:
     resolver = found.stack.resolver
     properties = found.stack.template.resource(logical_id).get("Properties")
     properties = properties if isinstance(properties, dict) else {}
@@ -251,7 +253,7 @@ def _check_doubled(found: Found, parts: Parts) -> list[str]:
     return notes
 
 
-def _check_open(found: Found, table: TableSetup, scaling: dict[Key, Scaling], parts: Parts) -> None:
+def _check_open(found: Found, table: TableSetup, scaling: dict[Key, TemplateScaling], parts: Parts) -> None:
     """Raise `TemplateError` where a target that is the only one for some capacity may or may not be this table's."""
     if table.is_on_demand or table.scaler is not None:
         return
@@ -271,7 +273,7 @@ def _table(
     logical_id: str,
     physical: str,
     properties: dict[str, Any],
-    scaling: dict[Key, Scaling],
+    scaling: dict[Key, TemplateScaling],
     marks: _Marks,
     notes: list[str],
 ) -> TableSetup:
@@ -331,7 +333,7 @@ def _resource(
     key: tuple[str, str | None],
     properties: dict[str, Any],
     is_on_demand: bool,
-    scaling: dict[Key, Scaling],
+    scaling: dict[Key, TemplateScaling],
     marks: _Marks,
 ) -> ResourceSetup:
     physical, index = key
@@ -366,7 +368,7 @@ def _resource(
     )
 
 
-def _target(units: int, scaling: Scaling | None) -> TargetSetup:
+def _target(units: int, scaling: TemplateScaling | None) -> TargetSetup:
     if scaling is None:
         return TargetSetup.fixed(units)
     return TargetSetup(
@@ -379,7 +381,7 @@ def _target(units: int, scaling: Scaling | None) -> TargetSetup:
     )
 
 
-def _only_scaled(found: Found, scaling: dict[Key, Scaling], marks: _Marks) -> TableSetup:
+def _only_scaled(found: Found, scaling: dict[Key, TemplateScaling], marks: _Marks) -> TableSetup:
     """Return the setup of a table that no template defines; its capacity starts at the floors."""
     resources = []
     notes = [f"{found.name} is not defined in this template: capacity without a scalable target is taken to be 1 unit"]

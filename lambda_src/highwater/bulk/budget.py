@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.client.hooks import Refusal, RefusalKind
+from highwater.client.hooks import RefusalKind, Throttle
 from highwater.core.errors import HighwaterError
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
 from highwater.core.plan.plan import TargetKey
@@ -218,7 +218,7 @@ class Pacer:
                     budget.spent += consumed.get(at, 0)
                     budget.bucket.settle(now, paid.milliunits.get(at, 0), consumed.get(at, 0))
 
-    def refund(self, paid: Paid, table: str, dimension: Dimension, refusals: Iterable[Refusal]) -> None:
+    def refund(self, paid: Paid, table: str, dimension: Dimension, refusals: Iterable[Throttle]) -> None:
         """Give back what was paid for an attempt that was refused, and slow down if more capacity would have helped.
 
         A hot key slows nothing down, as other keys are not short of capacity.

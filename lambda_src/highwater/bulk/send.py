@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTT
 
 from highwater.bulk.budget import GOES_ON, TRIES, Costs, PacedWorkError, Pacer, Paid, pause_before
 from highwater.bulk.items import Action, Delete, Put, Update
-from highwater.client.hooks import Refusal, RefusalKind, refusals_of, units_of
+from highwater.client.hooks import RefusalKind, Throttle, refusals_of, units_of
 from highwater.core.pacing import MOST_ITEM_BYTES, PageSize, item_bytes, nesting_of, write_units_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
@@ -108,7 +108,7 @@ _CERTAINLY_TOO_DEEP: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class WriteJob:
     """An action on its way.
 
     Attributes:
@@ -163,7 +163,7 @@ class Sent:
         return Sent(self.units + other.units, self.rejected + other.rejected, self.unmet + other.unmet)
 
 
-def job_of(number: int, action: Action) -> Job | Rejected:
+def job_of(number: int, action: Action) -> WriteJob | Rejected:
     """Return an action as a job, or why it can be none: a value without a type, or more than 400 KB."""
     try:
         raw = action.raw()
@@ -182,12 +182,12 @@ def job_of(number: int, action: Action) -> Job | Rejected:
         return Rejected(number, action, "the item is nested too deeply; allowed: 32 levels")
     if size > MOST_ITEM_BYTES:
         return Rejected(number, action, f"the item has {size:,} bytes; allowed: {MOST_ITEM_BYTES:,} (400 KB)")
-    return Job(number, action, raw, size)
+    return WriteJob(number, action, raw, size)
 
 
-def batches_of(jobs: Sequence[Job]) -> Iterator[list[Job]]:
+def batches_of(jobs: Sequence[WriteJob]) -> Iterator[list[WriteJob]]:
     """Yield jobs in what one request takes: up to 25 puts and deletes and 16 MB, or one update."""
-    batch: list[Job] = []
+    batch: list[WriteJob] = []
     size = 0
     for job in jobs:
         if isinstance(job.action, Update):
@@ -218,7 +218,7 @@ class BatchSender:
     table: str
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
 
-    def send(self, batch: Sequence[Job]) -> Sent:
+    def send(self, batch: Sequence[WriteJob]) -> Sent:
         """Send a batch until DynamoDB has taken all of it, or says what is wrong with the rest.
 
         What is refused for want of capacity, conflicts with somebody else's write or comes back unprocessed is sent
@@ -240,11 +240,11 @@ class BatchSender:
             tries = tries + 1 if len(left) == len(members) else 1
             members = left
             if members:
-                self.pacer.refund(Paid({}), self.table, _WRITE, [Refusal(RefusalKind.PROVISIONED)])
+                self.pacer.refund(Paid({}), self.table, _WRITE, [Throttle(RefusalKind.PROVISIONED)])
                 self.pause(pause_before(tries))
         return sent
 
-    def _send_one(self, job: Job) -> Sent:
+    def _send_one(self, job: WriteJob) -> Sent:
         operation, members = "put_item", {"Item": job.raw}
         if isinstance(job.action, Delete):
             operation, members = "delete_item", {"Key": job.raw}
@@ -324,7 +324,7 @@ class _ConditionError(Exception):
     """An update's condition does not hold."""
 
 
-def _member(job: Job) -> dict[str, Any]:
+def _member(job: WriteJob) -> dict[str, Any]:
     return {"PutRequest": {"Item": job.raw}} if isinstance(job.action, Put) else {"DeleteRequest": {"Key": job.raw}}
 
 

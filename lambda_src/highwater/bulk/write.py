@@ -19,7 +19,7 @@ from highwater.bulk.adaptive import FollowedRate, follow, read_start
 from highwater.bulk.budget import MOST_WORKERS, PacedWorkError, Pacer, check_workers, describe_table, paced_client
 from highwater.bulk.checkpoint import WritePlace, held
 from highwater.bulk.items import Action
-from highwater.bulk.send import BatchSender, Job, Rejected, Sent, batches_of, job_of
+from highwater.bulk.send import BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
 from highwater.core.pacing import IndexParts, Start, WriteCost
 from highwater.core.units import Dimension
 
@@ -311,7 +311,7 @@ class BlockWriter:
         """Write actions, the first of which has the number *first*; those that are not taken go to *reject*."""
         found = [job_of(first + number, action) for number, action in enumerate(actions)]
         sent = Sent(rejected=tuple(each for each in found if isinstance(each, Rejected)))
-        for lap in _laps((each for each in found if isinstance(each, Job)), self.keys):
+        for lap in _laps((each for each in found if isinstance(each, WriteJob)), self.keys):
             # each in a copy of the caller's context: traces and the like see one piece of work
             batches = [(copy_context(), batch) for batch in batches_of(lap)]
             sent = sum(self.pool.map(lambda each: each[0].run(self.sender.send, each[1]), batches), sent)
@@ -320,10 +320,10 @@ class BlockWriter:
         return sent
 
 
-def _laps(jobs: Iterable[Job], keys: tuple[str, ...]) -> Iterator[list[Job]]:
+def _laps(jobs: Iterable[WriteJob], keys: tuple[str, ...]) -> Iterator[list[WriteJob]]:
     """Yield the jobs so that no lap has two of the same key, and those of a key are in order; each lap is shuffled."""
     seen: dict[str, int] = {}
-    laps: list[list[Job]] = []
+    laps: list[list[WriteJob]] = []
     for job in jobs:
         key = repr([_of_key(job.raw.get(name)) for name in keys])
         lap = seen.get(key, 0)

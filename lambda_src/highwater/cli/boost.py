@@ -30,7 +30,7 @@ from highwater import (
     write_units_for_load,
 )
 from highwater import boost as make_boost
-from highwater.cli.durations import Duration
+from highwater.cli.durations import DurationType
 from highwater.cli.options import account_options, as_json_option
 from highwater.cli.terminal import open_console, say
 from highwater.core.boosts import LeaseError
@@ -247,10 +247,10 @@ _units = click.IntRange(min=1)
 @click.option("--items", type=_units, metavar="NUMBER", help="Size the writes: how many items are loaded ...")
 @click.option("--item-bytes", type=_units, metavar="NUMBER", help="... of how many bytes each ...")
 @click.option("--scan", is_flag=True, help="Size the reads: the whole table is scanned, by the size DynamoDB knows ...")
-@click.option("--done-in", type=Duration(), help="... and how long the job may take from now on, such as 40m.")
+@click.option("--done-in", type=DurationType(), help="... and how long the job may take from now on, such as 40m.")
 @click.option("--index", help="The index to boost. By default the table, and with its writes all its indexes.")
 @click.option(
-    "--for", "length", type=Duration(), required=True, help="How long the lease lasts, such as 30m; up to 1d."
+    "--for", "length", type=DurationType(), required=True, help="How long the lease lasts, such as 30m; up to 1d."
 )
 @click.option("--at", type=str, help="When the job starts, such as 2027-03-04T02:00Z. By default now.")
 @click.option(
@@ -258,7 +258,9 @@ _units = click.IntRange(min=1)
 )
 @click.option("--reason", default="", help="Why, for the log.")
 @click.option("--all-or-nothing", is_flag=True, help="Refuse what cannot be granted whole.")
-@click.option("--timeout", type=Duration(), default="5m", show_default=True, help="How long to wait for the capacity.")
+@click.option(
+    "--timeout", type=DurationType(), default="5m", show_default=True, help="How long to wait for the capacity."
+)
 @click.option("--no-wait", is_flag=True, help="Return with the answer, before the capacity is there.")
 @coordinator_option
 @account_options

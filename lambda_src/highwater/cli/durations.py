@@ -13,7 +13,7 @@ _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _LONGEST = timedelta(days=3660)
 
 
-class Duration(click.ParamType[timedelta]):
+class DurationType(click.ParamType[timedelta]):
     """A click type for durations in whole seconds, from one second to 3,660 days."""
 
     name = "duration"

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError
 from highwater import PacedWorkError, PaceError, Put, Rejected, WritePlan, WriteProgress
 from highwater.bulk.write import PacedWrite
 from highwater.cli.items import InputError, Line, read_lines
-from highwater.cli.options import NO_REGION, Rate, account_options, as_json_option, pace_options
+from highwater.cli.options import NO_REGION, RateType, account_options, as_json_option, pace_options
 from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core.limits import unit_hour_micro_usd
 from highwater.core.units import Dimension
@@ -91,7 +91,7 @@ _KEPT_LINES = 2_000
 @click.command("load", short_help="Put many items within a budget, from a file.")
 @click.argument("table")
 @click.option(
-    "--write", type=Rate(), required=True, help="Write units per second, or a share of the capacity such as 30%."
+    "--write", type=RateType(), required=True, help="Write units per second, or a share of the capacity such as 30%."
 )
 @pace_options
 @click.option(

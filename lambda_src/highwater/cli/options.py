@@ -61,7 +61,7 @@ def account_options(command: F) -> F:
 _NAMES = ("start", "allow_throttles", "coordinator")
 
 
-class Rate(click.ParamType["float | str"]):
+class RateType(click.ParamType["float | str"]):
     """A click type for units per second, or a share of the provisioned capacity such as `30%`."""
 
     name = "rate"

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError
 from highwater import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress
 from highwater.bulk.checkpoint import Checkpoint
 from highwater.cli.items import ItemOutput, OutputError
-from highwater.cli.options import NO_REGION, Rate, account_options, as_json_option, pace_options
+from highwater.cli.options import NO_REGION, RateType, account_options, as_json_option, pace_options
 from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension
 from highwater.core.limits import unit_hour_micro_usd
@@ -29,7 +29,7 @@ _FINDING = 1
 @click.command("scan", short_help="Read a whole table or index within a budget, into a file.")
 @click.argument("table")
 @click.option(
-    "--read", type=Rate(), required=True, help="Read units per second, or a share of the capacity such as 30%."
+    "--read", type=RateType(), required=True, help="Read units per second, or a share of the capacity such as 30%."
 )
 @pace_options
 @click.option(

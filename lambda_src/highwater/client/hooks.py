@@ -39,7 +39,7 @@ class RefusalKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Throttle:
     """Why a request was refused.
 
     Attributes:
@@ -119,7 +119,7 @@ def items_left(parsed: Mapping[str, Any]) -> dict[str, int]:
     return found | {table_name(table): len(asked.get("Keys", ())) for table, asked in keys}
 
 
-def refusals_of(parsed: Mapping[str, Any]) -> list[Refusal]:
+def refusals_of(parsed: Mapping[str, Any]) -> list[Throttle]:
     """Why an attempt was refused; nothing for one that was not throttled."""
     code = (parsed.get("Error") or {}).get("Code")
     if code not in _THROTTLED:
@@ -128,14 +128,14 @@ def refusals_of(parsed: Mapping[str, Any]) -> list[Refusal]:
     if not reasons:
         # DynamoDB names its reasons since 2025; before, this error meant capacity
         if code == "ProvisionedThroughputExceededException":
-            return [Refusal(RefusalKind.PROVISIONED)]
-        return [Refusal(RefusalKind.ACCOUNT)]
+            return [Throttle(RefusalKind.PROVISIONED)]
+        return [Throttle(RefusalKind.ACCOUNT)]
     found = []
     for each in reasons:
         named = _REASON.search(str(each.get("reason", "")))
         if named is not None:
             index = _INDEX.search(str(each.get("resource", "")))
-            found.append(Refusal(RefusalKind(named[2]), index[1] if named[1] == "Index" and index else None))
+            found.append(Throttle(RefusalKind(named[2]), index[1] if named[1] == "Index" and index else None))
     return found
 
 

@@ -42,7 +42,7 @@ from highwater.core.scaler import ScaledPlan
 from highwater.core.schedule.bounds import bounds_at
 from highwater.core.units import Dimension, Units
 from highwater.handlers.coordinator.call import Call, RefusedError
-from highwater.handlers.scaler.gather import Outcome
+from highwater.handlers.scaler.gather import RunOutcome
 
 # As long as the grants. Every job that waits for its capacity asks every two seconds, and an account has 40 reads of
 # parameters a second in all (AWS General Reference, Systems Manager quotas, read 2026-11)
@@ -310,7 +310,7 @@ class Coordinator:
     leases: LeaseTable
     read_caps: Callable[[], Sequence[BoostCap]]
     wakes: Wakes
-    turn: Callable[[str], Outcome]
+    turn: Callable[[str], RunOutcome]
     pause: Callable[[int], None]
     remaining_seconds: Callable[[], float]
 

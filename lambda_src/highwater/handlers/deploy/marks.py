@@ -53,7 +53,7 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Job:
+class MarksJob:
     """The work on one table for one event."""
 
     dynamodb: DynamoDBClient
@@ -156,7 +156,7 @@ def serve(
     """Work on one event; return `None` if another invocation continues the work and answers CloudFormation."""
     table = event["ResourceProperties"]["TableName"]
     progress = Progress.of(event)
-    job = Job(dynamodb, table, progress, patience)
+    job = MarksJob(dynamodb, table, progress, patience)
     try:
         return _work(job, event, continue_later)
     except TableNotFoundError:
@@ -173,7 +173,7 @@ def serve(
         return _continue_later(job, event, continue_later)
 
 
-def _work(job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> Outcome:
+def _work(job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]) -> Outcome:
     progress = job.progress
     if progress.awaited:
         if not job.wait_for_indexes(progress.awaited, event["RequestId"]):
@@ -192,7 +192,7 @@ def _work(job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, A
 
 
 def _await_indexes(
-    job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
+    job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
 ) -> Outcome:
     """Have another invocation raise the marks of the indexes that are being built, and let the deploy go on."""
     progress = job.progress
@@ -209,7 +209,7 @@ def _marks(properties: dict[str, Any]) -> dict[str | None, Units]:
 
 
 def _continue_later(
-    job: Job, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]
+    job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]
 ) -> Outcome | None:
     """Start another invocation to continue the work; return an outcome if the deploy can go on or has failed."""
     progress = job.progress

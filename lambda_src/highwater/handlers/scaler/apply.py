@@ -12,7 +12,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES
 from highwater.core.scaler.stages import decision_document
-from highwater.handlers.scaler.gather import GatheredRegion, Outcome, ThresholdChange
+from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, ThresholdChange
 
 # Under this share of the least that provisioned capacity can cost, on-demand is cheaper whatever scales the table.
 _CHEAPER_ON_DEMAND_PERCENT = 100
@@ -37,10 +37,10 @@ class Application:
     seen: SeenTable
     review: TableReview
     dry_run: bool
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: RunOutcome = field(default_factory=RunOutcome)
     kept: Kept = NOTHING_KEPT
 
-    def apply(self) -> Outcome:
+    def apply(self) -> RunOutcome:
         """Do it.
 
         Raises:

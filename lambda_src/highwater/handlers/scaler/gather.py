@@ -33,7 +33,7 @@ class ThresholdChange:
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """What a run did.
 
     Attributes:
@@ -61,7 +61,7 @@ class Outcome:
         """Increment a counter."""
         self.counts[name] = self.counts.get(name, 0) + by
 
-    def add(self, other: Outcome) -> None:
+    def add(self, other: RunOutcome) -> None:
         """Add what was done for one table."""
         self.decisions += other.decisions
         self.notes += other.notes
@@ -114,7 +114,7 @@ class GatheredRegion:
 
 
 def gather_region(
-    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: Outcome
+    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
 ) -> GatheredRegion | None:
     """Find the targets of *plans* that are due and read what takes one call for many; `None` where none is due."""
     complete = [_with_live_indexes(region, scaled, event) for scaled in plans]
@@ -129,7 +129,7 @@ def gather_region(
 
 
 def see_table(
-    region: Region, due: DueTable, gathered: GatheredRegion, outcome: Outcome, kept: Kept = NOTHING_KEPT
+    region: Region, due: DueTable, gathered: GatheredRegion, outcome: RunOutcome, kept: Kept = NOTHING_KEPT
 ) -> SeenTable:
     """Describe one table, read its boosts, and throttles of those of its targets that may have throttled.
 
@@ -152,7 +152,7 @@ def see_table(
 
 
 def _due_tables(
-    plans: Iterable[ScaledPlan], event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm], outcome: Outcome
+    plans: Iterable[ScaledPlan], event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm], outcome: RunOutcome
 ) -> Iterator[DueTable]:
     """The tables with targets that are due. A plan whose windows make no sense fails alone."""
     for scaled in plans:
@@ -193,7 +193,7 @@ def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -
 
 
 def _read_alarms(
-    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: Outcome
+    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
 ) -> Mapping[TargetName, TargetAlarm]:
     """The targets' alarms. Without them a tick looks at each target in its own minute, and thresholds stay.
 
@@ -211,7 +211,7 @@ def _read_alarms(
         return {}
 
 
-def _clock(event: ScalerEvent, service: datetime, outcome: Outcome) -> Clock:
+def _clock(event: ScalerEvent, service: datetime, outcome: RunOutcome) -> Clock:
     """The event's minute, and AWS's time where that is later; AWS's alone for an event without a time or an old one."""
     of_event = service if event.now is None else event.now
     if abs(of_event - service) > OLDEST_EVENT:
@@ -224,7 +224,7 @@ def _clock(event: ScalerEvent, service: datetime, outcome: Outcome) -> Clock:
 
 
 def _read_consumption(
-    region: Region, due: Iterable[DueTable], clock: Clock, outcome: Outcome
+    region: Region, due: Iterable[DueTable], clock: Clock, outcome: RunOutcome
 ) -> Mapping[TargetName, Observation]:
     """The last minutes of every target that is due; nothing for those that CloudWatch does not answer for."""
     found: dict[TargetName, Observation] = {}

@@ -22,8 +22,8 @@ from highwater.aws.coordinator_table import client as lease_client
 from highwater.aws.observe import NOTHING_KEPT, Kept, Region
 from highwater.aws.region import AwsRegion
 from highwater.handlers.scaler.event import ScalerEvent
-from highwater.handlers.scaler.gather import Outcome
-from highwater.handlers.scaler.run import Options, PlanCache, Run
+from highwater.handlers.scaler.gather import RunOutcome
+from highwater.handlers.scaler.run import Options, PlanCache, ScalerRun
 
 logger = Logger(log_uncaught_exceptions=False)
 _NAMESPACE = "Highwater"
@@ -91,7 +91,7 @@ def hand_on(event: dict[str, Any]) -> None:
     )
 
 
-def report(outcome: Outcome, scaler: str) -> None:
+def report(outcome: RunOutcome, scaler: str) -> None:
     """Log a line for each decision that changed something or was limited and for each failure; publish metrics."""
     for document in outcome.decisions:
         logger.info("decision", extra={"decision": document})
@@ -124,11 +124,11 @@ class Scaler:
     options: Options = field(default_factory=Options)
     region_of: Callable[[str | None], Region] = AwsRegion
     hand_on: Callable[[dict[str, Any]], None] = hand_on
-    report: Callable[[Outcome, str], None] = report
+    report: Callable[[RunOutcome, str], None] = report
     plan_cache: PlanCache = field(default_factory=PlanCache)
     kept: Kept = NOTHING_KEPT
 
-    def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> Outcome:
+    def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> RunOutcome:
         """Run for one event.
 
         A table that fails is handed to a run of its own, and after that to the dead-letter queue. Tables that there
@@ -139,7 +139,7 @@ class Scaler:
             TablesFailedError: Tables failed in a run that was theirs alone.
         """
         event = ScalerEvent.read(document)
-        run = Run(
+        run = ScalerRun(
             event,
             lambda: remaining_seconds() - _MARGIN_SECONDS,
             cache(self.region_of),  # a run makes a region's clients once

@@ -14,7 +14,7 @@ from highwater.core.scaler import ScaledPlan, review
 from highwater.core.scaler.attention import is_other_scalers_tick
 from highwater.handlers.scaler.apply import Application
 from highwater.handlers.scaler.event import ALARM, TICK, ScalerEvent
-from highwater.handlers.scaler.gather import DueTable, GatheredRegion, Outcome, gather_region, see_table
+from highwater.handlers.scaler.gather import DueTable, GatheredRegion, RunOutcome, gather_region, see_table
 
 _KEPT = timedelta(minutes=5)
 _MOST_READ_ALWAYS = 200
@@ -76,7 +76,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Run:
+class ScalerRun:
     """One run.
 
     Attributes:
@@ -94,10 +94,10 @@ class Run:
     region_of: Callable[[str | None], Region]
     plan_cache: PlanCache = field(default_factory=PlanCache)
     options: Options = field(default_factory=Options)
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: RunOutcome = field(default_factory=RunOutcome)
     kept: Kept = NOTHING_KEPT
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         """Bring every target that is due to where it should be.
 
         One table's failure never touches another's, nor one region's another's. A failure where the plans are kept
@@ -233,11 +233,11 @@ class Run:
             why = f": {'; '.join(refusals)}" if refusals else ""
             self.outcome.notes.append(f"thresholds of {left} alarms are left to the next runs{why}")
 
-    def _scale_table(self, region: Region, due: DueTable, gathered: GatheredRegion) -> Outcome:
+    def _scale_table(self, region: Region, due: DueTable, gathered: GatheredRegion) -> RunOutcome:
         """Gather, review and apply, for one table."""
         if self.remaining_seconds() <= 0:
             raise _OutOfTimeError
-        outcome = Outcome()
+        outcome = RunOutcome()
         seen = see_table(region, due, gathered, outcome, self.kept)
         reviewed = review(due.scaled, seen, gathered.clock)
         return Application(region, gathered, seen, reviewed, self.options.dry_run, outcome, self.kept).apply()
