@@ -36,7 +36,7 @@ from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Policy
 
 if TYPE_CHECKING:
-    from highwater_lab.simulation.policy import Calls, PolicyResource, Seen
+    from highwater_lab.simulation.policy import Calls, PolicyResource, PolicyTarget, Seen
     from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic
 
