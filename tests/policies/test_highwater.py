@@ -69,6 +69,15 @@ def test_fleet_that_tells_gets_help_while_the_bucket_lasts(name: str, most_secon
     assert len(run.throttled_minutes()) * 60 <= most_seconds
 
 
+@pytest.mark.parametrize("name", ["highwater-floor-pulse", "highwater-direct-pulse"])
+def test_batch_right_after_capacity_was_lowered_is_met(name: str) -> None:
+    """Late in each hour capacity falls; from then on the fleet may not rely on what it was."""
+    hour = [150] * 51 + [825] * 3 + [150] * 6
+    ours = run_policy(name, table(tracked(low=10, high=40_000, target=70)), writes(*hour * 4))
+    native = run_policy("native:70", table(tracked(low=10, high=40_000, target=70)), writes(*hour * 4))
+    assert ours.throttled_units == 0 < native.throttled_units
+
+
 @pytest.mark.parametrize("quiet", ["highwater-floor", "highwater-direct"])
 def test_fleet_of_which_nobody_tells_gets_what_it_gets_without_pulses(quiet: str) -> None:
     told = run_policy(f"{quiet}-pulse:0", _TABLE, _JUMP)

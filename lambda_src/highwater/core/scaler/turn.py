@@ -226,7 +226,10 @@ def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
 
 
 def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision) -> Hint | None:
-    """What the fleet is told: the bucket as it is, and the capacity that is there or on its way."""
+    """The hint for the fleet: the bucket as it is, and the capacity that was granted, which is there or on its way.
+
+    Capacity that is being lowered does not count: a fleet that relied on it would ask for help minutes late.
+    """
     capacity = resource.provisioned.of(decision.dimension)
     seen = looked.observation
     fresh = fresh_of(seen, seen.pulses, capacity_units=capacity, last_increase=resource.last_increase)
@@ -234,7 +237,7 @@ def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Deci
         return None
     return Hint(
         seen.pulses.newest,
-        max(capacity, decision.granted),
+        decision.granted,
         fresh.level_units,
         fresh.coverage_percent or 100,
         help_seconds(mode, fresh.rate, _mark(resource, decision.dimension)),
