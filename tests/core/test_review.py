@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexCapacity, Plan, Units, Window
+from highwater.core.pulses import Slots
 from highwater.core.scaler import (
     Clock,
     LimitCode,
@@ -258,3 +260,18 @@ def test_table_is_compared_with_on_demand_once_a_day_and_only_whole() -> None:
     assert reviewed(whole, at=daily).on_demand_percent == 347
     assert reviewed({WRITE: whole[WRITE]}, at=daily).on_demand_percent is None
     assert reviewed(whole, at=daily + MINUTE).on_demand_percent is None
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_fleet_is_given_a_hint_where_demand_is_followed(mode: Mode) -> None:
+    newest = int(NOW.timestamp()) // 10 - 1
+    pulses = Slots(newest, (1_200,) * 120, (0,) * 120)
+    seen = SeenTarget(registered=Bounds(12, 400), observation=replace(observed(120), pulses=pulses))
+    if mode is Mode.DIRECT:
+        seen = replace(seen, registered=None)
+    (write,) = reviewed({WRITE: seen}, mode=mode).targets
+    if not mode.follows_demand:
+        assert write.hint is None
+        return
+    assert write.hint is not None
+    assert (write.hint.slot, write.hint.capacity_units) == (newest, write.decision.granted)

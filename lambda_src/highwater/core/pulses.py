@@ -132,7 +132,7 @@ class Hint:
 
     Attributes:
         slot: The newest slot that the turn knew, counted since 1970.
-        capacity_units: Provisioned units per second, with the raise that the turn asked for.
+        capacity_units: Units per second that the turn granted, which are there or on their way.
         level_units: The tokens that it believed to be in the burst bucket.
         coverage_percent: The share of requests that pulses tell of.
         help_seconds: How long help takes.

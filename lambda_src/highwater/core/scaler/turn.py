@@ -230,6 +230,8 @@ def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Deci
 
     Capacity that is being lowered does not count: a fleet that relied on it would ask for help minutes late.
     """
+    if not mode.follows_demand:
+        return None
     capacity = resource.provisioned.of(decision.dimension)
     seen = looked.observation
     fresh = fresh_of(seen, seen.pulses, capacity_units=capacity, last_increase=resource.last_increase)
