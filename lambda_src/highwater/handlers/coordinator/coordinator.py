@@ -222,7 +222,6 @@ def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState
 
 
 Answer = dict[str, Any]
-# Each second that a call waits for others is a second that its job waits
 _MICRO = 1_000_000
 # the least that a table can do without growth
 _PARTITION = Units(PARTITION_READ_UNITS, PARTITION_WRITE_UNITS)
@@ -283,6 +282,7 @@ def target_documents(keys: Iterable[TargetKey], leases: Sequence[Lease], state: 
     ]
 
 
+# Seconds that an invocation must have left to wait for others; each of them is one that the job waits
 _SPARE_SECONDS = 10.0
 
 
