@@ -157,7 +157,8 @@ def _observation(chance: random.Random, mode: Mode) -> Observation:
             [None if chance.random() < 0.1 else chance.randint(0, level // 6) for _ in range(slots)],
             [chance.randint(0, level) if chance.random() < 0.1 else 0 for _ in range(slots)],
         )
-    return Observation(newest, consumed, throttled, chance.randint(0, 2), chance.random() < 0.05, pulses)
+    hot, lacks = chance.randint(0, 2), chance.random() < 0.05
+    return Observation.of(newest, consumed, throttled, hot, lacks_throttles=lacks, pulses=pulses)
 
 
 def _review(chance: random.Random) -> str:

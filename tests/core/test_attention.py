@@ -122,7 +122,7 @@ def _needs(
 ) -> bool:
     resource = SeenResource(provisioned=Units(900, 100), **more)
     target = next(target for target in PLAN.targets() if target.dimension is dimension)
-    observation = Observation(minute_of(at) - 3, consumed, [0] * len(consumed))
+    observation = Observation.of(minute_of(at) - 3, consumed, [0] * len(consumed))
     return needs_throttles(scaled(), target, resource, observation, clock(at))
 
 

@@ -96,7 +96,7 @@ def _state(**changed: Any) -> TargetState:
     return TargetState(**(given | changed))
 
 
-EMPTY = Observation(0, (), ())
+EMPTY = Observation.of(0, (), ())
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ STORIES = int(os.environ.get("HIGHWATER_BOOST_STORIES", examples(100)))
 STEPS = 250
 START = datetime(2027, 3, 4, 0, 0, 10, tzinfo=UTC)
 CEILING = 6_000
-EMPTY = Observation(0, (), ())
+EMPTY = Observation.of(0, (), ())
 PLAIN = Plan(read=Capacity.fixed(5), write=Capacity.autoscaled(min_capacity=40, max_capacity=CEILING))
 WINDOWS = replace(
     PLAIN,
@@ -124,7 +124,7 @@ class World:
         if not self.is_told:
             return EMPTY
         newest = (int(self.now.timestamp()) - 160) // 60 - 1
-        return Observation(newest, (0,) * 500, (0,) * 500)
+        return Observation.of(newest, (0,) * 500, (0,) * 500)
 
     def expected(self) -> int:
         """The model's floor."""

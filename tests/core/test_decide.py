@@ -48,7 +48,7 @@ def seen(
 ) -> Observation:
     """Minutes up to the newest that can be there at *now*: it ended 160 seconds ago."""
     newest = (int(now.timestamp()) - 160) // 60 - 1
-    return Observation(newest, tuple(consumed), tuple(throttled or [0] * len(consumed)), **more)
+    return Observation.of(newest, tuple(consumed), tuple(throttled or [0] * len(consumed)), **more)
 
 
 def steady(units: int, minutes: int = 60, last: list[int | None] | None = None, **more: Any) -> Observation:
@@ -347,7 +347,7 @@ def test_yesterday_is_looked_at_until_help_comes_or_through_the_next_hour(
 def test_yesterday_is_looked_at_from_now_on_whatever_is_still_to_come() -> None:
     for spike, wanted in ((17, 500), (18, 64)):
         known = seen(day_before(NOW, spike))
-        waiting = Observation(known.newest + 2, [*known.consumed_units, None, None], [0] * 1442)
+        waiting = Observation.of(known.newest + 2, [*known.consumed_units, None, None], [0] * 1442)
         assert decide(DIRECT, state(64), waiting, now=NOW).wanted == wanted
 
 
@@ -356,7 +356,7 @@ def test_yesterday_is_looked_at_an_hour_further_where_data_are_old() -> None:
     for spike, wanted in ((87, 500), (88, 64)):
         day: list[int | None] = [60 * 60] * 1440
         day[spike] = 600 * 60
-        old = Observation(minute_of(NOW) - 120, day, [0] * 1440)
+        old = Observation.of(minute_of(NOW) - 120, day, [0] * 1440)
         assert decide(DIRECT, state(64), old, now=NOW).wanted == wanted
 
 
@@ -364,7 +364,7 @@ def test_yesterday_is_looked_at_as_far_by_a_clock_that_is_behind() -> None:
     for spike, wanted in ((17, 500), (18, 64)):
         day: list[int | None] = [60 * 60] * 1442
         day[2 + spike] = 600 * 60
-        ahead = Observation(minute_of(NOW) + 5, [*day[:-2], None, None], [0] * 1442)
+        ahead = Observation.of(minute_of(NOW) + 5, [*day[:-2], None, None], [0] * 1442)
         assert decide(DIRECT, state(64), ahead, now=NOW).wanted == wanted
 
 
@@ -570,7 +570,7 @@ def test_minutes_whose_datapoints_are_still_to_come_change_nothing(
     scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime, late: int
 ) -> None:
     known = observation(minutes, now)
-    waiting = Observation(
+    waiting = Observation.of(
         known.newest + late, (*known.consumed_units, *[None] * late), (*known.throttled_units, *[0] * late)
     )
     assert decide(scaler, target, waiting, now=now) == decide(scaler, target, known, now=now)

@@ -61,7 +61,7 @@ class _World:
         late = -(-(150 - second % 60) // 60)
         shown = self.consumed[: max(0, len(self.consumed) - late)]
         rest = len(self.consumed) - len(shown)
-        return Observation(
+        return Observation.of(
             second // 60 - 1,
             (*shown, *[None] * rest),
             (*self.throttled[: len(shown)], *[0] * rest),

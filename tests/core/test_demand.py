@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from highwater.core.scaler import Observation
 from highwater.core.scaler.demand import count_jumps, demand_by_minute, peak, rise_of_climb, yesterday
+from highwater.core.scaler.minutes import MinuteSeries
 
 Minutes = list[int | None]
 QUIET: Minutes = [100] * 15
@@ -15,13 +16,13 @@ DAY = 1440
 
 
 def test_demand_is_consumption_and_throttles_and_unknown_where_there_is_neither() -> None:
-    observation = Observation(990, (40, 0, None, None, 7), (2, 0, 3, 0, 0))
+    observation = Observation.of(990, (40, 0, None, None, 7), (2, 0, 3, 0, 0))
     assert demand_by_minute(observation) == [42, 0, 3, None, 7]
 
 
 @given(st.lists(st.none() | st.integers(0, 60_000), max_size=80))
 def test_demand_without_throttles_is_what_was_consumed(consumed: Minutes) -> None:
-    assert demand_by_minute(Observation(990, consumed, [0] * len(consumed))) == consumed
+    assert demand_by_minute(Observation.of(990, consumed, [0] * len(consumed))) == consumed
 
 
 @pytest.mark.parametrize(
@@ -144,3 +145,44 @@ def test_yesterday_is_not_known_before_a_whole_day_is() -> None:
     assert yesterday([900] * (DAY - 1), 20) == 0
     assert yesterday([900] * DAY, 20) == 900
     assert yesterday([None] * DAY, 20) == 0
+
+
+def jumps_counted_from_all_minutes(consumed: Minutes, minutes: int, jump_percent: int) -> int:
+    """The definition of a jump, worked out from every minute each time."""
+    known = [units or 0 for units in consumed[-minutes:]]
+    jumps, at = 0, 15
+    while at <= len(known) - 4:
+        after = sum(known[at : at + 4])
+        if after * len(known) > 4 * sum(known) and after * 100 > 4 * jump_percent * max(known[at - 15 : at]):
+            jumps += 1
+            at += 15
+        else:
+            at += 1
+    return jumps
+
+
+@given(
+    st.lists(st.none() | st.sampled_from([0, 1, 50, 100, 160, 170, 400]) | st.integers(0, 900), max_size=150),
+    st.integers(1, 160),
+    st.integers(101, 400),
+)
+def test_jumps_of_a_series_are_those_of_its_minutes(consumed: Minutes, minutes: int, jump_percent: int) -> None:
+    series = MinuteSeries(consumed)
+    for end in range(0, len(consumed) + 1, 7):
+        window = series.window(end, 140)
+        expected = jumps_counted_from_all_minutes(consumed[max(0, end - 140) : end], minutes, jump_percent)
+        assert window.count_jumps(minutes, jump_percent) == expected
+        assert window.peak() == max((units or 0 for units in consumed[max(0, end - 140) : end]), default=0)
+
+
+def test_a_window_is_a_sequence_of_the_minutes_before_its_end() -> None:
+    series = MinuteSeries([3, None, 5, 7, 11])
+    window = series.window(4, 3)
+    assert list(window) == [None, 5, 7]
+    assert (window[0], window[-1], window[1:], len(window)) == (None, 7, [5, 7], 3)
+    assert window.before(2) == (None,)
+    assert list(reversed(window)) == [7, 5, None]
+    series.append(13)
+    assert list(window) == [None, 5, 7], "a minute that is added later changes no window"
+    with pytest.raises(IndexError, match=r"\Aminute 3 of 3\Z"):
+        window[3]

@@ -14,7 +14,7 @@ AGE = timedelta(minutes=12, seconds=25)
 
 
 def seen(*consumed: int | None, newest: int = 990) -> Observation:
-    return Observation(newest, consumed, (0,) * len(consumed))
+    return Observation.of(newest, consumed, (0,) * len(consumed))
 
 
 def test_minutes_without_a_datapoint_at_the_end_are_still_to_come() -> None:
@@ -43,18 +43,18 @@ def test_observation_without_a_datapoint_is_empty_and_as_old_as_can_be(observati
 
 
 def test_minutes_of_nothing_and_without_throttles_are_accepted() -> None:
-    assert Observation(990, (0, None), (0, 0)).known_units == (0,)
-    assert Observation.nothing() == Observation(0, (), ())
+    assert Observation.of(990, (0, None), (0, 0)).known_units == (0,)
+    assert Observation.nothing() == Observation.of(0, (), ())
 
 
 @pytest.mark.parametrize(
     ("consumed", "throttled", "message"),
     [
-        pytest.param((1, 2), (1,), "2 minutes consumed and 1 throttled", id="two lengths"),
+        pytest.param((1,), (1, 2), "1 minutes consumed and 2 throttled", id="more throttled"),
         pytest.param((1, -2), (1, 1), "units below zero", id="consumed"),
         pytest.param((1, None), (-1, 1), "units below zero", id="throttled"),
     ],
 )
 def test_series_that_cannot_be_are_refused(consumed: tuple[int | None], throttled: tuple[int], message: str) -> None:
     with pytest.raises(ValueError, match=rf"\A{message}\Z"):
-        Observation(7, consumed, throttled)
+        Observation.of(7, consumed, throttled)

@@ -89,11 +89,11 @@ def test_refused_request_counts_at_once_whatever_the_bucket_should_hold() -> Non
 def test_bucket_is_empty_after_a_raise_until_it_fills_again() -> None:
     slots = told(*[1_000] * (_SINCE - 1), 2_000)
     seen = pulsed(steady(100), slots)
-    fresh = fresh_of(seen, slots, capacity_units=120, last_increase=NOW - timedelta(seconds=53))
+    fresh = fresh_of(replace(seen, pulses=slots), capacity_units=120, last_increase=NOW - timedelta(seconds=53))
     assert fresh is not None
     # since 10:02:50, of 120 units a second: 200 left in each of four slots, then 800 more than there is
     assert fresh.level_units == 0
-    later = fresh_of(seen, slots, capacity_units=500, last_increase=NOW - timedelta(seconds=53))
+    later = fresh_of(replace(seen, pulses=slots), capacity_units=500, last_increase=NOW - timedelta(seconds=53))
     assert later is not None
     assert later.level_units == 4 * 4_000 + 3_000
 

@@ -38,7 +38,7 @@ PLAN = Plan(
 def observed(units: int, at: datetime = NOW, minutes: int = 500) -> Observation:
     """So many units a second for all minutes, the newest of which ended 160 seconds ago."""
     newest = (int(at.timestamp()) - 160) // 60 - 1
-    return Observation(newest, (units * 60,) * minutes, (0,) * minutes)
+    return Observation.of(newest, (units * 60,) * minutes, (0,) * minutes)
 
 
 def looked(

@@ -30,7 +30,7 @@ from highwater.core.scaler import (
 )
 from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
 from highwater.core.scaler.demand import COVERAGE_MINUTES
-from highwater_lab.physics import Cause
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.policy import Policy
@@ -115,7 +115,9 @@ class HighwaterScaler(Policy, ABC):
     def needs_help(self, seen: Seen) -> bool:
         """Whether what the fleet told since the last turn, of any target, asks for help."""
         for (index, dimension), hint in self._hints.items():
-            slots = _target(seen, index, dimension).pulses(_SLOTS)
+            target = _target(seen, index, dimension)
+            # a hint looks at the slots after it alone
+            slots = target.pulses(min(_SLOTS, target.base_slot + target.newest_slot - hint.slot))
             if slots is not None and hint.needs_help(slots):
                 self._is_woken = True
                 return True
@@ -152,17 +154,15 @@ class HighwaterScaler(Policy, ABC):
     ) -> SeenTarget:
         simulated = _target(seen, *target.key)
         minutes = minutes_to_observe(scaled, clock)
-        consumed = tuple(-(-quanta // 60) for quanta in simulated.consumed_quanta(minutes))
         pulses = simulated.pulses(_SLOTS)
-        observation = Observation(seen.minute_of(simulated.newest), consumed, (0,) * len(consumed), pulses=pulses)
+        observation = Observation(seen.minute_of(simulated.newest), simulated.minutes(minutes), pulses=pulses)
         self._metrics_requested += 1
         if needs_throttles(scaled, target, resource, observation, clock):
             self._metrics_requested += _THROTTLE_METRICS
             if any(simulated.throttled(THROTTLE_MINUTES)):
                 self._metrics_requested += _METRICS_OF_CAUSES
             recent = simulated.throttled_by(Cause.PROVISIONED, min(minutes, THROTTLE_MINUTES))
-            older = (0,) * (len(consumed) - len(recent))
-            throttled = (*older, *(-(-quanta // 60) for quanta in recent))
+            throttled = tuple(-(-quanta // QUANTA_PER_UNIT) for quanta in recent)
             observation = replace(observation, throttled_units=throttled)
         registered = simulated.bounds if self.mode is Mode.FLOOR else None
         return SeenTarget(registered=registered, observation=observation)

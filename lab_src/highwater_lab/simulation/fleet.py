@@ -35,8 +35,8 @@ class ToldSlots:
     def __init__(self, state: SimulatedTarget, bin_seconds: int, coverage_percent: int) -> None:
         self.state = state
         self._coverage = coverage_percent
-        self._consumed: array[int] = array("q")
-        self._refused: dict[int, int] = {}
+        self._consumed: list[int] = []
+        self._refused: list[int] = []
         self._served_before = self._refused_before = 0
         self._peaks = _slot_peaks(state, bin_seconds)
 
@@ -65,14 +65,11 @@ class ToldSlots:
         """Up to so many slots, the newest of which is *newest*, counted from the start."""
         end = min(newest + 1, len(self._consumed))
         first = max(0, end - most)
-        consumed = tuple(-(-q // QUANTA_PER_UNIT) for q in self._consumed[first:end])
-        refused = tuple(-(-self._refused.get(slot, 0) // QUANTA_PER_UNIT) for slot in range(first, end))
-        return Slots(base_slot + end - 1, consumed, refused)
+        return Slots(base_slot + end - 1, tuple(self._consumed[first:end]), tuple(self._refused[first:end]))
 
     def _add(self, served: int, refused: int) -> None:
-        if refused:
-            self._refused[len(self._consumed)] = refused * self._coverage // 100
-        self._consumed.append(served * self._coverage // 100)
+        self._consumed.append(-(-(served * self._coverage // 100) // QUANTA_PER_UNIT))
+        self._refused.append(-(-(refused * self._coverage // 100) // QUANTA_PER_UNIT))
 
 
 class Fleet:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from highwater.core import Bounds, Dimension, Units
 from highwater.core.pulses import SLOT_SECONDS, Slots
-from highwater_lab.physics import Cause
+from highwater.core.scaler.minutes import Minutes, MinuteSeries
+from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup
@@ -37,6 +38,7 @@ class PolicyTarget:
         self.newest = -1
         self.told: ToldSlots | None = None
         self.newest_slot, self.base_slot = -1, 0
+        self._minutes = MinuteSeries()
 
     @property
     def units(self) -> int:
@@ -85,6 +87,13 @@ class PolicyTarget:
         """Quanta consumed in each of the last known minutes, oldest first."""
         end = max(0, self.newest + 1)
         return list(self._state.consumed[max(0, end - minutes) : end])
+
+    def minutes(self, minutes: int) -> Minutes:
+        """Units consumed, rounded up, in each of the last known minutes."""
+        end, consumed = max(0, self.newest + 1), self._state.consumed
+        while len(self._minutes) < end:
+            self._minutes.append(-(-consumed[len(self._minutes)] // QUANTA_PER_UNIT))
+        return self._minutes.window(end, minutes)
 
     def pulses(self, slots: int) -> Slots | None:
         """What the fleet told of the last slots that are known; `None` for a fleet that tells nothing."""

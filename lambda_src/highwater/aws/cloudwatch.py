@@ -116,8 +116,7 @@ def read_consumption(
     targets = list(names)
     series = _read_metrics(cloudwatch, [_Query(name, *_CONSUMED) for name in targets], minutes, now)
     newest = _newest(now)
-    no_throttles = (0,) * minutes
-    return {name: Observation(newest, series[_Query(name, *_CONSUMED)], no_throttles) for name in targets}
+    return {name: Observation.of(newest, series[_Query(name, *_CONSUMED)]) for name in targets}
 
 
 def with_throttles(
@@ -140,13 +139,12 @@ def _throttled(
 ) -> Observation:
     events, requests = series[_Query(name, *_THROTTLED)], series[_Query(name, *_REQUESTS)]
     recent = observation.consumed_units[-minutes:]
-    throttled = [
+    throttled = tuple(
         (count or 0) * _per_request(units, number)
         for count, units, number in zip(events, recent, requests, strict=True)
-    ]
-    before = [0] * (len(observation.consumed_units) - len(throttled))
+    )
     hot_key_events = sum(count or 0 for count in series[_Query(name, *_HOT_KEY)])
-    return Observation(observation.newest, observation.consumed_units, (*before, *throttled), hot_key_events)
+    return Observation(observation.newest, observation.consumed_units, throttled, hot_key_events)
 
 
 def _per_request(units: int | None, requests: int | None) -> int:

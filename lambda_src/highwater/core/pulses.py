@@ -50,7 +50,7 @@ class Slots:
         if len(self.consumed_units) != len(self.refused_units):
             message = f"{len(self.consumed_units)} slots consumed and {len(self.refused_units)} refused"
             raise ValueError(message)
-        if any(u is not None and u < 0 for u in self.consumed_units) or min(self.refused_units, default=0) < 0:
+        if min(filter(None, self.consumed_units), default=0) < 0 or min(self.refused_units, default=0) < 0:
             message = "units below zero"
             raise ValueError(message)
 

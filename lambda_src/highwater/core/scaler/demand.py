@@ -18,30 +18,31 @@ from highwater.core.pulses import (
     rate_of,
 )
 from highwater.core.scaler.inputs import Observation
+from highwater.core.scaler.minutes import Minutes
 from highwater.core.scaler.settings import Mode
 from highwater.core.units import Dimension
 
 MINUTES_PER_DAY = 1440
-# minutes over which a jump is averaged, and minutes before it whose peak it must exceed
-_JUMP_MINUTES, _BEFORE_MINUTES = 4, 15
 # A climb is so many pairs of minutes, each above the pair before.
 _CLIMB_PAIRS, _PAIR_MINUTES = 4, 2
 
 
-def demand_by_minute(seen: Observation) -> list[int | None]:
-    """Return the units demanded in each minute, oldest first: consumed units plus throttled units.
+def demand_by_minute(seen: Observation, minutes: int | None = None) -> list[int | None]:
+    """Return the units demanded in each of the last *minutes*, by default all: consumed plus throttled, oldest first.
 
     `None` is a minute without a datapoint and without throttles.
     """
-    return [
-        None if units is None and not throttled else (units or 0) + throttled
-        for units, throttled in zip(seen.consumed_units, seen.throttled_units, strict=True)
-    ]
+    consumed = seen.consumed_units[-minutes:] if minutes else seen.consumed_units[:]
+    # earlier minutes had no throttles
+    for back, throttled in enumerate(islice(reversed(seen.throttled_units), len(consumed)), 1):
+        if throttled:
+            consumed[-back] = (consumed[-back] or 0) + throttled
+    return consumed
 
 
 def peak(demand: Sequence[int | None], minutes: int) -> int:
     """Return the highest known demand of the last *minutes*, 0 if none is known."""
-    return max((units for units in islice(reversed(demand), minutes) if units is not None), default=0)
+    return max(filter(None, demand[-minutes:]), default=0) if minutes > 0 else 0
 
 
 def count_jumps(consumed: Sequence[int | None], minutes: int, jump_percent: int) -> int:
@@ -51,23 +52,7 @@ def count_jumps(consumed: Sequence[int | None], minutes: int, jump_percent: int)
     average of all the minutes. The fifteen minutes after a jump belong to it. Only consumption counts, so that
     throttles never make the answer smaller.
     """
-    known = [units or 0 for units in consumed[-minutes:]]
-    total = sum(known)
-    jumps, at = 0, _BEFORE_MINUTES
-    while at <= len(known) - _JUMP_MINUTES:
-        # sums of four minutes are compared, hence with four times an average minute and four times the highest
-        after = sum(known[at : at + _JUMP_MINUTES])
-        if (
-            after * len(known) > _JUMP_MINUTES * total
-            # quicker than the next comparison, which includes this one
-            and after * 100 > _JUMP_MINUTES * jump_percent * known[at - 1]
-            and after * 100 > _JUMP_MINUTES * jump_percent * max(known[at - _BEFORE_MINUTES : at])
-        ):
-            jumps += 1
-            at += _BEFORE_MINUTES
-        else:
-            at += 1
-    return jumps
+    return Minutes.of(consumed).count_jumps(minutes, jump_percent)
 
 
 def rise_of_climb(consumed: Sequence[int | None], minutes: int, hold_minutes: int) -> int:
@@ -93,7 +78,7 @@ def yesterday(demand: Sequence[int | None], minutes: int) -> int:
     if len(demand) < MINUTES_PER_DAY:
         return 0
     start = len(demand) - MINUTES_PER_DAY
-    return max((units for units in demand[start : start + minutes] if units is not None), default=0)
+    return max(filter(None, demand[start : start + minutes]), default=0)
 
 
 # Pulses are compared with CloudWatch over so many minutes that both have.
@@ -152,17 +137,15 @@ def coverage_percent(slots: Slots, seen: Observation) -> int | None:
     return told * 100 // counted if counted else None
 
 
-def fresh_of(
-    seen: Observation, slots: Slots | None, *, capacity_units: int, last_increase: datetime | None
-) -> Fresh | None:
-    """Return what *slots* add to *seen*; `None` where the fleet told nothing.
+def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime | None) -> Fresh | None:
+    """Return what the fleet's pulses add to what CloudWatch has; `None` where the fleet told nothing.
 
     Args:
-        seen: What CloudWatch has.
-        slots: What the fleet told.
+        seen: What CloudWatch has, and the pulses.
         capacity_units: Provisioned units per second.
         last_increase: When capacity was last raised: the bucket is taken as empty then. `None` for never.
     """
+    slots = seen.pulses
     if slots is None or slots.is_empty:
         return None
     found = coverage_percent(slots, seen)
@@ -189,10 +172,7 @@ def _before(slots: Slots, seen: Observation, since: int) -> list[int]:
     first = seen.newest + 1 - len(seen.consumed_units)
     end = min(slots.first // SLOTS_PER_MINUTE - first, len(seen.consumed_units))
     start = max(-(-since // SLOTS_PER_MINUTE) - first, end - _LEVEL_MINUTES, 0)
-    return [
-        (consumed or 0) + throttled
-        for consumed, throttled in zip(seen.consumed_units[start:end], seen.throttled_units[start:end], strict=True)
-    ]
+    return [units or 0 for units in demand_by_minute(seen)[start:end]]
 
 
 def _minutes(asked: Sequence[int], slots: Slots, seen: Observation) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +11,7 @@ from highwater.core.budget import DecreaseBudget
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import Slots
+from highwater.core.scaler.minutes import Minutes
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Dimension, Units
 
@@ -20,13 +21,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Whole minutes up to the newest whose datapoint is due, oldest first; both series have the same length.
+    """Whole minutes up to the newest whose datapoint is due, oldest first.
 
     Attributes:
         newest: The last minute, counted since 1970.
         consumed_units: Capacity units consumed in each minute, rounded up; `None` where CloudWatch has no datapoint.
-        throttled_units: Units throttled for want of provisioned capacity in each minute, estimated from throttle
-            events; 0 where there is no datapoint, as CloudWatch publishes none without throttles.
+        throttled_units: Units throttled for want of provisioned capacity in each of the newest minutes, estimated from
+            throttle events; 0 where there is no datapoint, as CloudWatch publishes none without throttles. Minutes
+            before them had none.
         hot_key_events: Throttle events of the cause KEY_RANGE in those minutes. More capacity does not help there.
         lacks_throttles: Whether throttles are likely and CloudWatch could not be asked for them.
         pulses: What the fleet told of these minutes and of those that CloudWatch does not have yet; `None` for a fleet
@@ -34,28 +36,40 @@ class Observation:
     """
 
     newest: int
-    consumed_units: Sequence[int | None]
-    throttled_units: Sequence[int]
+    consumed_units: Minutes
+    throttled_units: Sequence[int] = ()
     hot_key_events: int = 0
     lacks_throttles: bool = False
     pulses: Slots | None = None
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for series of two lengths, and for amounts below zero."""
-        if len(self.consumed_units) != len(self.throttled_units):
+        """Raises `ValueError` for more minutes of throttles than of consumption, and for amounts below zero."""
+        if len(self.throttled_units) > len(self.consumed_units):
             message = f"{len(self.consumed_units)} minutes consumed and {len(self.throttled_units)} throttled"
             raise ValueError(message)
-        if (
-            any(units is not None and units < 0 for units in self.consumed_units)
-            or min(self.throttled_units, default=0) < 0
-        ):
+        if min(self.throttled_units, default=0) < 0:
             message = "units below zero"
             raise ValueError(message)
 
     @classmethod
+    def of(
+        cls,
+        newest: int,
+        consumed_units: Iterable[int | None],
+        throttled_units: Sequence[int] = (),
+        hot_key_events: int = 0,
+        *,
+        lacks_throttles: bool = False,
+        pulses: Slots | None = None,
+    ) -> Observation:
+        """Return an observation of any iterable of units; raises `ValueError` as the class does."""
+        consumed = Minutes.of(consumed_units)
+        return cls(newest, consumed, throttled_units, hot_key_events, lacks_throttles=lacks_throttles, pulses=pulses)
+
+    @classmethod
     def nothing(cls) -> Observation:
         """No datapoint at all: an outage of CloudWatch, or a table that was just made."""
-        return cls(0, (), ())
+        return cls.of(0, ())
 
     @property
     def is_empty(self) -> bool:
@@ -71,9 +85,9 @@ class Observation:
         return len(self.consumed_units)
 
     @property
-    def known_units(self) -> Sequence[int | None]:
+    def known_units(self) -> Minutes:
         """Units consumed up to the newest minute with a datapoint: one still to come is not a quiet minute."""
-        return self.consumed_units[: len(self.consumed_units) - self.pending_minutes]
+        return self.consumed_units.before(self.pending_minutes)
 
     def age(self, now: datetime) -> timedelta:
         """How long ago the newest minute that has a datapoint ended; not below zero."""

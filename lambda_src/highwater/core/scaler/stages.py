@@ -233,7 +233,7 @@ def _most(seen: Observation) -> int:
     """The most that pulses can ask for: a hundred times what CloudWatch has of the last hours, and for an idle table
     a thousand units per second. A client that counts wrongly gets no further.
     """
-    highest = peak(seen.consumed_units, len(seen.consumed_units))
+    highest = seen.consumed_units.peak()
     return max(per_second(highest * STEP_PERCENT // 100, 100), _LEAST_MOST)
 
 
@@ -296,7 +296,9 @@ _TOLERANCE_PERCENT = 3
 MISSING_AFTER = timedelta(minutes=10)
 
 
-def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, now: datetime) -> Decision:
+def decide(
+    settings: ScalerSettings, state: TargetState, seen: Observation, *, now: datetime, fresh: Fresh | None = None
+) -> Decision:
     """The value that *state*'s target should have at the aware instant *now*.
 
     Each stage may change what the one before answered, and then says so in the decision's limits:
@@ -315,10 +317,13 @@ def decide(settings: ScalerSettings, state: TargetState, seen: Observation, *, n
     9. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
        DynamoDB allows a decrease. A decrease that it refuses is the one case of capacity above its ceiling.
 
+    *fresh* is what `fresh_of` returns for the same target; by default it is worked out here.
+
     Deciding again on the answer changes nothing. More throttles never give a lower answer.
     """
     now = now.astimezone(UTC)
-    fresh = fresh_of(seen, seen.pulses, capacity_units=state.capacity_units, last_increase=state.last_increase)
+    if fresh is None:
+        fresh = fresh_of(seen, capacity_units=state.capacity_units, last_increase=state.last_increase)
     if fresh is None or fresh.coverage_percent is None:
         proposal = _propose(settings, state, seen, now)
     else:

@@ -14,7 +14,7 @@ from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.plan.plan import Target
 from highwater.core.pulses import Hint
 from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
-from highwater.core.scaler.demand import fresh_of, help_seconds, on_demand_percent
+from highwater.core.scaler.demand import Fresh, fresh_of, help_seconds, on_demand_percent
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import Mode, ScalerSettings
@@ -121,6 +121,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
             else:
                 skips.append(Skip(target, reason))
         bounds = [bounds_at(target, clock.now) for target in kept]
+        fresh = [_fresh(scaled.mode, target, resource, seen.targets[target.key]) for target in kept]
         decided = [
             _decide(
                 settings,
@@ -131,8 +132,9 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 seen.targets[target.key],
                 seen,
                 clock,
+                of_fleet,
             )
-            for target, planned in zip(kept, bounds, strict=True)
+            for target, planned, of_fleet in zip(kept, bounds, fresh, strict=True)
         ]
         if scaled.mode is Mode.DIRECT:
             decided = list(in_one_call(decided))
@@ -145,10 +147,10 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
                 # the ceiling rises for boosts where the plan allows it, and falls with them
                 Bounds(decision.granted, max(planned.max, decision.granted) if decision.boosted else planned.max),
                 _threshold(resource, decision),
-                _hint(scaled.mode, resource, seen.targets[decision.key], decision),
+                _hint(scaled.mode, resource, seen.targets[decision.key], decision, of_fleet),
                 is_below_floor=scaled.mode.moves_floors and _is_below_floor(resource, decision),
             )
-            for planned, decision in zip(bounds, decided, strict=True)
+            for planned, decision, of_fleet in zip(bounds, decided, fresh, strict=True)
         )
     return TableReview(scaled, clock, tuple(reviewed), tuple(skips), _on_demand_percent(scaled, seen, clock))
 
@@ -176,6 +178,7 @@ def _decide(
     looked: SeenTarget,
     seen: SeenTable,
     clock: Clock,
+    fresh: Fresh | None,
 ) -> Decision:
     boosts = boosts_at(seen.leases, target.key, clock.now)
     provisioned = resource.provisioned.of(target.dimension)
@@ -198,7 +201,14 @@ def _decide(
     )
     if not scaled.mode.follows_demand:
         return decide_by_plan(state)
-    return decide(settings, state, looked.observation, now=clock.now)
+    return decide(settings, state, looked.observation, now=clock.now, fresh=fresh)
+
+
+def _fresh(mode: Mode, target: Target, resource: SeenResource, looked: SeenTarget) -> Fresh | None:
+    if not mode.follows_demand:
+        return None
+    capacity = resource.provisioned.of(target.dimension)
+    return fresh_of(looked.observation, capacity_units=capacity, last_increase=resource.last_increase)
 
 
 def _was_raised_meanwhile(resource: SeenResource, decisions: Sequence[Decision], clock: Clock) -> bool:
@@ -225,20 +235,17 @@ def _mark(resource: SeenResource, dimension: Dimension) -> int | None:
     return max(resource.mark.of(dimension), partition)
 
 
-def _hint(mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision) -> Hint | None:
+def _hint(
+    mode: Mode, resource: SeenResource, looked: SeenTarget, decision: Decision, fresh: Fresh | None
+) -> Hint | None:
     """The hint for the fleet: the bucket as it is, and the capacity that was granted, which is there or on its way.
 
     Capacity that is being lowered does not count: a fleet that relied on it would ask for help minutes late.
     """
-    if not mode.follows_demand:
-        return None
-    capacity = resource.provisioned.of(decision.dimension)
-    seen = looked.observation
-    fresh = fresh_of(seen, seen.pulses, capacity_units=capacity, last_increase=resource.last_increase)
-    if fresh is None or seen.pulses is None:
+    if fresh is None or looked.observation.pulses is None:
         return None
     return Hint(
-        seen.pulses.newest,
+        looked.observation.pulses.newest,
         decision.granted,
         fresh.level_units,
         fresh.coverage_percent or 100,
