@@ -1,10 +1,10 @@
 """Highwater's runtime: provisioned capacity for DynamoDB.
 
 `boost` requests capacity before a job starts, `pulse` reports a process's demand, `pace` keeps the requests of a
-session within a budget, and `scan`, `write` and `transform` read and write many items within one. Their value types and
-errors are here too; everything else in the package is internal, but for what `cdk_highwater` exports.
+session within a budget, and `scan`, `write` and `transform` read and write many items within a budget. Their value
+types and errors are here too; everything else in the package is internal, except what `cdk_highwater` exports.
 
-Names are imported when they are first used, so that what needs the core alone does not import boto3.
+Names are imported when they are first used, so that code that uses only the core does not import boto3.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Reads and writes of many items within a budget of capacity units; nothing else of the runtime imports it."""
+"""Reads and writes of many items within a budget of capacity units; of the other folders, only `cli` imports it."""

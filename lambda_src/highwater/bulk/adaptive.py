@@ -1,4 +1,4 @@
-"""Rates that adapt to the table: slow starts, shares of its provisioned capacity, and boosts that come and go."""
+"""Rates that adapt to the table: slow starts, shares of its provisioned capacity, and starts with a boost."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _METRIC_MINUTES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How auto scaling keeps a table or index; `None` for what it does not, or nobody may ask.
+    """How auto scaling scales a table or index; `None` where it does not, or where the caller may not read it.
 
     Attributes:
         ceiling: The most units per second that it provisions.
-        target_percent: The utilization that it aims at.
+        target_percent: Its target utilization.
     """
 
     ceiling: int | None = None
@@ -43,9 +43,9 @@ class Scaling:
 
 @dataclass(slots=True, kw_only=True)
 class TableShows:
-    """Asks DynamoDB, Application Auto Scaling and CloudWatch about one dimension of a table and its indexes.
+    """Reads one dimension of a table and its indexes from DynamoDB, Application Auto Scaling and CloudWatch.
 
-    Whatever the caller may not ask is left out, and told once.
+    Where the caller lacks a permission, that part is left out, and logged once.
 
     Attributes:
         table: The table's name.
@@ -62,10 +62,10 @@ class TableShows:
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def provisioned(self, index: str | None = None) -> dict[str | None, int]:
-        """Units per second of the targets that requests draw on: writes of the table on its indexes too.
+        """Return the provisioned units per second of the targets whose capacity requests consume, by index.
 
-        Reads draw on the table, or on *index* alone. Raises `PacedWorkError` for a table that is on demand, or cannot
-        be described.
+        Writes consume the table's and all its indexes'; reads the table's, or only that of *index*. Raises
+        `PacedWorkError` for a table that is on demand, or cannot be described.
         """
         described = describe_table(self.client, self.table, "pace")
         name = f"{self.dimension.title()}CapacityUnits"
@@ -80,13 +80,13 @@ class TableShows:
                 "rate in units per second, and start with it"
             )
         if self.dimension is Dimension.WRITE:
-            # an index that is being built may have none yet
+            # an index that is being created may have no capacity yet
             return {key: units for key, units in found.items() if units}
-        # a local index reads from the table's capacity
+        # reads of a local index consume the table's capacity
         return {index: found[index]} if index in found else {None: found[None]}
 
     def scaling(self, index: str | None) -> Scaling:
-        """How auto scaling keeps a target."""
+        """Return how auto scaling scales a target."""
         name = TargetName(self.table, index, self.dimension)
         asked: Any = {"ServiceNamespace": "dynamodb", "ScalableDimension": name.scalable_dimension}
         try:
@@ -102,9 +102,9 @@ class TableShows:
         )
 
     def consumed(self, index: str | None, now: float) -> Mapping[int, float] | None:
-        """Units that a target consumed in each of the last ten minutes that CloudWatch has, by minutes since 1970.
+        """Return a target's consumed units by minute since 1970, of the last ten minutes as far as CloudWatch has them.
 
-        `None` where nobody may ask.
+        `None` where the caller may not read metrics.
         """
         dimensions = [{"Name": "TableName", "Value": self.table}]
         if index is not None:
@@ -148,16 +148,16 @@ _LOOKS_EVERY: Final = 15.0
 # CloudWatch has a new datapoint every minute
 _ASKS_EVERY: Final = 60.0
 _SCALING_EVERY: Final = 600.0
-# The busiest of so many minutes is what others are taken to need
+# The others' demand is estimated as the busiest of this many minutes
 _MINUTES: Final = 5
 _LEASE_MINUTES: Final = 15
 _SHARE: Final = re.compile(r"([0-9]{1,3})%")
 
 
 def goal_of(rate: float | str, start: Start, what: str) -> RateGoal:
-    """Return what work wants that is given *rate*: units per second, or a share such as `"50%"`.
+    """Return the goal for *rate*: units per second, or a share such as `"50%"`.
 
-    Raises `PaceError`, which names *what* is given, for anything else.
+    Raises `PaceError`, whose message begins with *what*, for anything else.
     """
     is_slow = start is not Start.FULL
     if isinstance(rate, str):
@@ -174,7 +174,7 @@ def goal_of(rate: float | str, start: Start, what: str) -> RateGoal:
 
 
 def check_rate(rate: float | str, start: Start, dimension: Dimension) -> RateGoal:
-    """Return what work wants that starts in this way; raises `PaceError` for a rate that makes no sense."""
+    """Return the goal for *rate* with this start; raises `PaceError` for a rate that is not valid with it."""
     goal = goal_of(rate, start, f"{dimension} rate")
     if start is Start.BOOSTED and goal.milliunits is None:
         raise PaceError(f"{dimension} rate: got {rate!r} with a boost; give the units per second to ask for")
@@ -194,7 +194,7 @@ def follow(
     coordinator: str | None = None,
     session: Any = None,
 ) -> FollowedRate:
-    """Return what keeps work at *rate*; raises `PaceError` for a rate that makes no sense."""
+    """Return the context manager that keeps work at *rate*; raises `PaceError` for a rate that is not valid."""
     goal = check_rate(rate, start, dimension)
     units = None
     if start is Start.BOOSTED and goal.milliunits is not None:
@@ -212,7 +212,7 @@ def follow(
 
 
 def read_start(start: Start | str) -> Start:
-    """Return how work begins; raises `PaceError` for a word that says no such thing."""
+    """Parse a start: `full`, `slow` or `boosted`; raises `PaceError` for anything else."""
     try:
         return Start(start)
     except ValueError:
@@ -221,18 +221,18 @@ def read_start(start: Start | str) -> Start:
 
 @dataclass(slots=True, kw_only=True)
 class FollowedRate:
-    """Keeps the budgets of one table's reads or writes at what the table has room for, while a block runs.
+    """Adapts the budgets of one table's reads or writes to the table's capacity and other traffic, while a block runs.
 
     Attributes:
-        pacer: Where the budgets are.
-        goal: What the work wants.
-        shows: Asks about the table.
+        pacer: Has the budgets.
+        goal: The rate that was asked for.
+        shows: Reads the table's capacity and metrics.
         index: The index that is read, `None` for the table.
-        boost_units: Units per second to ask a coordinator for before the work begins; `None` for none.
+        boost_units: Units per second to request from a coordinator before the work starts; `None` for no boost.
         coordinator: Name or URL of the coordinator. By default the only one.
-        allow_throttles: Whether refused requests leave the rates as they are.
+        allow_throttles: Whether the rates stay as they are when requests are throttled.
         clock: Seconds since 1970.
-        looks_every: Seconds between two looks at the table.
+        looks_every: Seconds between two reads of the table's state.
     """
 
     pacer: Pacer
@@ -249,9 +249,9 @@ class FollowedRate:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> FollowedRate:
-        """Ask for a boost if one is wanted, set the first rates, and look at the table every 15 seconds from then on.
+        """Request a boost if there is to be one, set the first rates, and adapt them every 15 seconds from then on.
 
-        Raises `PacedWorkError` where the table cannot be looked at, `PaceError` for a rate that is too low.
+        Raises `PacedWorkError` if the table cannot be described, `PaceError` for a rate that is too low.
         """
         table, dimension = self.shows.table, self.shows.dimension
         if self.allow_throttles:
@@ -271,19 +271,19 @@ class FollowedRate:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the rates as they are, and give a boost back."""
+        """Stop adapting the rates, and release the boost if there is one."""
         self._ended.set()
         self._stack.close()
 
     def rate(self) -> float:
-        """Units per second that the work wants now; raises `PacedWorkError` where the table cannot be described."""
+        """Return the goal in units per second now; raises `PacedWorkError` if the table cannot be described."""
         if self.goal.milliunits is not None:
             return self.goal.milliunits / MILLIUNITS
         provisioned = self.shows.provisioned(self.index)
         return self.goal.rate_at(provisioned.get(self.index, provisioned.get(None, 0))) / MILLIUNITS
 
     def beat(self) -> None:
-        """Look at the table, and set the rates; raises `PacedWorkError` where it cannot be described."""
+        """Read the table's state and set the rates; raises `PacedWorkError` if the table cannot be described."""
         now = self.clock()
         table, dimension = self.shows.table, self.shows.dimension
         for index, units in self.shows.provisioned(self.index).items():
@@ -353,13 +353,13 @@ class FollowedRate:
             except PacedWorkError as error:
                 _LOG.info("%s: the rates stay as they are: %s", self.shows.table, error)
             except Exception:
-                # whatever it is, the work goes on
+                # whatever the error, the work continues
                 _LOG.exception("%s: the rates stay as they are", self.shows.table)
 
 
 @dataclass(slots=True)
 class _Watched:
-    """What is known of one table or index; `own` is what this work had consumed at which times."""
+    """The newest state of one table or index; `own` is a list of times and this work's consumption up to each."""
 
     follower: Follower
     scaling: Scaling = field(default_factory=Scaling)
@@ -380,7 +380,7 @@ class _Watched:
         )
 
     def _others(self) -> int | None:
-        """Thousandths of a unit per second that others consumed in the busiest of the newest minutes."""
+        """Return the others' consumption in the busiest of the newest minutes, in thousandths of a unit per second."""
         if self.newest is None:
             return None
         minutes = sorted(self.newest)[-_MINUTES:]
@@ -392,7 +392,7 @@ class _Watched:
         return self._spent_at(minute * 60 + 60) - self._spent_at(minute * 60)
 
     def _spent_at(self, at: float) -> float:
-        """What this work had consumed by then, on a straight line between two looks."""
+        """Return this work's consumption up to *at*, interpolated linearly between two entries of `own`."""
         if at <= self.own[0][0]:
             return float(self.own[0][1])
         for (before, less), (after, more) in itertools.pairwise(self.own):

@@ -1,4 +1,4 @@
-"""Budgets of capacity units by table and index, in which a process's threads wait their turn, and pauses of retries."""
+"""Budgets of capacity units by table and index, shared by a process's threads; also retries and checkpoint files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
 GOES_ON: Final = "start it again with the same checkpoint to go on"
-# Tries of a request that fails without being throttled
+# Attempts of a request that fails for another reason than throttling
 TRIES: Final = 8
 MOST_WORKERS: Final = 16
 _FORMAT: Final = 1
@@ -31,13 +31,13 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
 
 
 class PacedWorkError(HighwaterError):
-    """A scan, or writes, that cannot begin or go on."""
+    """A scan, or writes, cannot start or continue."""
 
 
 def paced_client(session: Any) -> Any:
-    """Return a DynamoDB client of a boto3 session, by default a new one, that sends each request once.
+    """Return a DynamoDB client without retries, made by *session* or by default a new session.
 
-    Each attempt is paid for, so whoever uses it sends again itself.
+    Each attempt has to be paid for from a budget, so retries are up to the caller.
     """
     retries: Any = {"mode": "standard", "total_max_attempts": 1}
     config = Config(retries=retries, max_pool_connections=MOST_WORKERS)
@@ -45,7 +45,7 @@ def paced_client(session: Any) -> Any:
 
 
 def describe_table(client: Any, table: str, what: str) -> Mapping[str, Any]:
-    """Return what DescribeTable says; raises `PacedWorkError`, which names *what* is to be done."""
+    """Return DescribeTable's answer; raises `PacedWorkError`, whose message begins with *what*."""
     try:
         found: Mapping[str, Any] = client.describe_table(TableName=table)["Table"]
     except client.exceptions.ResourceNotFoundException:
@@ -57,7 +57,7 @@ def describe_table(client: Any, table: str, what: str) -> Mapping[str, Any]:
 
 
 def check_workers(workers: int | None, what: str) -> None:
-    """Raise `PacedWorkError` for a number of threads that is not allowed; `None` is."""
+    """Raise `PacedWorkError` for a number of threads that is not allowed; `None` is allowed."""
     if workers is not None and not 1 <= workers <= MOST_WORKERS:
         raise PacedWorkError(f"{what}: workers: got {workers}, allowed: 1 to {MOST_WORKERS}")
 
@@ -69,7 +69,7 @@ def pause_before(tries: int) -> float:
 
 
 def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:
-    """Return what a checkpoint has, `None` where there is no file.
+    """Return a checkpoint's document, `None` if there is no file.
 
     Raises `PacedWorkError` for a file that cannot be read, or is no checkpoint of that kind.
     """
@@ -87,7 +87,7 @@ def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:
 
 
 def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None:
-    """Write a checkpoint, whole or not at all; raises `PacedWorkError` where that is not possible."""
+    """Write a checkpoint atomically; raises `PacedWorkError` if it cannot be written."""
     beside = path.with_name(f"{path.name}.new")
     try:
         with beside.open("w") as file:
@@ -107,21 +107,22 @@ _KINDS_THAT_BRAKE_ALL: Final = frozenset({RefusalKind.ACCOUNT, RefusalKind.ON_DE
 
 
 class PaceError(HighwaterError, ValueError):
-    """A budget that cannot be kept to."""
+    """A budget or rate that is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What was paid for one attempt, in thousandths of a unit."""
+    """The amounts paid for one attempt, in thousandths of a unit."""
 
     milliunits: Mapping[tuple[str, TargetKey], int]
 
 
 @dataclass(slots=True)
 class _Budget:
-    """One table's or index's: *goal* is its rate in thousandths of a unit per second, while nothing is refused.
+    """The budget of one table or index.
 
-    It fills from *began* on; *is_own* says that an index has another rate than its table.
+    `goal` is its rate in thousandths of a unit per second while nothing is throttled, `began` the time at which its
+    bucket starts to fill. `is_own` marks an index whose rate was set separately from its table's.
     """
 
     goal: int
@@ -142,17 +143,24 @@ class _Budget:
 
 @dataclass(slots=True)
 class Pacer:
-    """Keeps what a process asks for within budgets; may be used from several threads.
+    """Keeps a process's requests within budgets; may be used from several threads.
 
-    In any window of W seconds, the process asks a table or index for at most rate * (W + 1) units, and what single
-    requests cost beyond a second of the rate and beyond what was expected of them. What a request costs more than was
-    expected delays those after it, however long that takes.
+    In any window of W seconds, the process requests at most rate * (W + 1) units of a table or index. Single requests
+    may exceed that by their cost beyond one second of the rate, and by their cost beyond the estimate. A request that
+    costs more than estimated delays the requests after it, however long that takes.
 
     Attributes:
-        clock: Nanoseconds that do not go back.
-        pause: Waits for so many seconds.
-        starts_full: Whether a budget has a second of its rate to begin with. Scans and writes have none, so that their
-            first minute is within the rate too.
+        clock: Monotonic clock, in nanoseconds.
+        pause: Sleeps for the given number of seconds.
+        starts_full: Whether a budget starts with one second of its rate. For scans and writes it starts with nothing,
+            so that their first minute is within the rate too.
+
+    Example:
+        ```python
+        shared = highwater.Pacer()
+        for session in sessions:
+            highwater.pace(session, write=200, table="orders", pacer=shared)
+        ```
     """
 
     clock: Callable[[], int] = lambda: time.monotonic_ns()
@@ -190,12 +198,12 @@ class Pacer:
             known.follow_brake(self.clock())
 
     def ignore_throttles(self, table: str, dimension: Dimension) -> None:
-        """Keep the rates of a table and its indexes where requests are refused for want of their capacity."""
+        """Do not slow down when requests are throttled by the capacity of this table or its indexes."""
         with self._lock:
             self._unbraked.add((table, dimension))
 
     def wait(self, costs: Costs) -> Paid:
-        """Pay for a request, and return when it may be sent; requests are served in the order in which they come."""
+        """Pay for a request and block until it may be sent; requests are served in the order of their calls."""
         with self._lock:
             now = self.clock()
             paid = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
@@ -208,7 +216,7 @@ class Pacer:
         return Paid({at: paid[at] for at in found})
 
     def settle(self, paid: Paid, costs: Costs) -> None:
-        """Correct what was paid for a request by what it consumed."""
+        """Replace the amount paid for a request by the units that it consumed."""
         consumed = {at: round(units * MILLIUNITS) for at, units in costs.items()}
         with self._lock:
             now = self.clock()
@@ -219,9 +227,9 @@ class Pacer:
                     budget.bucket.settle(now, paid.milliunits.get(at, 0), consumed.get(at, 0))
 
     def refund(self, paid: Paid, table: str, dimension: Dimension, refusals: Iterable[Throttle]) -> None:
-        """Give back what was paid for an attempt that was refused, and slow down if more capacity would have helped.
+        """Refund an attempt that was throttled, and slow down if more capacity would have helped.
 
-        A hot key slows nothing down, as other keys are not short of capacity.
+        A hot key slows nothing down, as requests for other keys are not throttled.
         """
         self.settle(paid, {})
         with self._lock:
@@ -233,13 +241,13 @@ class Pacer:
                     self._press([at for at in self._budgets if at[1][1] is dimension], now)
 
     def rate(self, table: str, index: str | None, dimension: Dimension) -> float | None:
-        """Return the units per second that are kept to now, `None` where there is no limit."""
+        """Return the present rate of a budget in units per second, `None` where there is no limit."""
         with self._lock:
             budget = self._budget((table, (index, dimension)), self.clock())
             return None if budget is None else budget.bucket.rate / MILLIUNITS
 
     def spent(self, table: str, index: str | None, dimension: Dimension) -> tuple[int, int]:
-        """Return the thousandths of a unit that requests are known to have consumed, and how many were refused."""
+        """Return the thousandths of a unit known to have been consumed, and the number of throttled requests."""
         with self._lock:
             budget = self._budget((table, (index, dimension)), self.clock())
             return (0, 0) if budget is None else (budget.spent, budget.refused)
@@ -273,7 +281,7 @@ class Pacer:
 
 
 def _burst(rate: int) -> int:
-    """A second of the rate: background work should leave the table's burst capacity to others."""
+    """Return one second of the rate: background work should leave the table's burst capacity to others."""
     return rate
 
 

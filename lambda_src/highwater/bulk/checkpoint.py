@@ -1,4 +1,4 @@
-"""Checkpoints of scans and writes: files with what is done and where to resume, locked by one process at a time."""
+"""Checkpoints of scans and writes: files that record what is done and where to resume, locked by one process."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from highwater.bulk.budget import PacedWorkError, read_checkpoint, write_checkpo
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - on Windows nothing is held
+except ImportError:  # pragma: no cover - on Windows nothing is locked
     fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
 def held(path: Path | None) -> Iterator[None]:
-    """Hold the checkpoint at *path*, `None` for none, while the block runs; a process that dies holds nothing.
+    """Lock the checkpoint at *path*, `None` for none, while the block runs; the lock ends with the process.
 
-    Raises `PacedWorkError` where another process holds it.
+    Raises `PacedWorkError` if another process has locked it.
     """
     if path is None or fcntl is None:
         yield
@@ -37,7 +37,7 @@ def held(path: Path | None) -> Iterator[None]:
         yield
     finally:
         if file is not None:
-            # before it is let go, so that nobody holds a file that is gone
+            # deleted before it is unlocked, so that no process can lock a file that is about to be deleted
             with suppress(OSError):
                 beside.unlink()
             os.close(file)
@@ -56,12 +56,12 @@ def _lock(path: Path, beside: Path) -> int | None:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 message = "another process goes on from it now; wait for it, or give another file"
                 raise PacedWorkError(f"checkpoint {path}: {message}") from None
-            # a file system without locks
+            # the file system has no locks
             return None
         with suppress(FileNotFoundError):
             if beside.stat().st_ino == os.fstat(file).st_ino:
                 return file
-        # whoever held it has just deleted it
+        # the process that had the lock has just deleted the file
         os.close(file)
 
 
@@ -69,11 +69,11 @@ _WRITES_KIND: Final = "writes"
 
 
 class WritePlace:
-    """Keeps how many actions are through.
+    """Checkpoint of a paced write: the number of actions done.
 
     Args:
-        path: The file; `None` for writes that need not go on.
-        table: The table and its region; a file that is of another one is refused.
+        path: The file; `None` for writes that need not be resumed.
+        table: The table and its region; a file of another table is rejected.
 
     Raises:
         PacedWorkError: The file is of another table, cannot be read or written, or is no checkpoint.
@@ -88,17 +88,17 @@ class WritePlace:
             if known["table"] != table:
                 raise PacedWorkError(f"checkpoint {path}: is of writes to {known['table']}, not to {table}")
             self.done = int(known["done"])
-        # a place that cannot be written to is told before the writes begin
+        # written once now, so that a path that cannot be written raises before the writes start
         self.move_to(self.done)
 
     def move_to(self, done: int) -> None:
-        """So many actions are through."""
+        """Record that *done* actions are done."""
         self.done = done
         if self._path is not None:
             write_checkpoint(self._path, _WRITES_KIND, {"table": self._table, "done": done})
 
     def end(self) -> None:
-        """All are through: the file is deleted."""
+        """Delete the file: all actions are done."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -109,14 +109,14 @@ _SAVED_EVERY: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ScanHeader:
-    """Which scan a checkpoint is of.
+    """The scan that a checkpoint belongs to.
 
     Attributes:
         table: The table's name and region.
         index: The index, `None` for the table.
-        segments: Into how many segments it is divided.
+        segments: The number of segments.
         is_consistent: Whether its reads are strongly consistent.
-        request: A digest of filter, projection and their values, which the file need not have.
+        request: A digest of filter, projection and their values, so that the values themselves are not in the file.
     """
 
     table: str
@@ -127,7 +127,7 @@ class ScanHeader:
 
     @classmethod
     def of(cls, region: str, arguments: Mapping[str, Any]) -> ScanHeader:
-        """The header of a scan with these arguments of `Scan`."""
+        """Return the header of a scan with these arguments of `Scan`."""
         others = {"TableName", "IndexName", "TotalSegments", "ConsistentRead"}
         rest = {name: _encoded(value) for name, value in arguments.items() if name not in others}
         digest = hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
@@ -151,13 +151,13 @@ class ScanHeader:
 
 
 class Checkpoint:
-    """Keeps a scan's place in a file, which it writes every five seconds and at the end of a block.
+    """Checkpoint of a scan: a file with each segment's next key, written every five seconds and at the block's end.
 
     Args:
-        path: The file; `None` for a scan that need not go on.
-        header: The scan. A file that is of another one is refused.
-        save: Called before the file is written; returns how many bytes of the caller's output are safe.
-        clock: Seconds that do not go back.
+        path: The file; `None` for a scan that need not be resumed.
+        header: The scan. A file of another scan is rejected.
+        save: Called before the file is written; returns how many bytes of the caller's output are on disk.
+        clock: Monotonic clock, in seconds.
 
     Raises:
         PacedWorkError: The file is of another scan, cannot be read, or is no checkpoint.
@@ -185,18 +185,18 @@ class Checkpoint:
 
     @staticmethod
     def segments_of(path: Path | None) -> int | None:
-        """Into how many segments the scan of a file is divided; `None` where there is no file."""
+        """Return the number of segments of a file's scan; `None` if there is no file."""
         known = None if path is None else read_checkpoint(path, _SCAN_KIND)
         return None if known is None else int(known["header"]["segments"])
 
     @staticmethod
     def output_of(path: Path) -> int | None:
-        """How many bytes of the caller's output are safe; `None` where there is no file."""
+        """Return how many bytes of the caller's output were on disk; `None` if there is no file."""
         known = read_checkpoint(path, _SCAN_KIND)
         return None if known is None else int(known["output"])
 
     def __enter__(self) -> Checkpoint:
-        """Begin; the file is written at once, so that a place that cannot be written to is told before the scan."""
+        """Write the file once, so that a path that cannot be written raises before the scan starts."""
         self.write()
         return self
 
@@ -211,11 +211,11 @@ class Checkpoint:
             self.write()
 
     def pending(self) -> dict[int, Mapping[str, Any] | None]:
-        """Where each segment that is not done goes on."""
+        """Return the key after which each unfinished segment continues; `None` for its start."""
         return {each: self._keys.get(each) for each in range(self._header.segments) if each not in self.done}
 
     def note(self, segment: int, key: Mapping[str, Any] | None, scanned: int, units: float) -> None:
-        """A page of a segment is done, and the next one comes after *key*; none comes for `None`."""
+        """Record that a page of a segment is done. The next page starts after *key*; `None` if it was the last."""
         self.scanned += scanned
         self.units += units
         if key is None:
@@ -227,7 +227,7 @@ class Checkpoint:
             self.write()
 
     def write(self) -> None:
-        """Write the file, whole or not at all; raises `PacedWorkError` where that is not possible."""
+        """Write the file atomically; raises `PacedWorkError` if it cannot be written."""
         output = self._save() if self._save is not None else 0
         self._saved_at = self._clock()
         if self._path is None:
@@ -257,7 +257,7 @@ class Checkpoint:
 
 
 def _encoded(value: Any) -> Any:
-    """A key in what JSON has: bytes as base64."""
+    """Return a key as JSON can have it: bytes become base64."""
     if isinstance(value, bytes | bytearray):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, Mapping):

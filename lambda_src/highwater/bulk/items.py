@@ -1,4 +1,4 @@
-"""What `highwater.write` writes: items to put, keys to delete, and updates."""
+"""The actions of `highwater.write`: puts, deletes and updates of one item each."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Put an item, in place of the one with its key.
+    """Put an item; it replaces an item with the same key.
 
     Attributes:
-        item: Python values, as boto3's resources take them, or DynamoDB's own form where *is_raw*.
-        is_raw: Whether values are in DynamoDB's own form, `{"S": "text"}`.
+        item: Python values, as boto3's resources take them, or DynamoDB's JSON where *is_raw*.
+        is_raw: Whether values are in DynamoDB's JSON, `{"S": "text"}`.
+
+    Example:
+        ```python
+        orders = [{"order_id": "o-1", "total": 12}, {"order_id": "o-2", "total": 30}]
+        highwater.write("orders", [highwater.Put(order) for order in orders], write=200)
+        ```
     """
 
     item: Values
     is_raw: bool = False
 
     def raw(self) -> dict[str, Any]:
-        """The item in DynamoDB's own form; raises `TypeError` for a value that DynamoDB has no type for."""
+        """Return the item in DynamoDB's JSON; raises `TypeError` for a value that DynamoDB has no type for."""
         return _raw(self.item, is_raw=self.is_raw)
 
 
@@ -33,15 +39,21 @@ class Delete:
     """Delete the item with a key.
 
     Attributes:
-        key: Python values, or DynamoDB's own form where *is_raw*.
-        is_raw: Whether values are in DynamoDB's own form.
+        key: Python values, or DynamoDB's JSON where *is_raw*.
+        is_raw: Whether values are in DynamoDB's JSON.
+
+    Example:
+        ```python
+        expired = (highwater.Delete({"order_id": each}) for each in expired_ids)
+        highwater.write("orders", expired, write=200)
+        ```
     """
 
     key: Values
     is_raw: bool = False
 
     def raw(self) -> dict[str, Any]:
-        """The key in DynamoDB's own form."""
+        """Return the key in DynamoDB's JSON."""
         return _raw(self.key, is_raw=self.is_raw)
 
 
@@ -50,13 +62,21 @@ class Update:
     """Update the item with a key.
 
     Attributes:
-        key: Python values, or DynamoDB's own form where *is_raw*.
+        key: Python values, or DynamoDB's JSON where *is_raw*.
         expression: The `UpdateExpression`.
-        condition: The `ConditionExpression`; an update whose condition does not hold is counted, and is no error. A job
-            that repeats its updates needs one, or an expression that may be carried out twice.
+        condition: The `ConditionExpression`. An update whose condition is false is counted as unmet, and is no error.
+            Work that is resumed repeats updates, so it needs a condition, or an idempotent expression.
         names: The `ExpressionAttributeNames`.
         values: The `ExpressionAttributeValues`, in the form of *key*.
-        is_raw: Whether values are in DynamoDB's own form.
+        is_raw: Whether values are in DynamoDB's JSON.
+
+    Example:
+        ```python
+        set_region = highwater.Update(
+            {"order_id": "o-1"}, "SET #r = if_not_exists(#r, :r)", names={"#r": "region"}, values={":r": "eu"}
+        )
+        highwater.write("orders", [set_region], write=200)
+        ```
     """
 
     key: Values
@@ -67,11 +87,11 @@ class Update:
     is_raw: bool = False
 
     def raw(self) -> dict[str, Any]:
-        """The key in DynamoDB's own form."""
+        """Return the key in DynamoDB's JSON."""
         return _raw(self.key, is_raw=self.is_raw)
 
     def request(self) -> dict[str, Any]:
-        """The members of UpdateItem, without the table's name."""
+        """Return the arguments of UpdateItem, without the table's name."""
         values = _raw(self.values, is_raw=self.is_raw)
         members = {
             "Key": self.raw(),

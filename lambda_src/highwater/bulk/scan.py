@@ -30,10 +30,16 @@ class ScanPage:
     """One page of a scan.
 
     Attributes:
-        raw: The items as DynamoDB sends them, with their types.
-        segment: The segment that the page is of.
-        scanned: How many items were read; more than `raw` has where a filter left some out.
+        raw: The items in DynamoDB's JSON.
+        segment: The number of the page's segment.
+        scanned: The number of items read; more than in `raw` if a filter left some out.
         units: The read units that the page consumed.
+
+    Example:
+        ```python
+        for page in highwater.scan("orders", read=2_000):
+            print(f"segment {page.segment}: {len(page.items)} of {page.scanned} items, {page.units} units")
+        ```
     """
 
     raw: tuple[Mapping[str, Any], ...]
@@ -50,16 +56,22 @@ class ScanPage:
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan:
-    """What a scan is going to cost.
+    """The estimated cost of a scan.
 
     Attributes:
         table: The table's name.
         index: The index that is scanned, `None` for the table.
-        size_bytes: How large it is, by DynamoDB's own count of some hours ago.
-        items: How many items it has, by the same count.
+        size_bytes: The size that DescribeTable returns, which may be some hours old.
+        items: The number of items, from the same source.
         units: The read units that the scan consumes.
-        seconds: How long it takes at least.
-        segments: Into how many segments it is divided.
+        seconds: Lower bound of its duration.
+        segments: The number of segments.
+
+    Example:
+        ```python
+        plan = highwater.PacedScan(table="orders", read=2_000, request={}).plan
+        print(f"{plan.units:,} read units, at least {plan.seconds} s")
+        ```
     """
 
     table: str
@@ -76,10 +88,19 @@ class ScanProgress:
     """How far a scan is.
 
     Attributes:
-        scanned: Items read so far, in earlier runs too.
-        units: Read units consumed so far, in earlier runs too.
-        plan: What it was expected to take.
-        segments_done: How many segments are read to their end.
+        scanned: Items read so far, including earlier runs.
+        units: Read units consumed so far, including earlier runs.
+        plan: The estimate made at the start.
+        segments_done: The number of segments that are read completely.
+
+    Example:
+        ```python
+        def show(at: highwater.ScanProgress) -> None:
+            print(f"{at.percent:.1f} %, {at.units:,.0f} read units")
+
+
+        pages = highwater.scan("orders", read=2_000, progress=show)
+        ```
     """
 
     scanned: int
@@ -89,7 +110,7 @@ class ScanProgress:
 
     @property
     def percent(self) -> float:
-        """The share that is done, by items, or by segments where the number of items is not known."""
+        """The share that is done: of the items, or of the segments where the number of items is not known."""
         if self.segments_done == self.plan.segments:
             return 100.0
         if self.plan.items:
@@ -98,20 +119,20 @@ class ScanProgress:
 
 
 Key = Mapping[str, Any] | None
-# Pages come from at least so many segments in turn, so that no partition is read for long
+# Pages come from at least this many segments in turn, so that no partition is read for long
 _LEAST_ACTIVE: Final = 5
 _WAIT_SECONDS: Final = 0.2
 _STOP_SECONDS: Final = 2.0
 
 
 class SegmentPages:
-    """Yields (segment, page, key of the next page) until all segments are read to their end.
+    """Yields (segment, page, key of the next page) until all segments are read completely.
 
     Args:
         read: Reads the page of a segment after a key.
-        pending: Where each segment that is not done begins.
-        workers: How many threads read.
-        is_stopped: Ends the pages once it is set, from wherever. By default only `stop` does.
+        pending: The key after which each unfinished segment continues.
+        workers: The number of threads that read.
+        is_stopped: Ends the pages once it is set, by any thread. By default only `stop` does.
     """
 
     def __init__(
@@ -130,16 +151,16 @@ class SegmentPages:
         self._left = len(waiting)
         self._lock = threading.Lock()
         self._is_stopped = is_stopped or threading.Event()
-        # pages are not read far ahead of whoever works on them
+        # bounded, so that pages are not read far ahead of the consumer
         self._pages: queue.Queue[tuple[int, dict[str, Any]] | BaseException] = queue.Queue(maxsize=workers)
-        # each in a copy of the caller's context: traces and the like see one piece of work
+        # each thread runs in a copy of the caller's context, so that tracing attributes its requests to the caller
         self._threads = [
             threading.Thread(target=copy_context().run, args=(self._work,), daemon=True)
             for _ in range(min(workers, len(waiting)))
         ]
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any], Key]]:
-        """Start the threads and yield pages until `stop`; raises what a thread raised."""
+        """Start the threads and yield pages until `stop`; raises the exception of a thread that fails."""
         for thread in self._threads:
             thread.start()
         while self._left and not self._is_stopped.is_set():
@@ -156,9 +177,9 @@ class SegmentPages:
             yield segment, page, key
 
     def stop(self) -> None:
-        """End the threads; what they are reading is dropped."""
+        """End the threads; pages that they are still reading are dropped."""
         self._is_stopped.set()
-        # those that wait for their budget may have long to wait, so all of them together get this time
+        # a thread may have long to wait for its budget, so all threads together get this time to end
         end = time.monotonic() + _STOP_SECONDS
         for thread in self._threads:
             if thread.is_alive():
@@ -170,7 +191,7 @@ class SegmentPages:
             if taken is None:
                 if not self._left:
                     return
-                # the others' segments come back, or are done
+                # other threads are reading the remaining segments, and may return them
                 self._is_stopped.wait(_WAIT_SECONDS)
                 continue
             segment, key = taken
@@ -200,7 +221,7 @@ class SegmentPages:
             return
 
 
-# A page takes DynamoDB about so long, and so much longer for each unit
+# Approximate duration of DynamoDB's answer: for a page, and in addition for each unit
 _PAGE_SECONDS, _UNIT_SECONDS = 0.03, 0.0015
 _PASSED_ON: Final = frozenset(
     {"FilterExpression", "ProjectionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "Select"}
@@ -226,40 +247,40 @@ def scan(
 ) -> Iterator[ScanPage]:
     """Read a table or index within a budget, page by page from segments in random order.
 
-    With a *checkpoint*, a scan that ended early, or was killed, goes on within seconds of where it was: each item comes
-    at least once, and those of the last five seconds may come again. A page counts as done once the next one is asked
-    for.
+    With a *checkpoint*, a scan that ended early, or was killed, resumes where it was: each item is yielded at least
+    once, and items of the last five seconds may be yielded again. A page counts as done once the next one is requested.
 
     Args:
         table: The table's name.
         read: Read units per second, fractions allowed; or a share of the provisioned capacity, such as `"30%"`, which
             follows the capacity.
-        start: `full`, at the whole rate at once; `slow`, with what there is room for beside other traffic, and more as
-            auto scaling follows; or `boosted`: ask a coordinator for the capacity first, and start slowly if there is
-            none. By default full.
-        allow_throttles: Keep the rate where requests are refused for want of capacity, for a table without other
-            traffic. By default the budget gives way.
-        index: The name of a global secondary index to scan instead.
-        is_consistent: Whether reads are strongly consistent, which costs twice as much; an index cannot have them.
-        segments: Into how many segments to divide it, 1 to 1,000,000. By default one for each 256 MB, and four for each
+        start: `full`: at the whole rate at once; `slow`: at the rate for which there is capacity beside other traffic,
+            rising as auto scaling follows; or `boosted`: after a boost from a coordinator, or slow if there is no
+            boost. By default full.
+        allow_throttles: Do not slow down when requests are throttled because of insufficient capacity; for a table
+            without other traffic. By default the budget is reduced.
+        index: The name of an index to scan instead of the table.
+        is_consistent: Whether reads are strongly consistent, which costs twice as much; not possible for an index.
+        segments: The number of segments, 1 to 1,000,000. By default one for each 256 MB, and at least four for each
             worker.
-        workers: How many threads read, 1 to 16. By default as many as the budget needs.
-        checkpoint: A file that keeps where the scan is. It is deleted at the end.
+        workers: The number of threads that read, 1 to 16. By default as many as the budget needs.
+        checkpoint: A file that records how far the scan is. It is deleted at the end.
         coordinator: Name or URL of the coordinator of a boosted start. By default the only one.
         progress: Called after each page.
         session: A boto3 session. By default a new one.
-        pacer: Where the budget is, to share it with other work. By default a new one.
+        pacer: Has the budget; pass one to share it with other work. By default a new one.
         **request: `FilterExpression`, `ProjectionExpression`, `ExpressionAttributeNames`, `ExpressionAttributeValues`
             and `Select`, as `Scan` has them.
 
     Returns:
-        An iterator of the pages, also of those in which a filter left nothing. Nothing is read before the first page is
-        asked for.
+        An iterator of the pages, including those that are empty because of a filter. Nothing is read before the first
+        page is requested.
 
     Raises:
-        PacedWorkError: An argument makes no sense. While pages are read: there is no such table or index, the
-            checkpoint is of another scan, or DynamoDB refuses for good. The message says how to resume.
-        PaceError: The rate is below 0.001, or no rate.
+        PacedWorkError: An argument is not valid. While pages are read: there is no such table or index, the checkpoint
+            is of another scan, or DynamoDB rejects a request for another reason than throttling. The message says how
+            to resume.
+        PaceError: The rate is below 0.001, or not a rate.
 
     Example:
         ```python
@@ -289,7 +310,17 @@ def scan(
 
 @dataclass(kw_only=True)
 class PacedScan:
-    """One scan; the attributes are the arguments of `scan`, and `is_stopped`, which ends it after a page once set."""
+    """One scan, with its estimated cost: what `scan` uses.
+
+    The attributes are the arguments of `scan`, and `is_stopped`, which ends the scan after the present page once set.
+
+    Example:
+        ```python
+        scan = highwater.PacedScan(table="orders", read=2_000, request={})
+        print(f"{scan.plan.units:,} read units, at least {scan.plan.seconds} s")
+        items = [item for page in scan.pages() for item in page.items]
+        ```
+    """
 
     table: str
     read: float | str
@@ -309,7 +340,7 @@ class PacedScan:
     def pages(
         self, progress: Callable[[ScanProgress], None] | None = None, save: Callable[[], int] | None = None
     ) -> Generator[ScanPage, None, None]:
-        """Yield the pages; *save* is called before each checkpoint and returns how far the caller's output is."""
+        """Yield the pages; *save* is called before each checkpoint and returns the bytes of the caller's output."""
         plan, page_size = self.plan, self._page_size
         page_size.expect(plan.size_bytes, plan.items)
         reader = PageReader(self._client, self.followed.pacer, self.table, self.index, page_size, self._arguments(plan))
@@ -333,7 +364,7 @@ class PacedScan:
 
     @cached_property
     def plan(self) -> ScanPlan:
-        """What the scan is going to cost; raises `PacedWorkError` like `scan`."""
+        """The estimated cost of the scan; raises `PacedWorkError` like `scan`."""
         self.check()
         described = describe_table(self._client, self.table, "scan")
         found = described if self.index is None else self._find_index(described)
@@ -346,11 +377,11 @@ class PacedScan:
 
     @cached_property
     def rate(self) -> float:
-        """Read units per second that the scan wants; a share is one of the capacity of now."""
+        """The rate that was asked for, in read units per second; a share is taken of the present capacity."""
         return self.followed.rate()
 
     def check(self) -> None:
-        """Raise `PacedWorkError` or `PaceError` for arguments that make no sense; asks AWS nothing."""
+        """Raise `PacedWorkError` or `PaceError` for arguments that are not valid; sends no request."""
         check_rate(self.read, read_start(self.start), Dimension.READ)
         unknown = set(self.request) - _PASSED_ON
         if unknown:
@@ -378,7 +409,7 @@ class PacedScan:
 
     @cached_property
     def followed(self) -> FollowedRate:
-        """What keeps the work at its rate."""
+        """Adapts the budget to the table while the scan runs."""
         return follow(
             self.pacer or Pacer(starts_full=False),
             self.read,

@@ -1,4 +1,4 @@
-"""Sends paced requests, and sends again what is throttled: pages of a read, batches of puts and deletes, updates."""
+"""Sends paced requests and retries throttled ones: pages of a read, batches of puts and deletes, updates."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class PageReader:
     """Reads pages of one table or index; may be used from several threads.
 
     Attributes:
-        client: A DynamoDB client that sends each request once.
-        pacer: The budget.
+        client: A DynamoDB client without retries.
+        pacer: Has the budget.
         table: The table's name.
         index: The index, `None` for the table.
-        size: Chooses how many items a page has.
-        arguments: What every request has.
-        pause: Waits for so many seconds.
+        size: Chooses the number of items of a page.
+        arguments: The arguments that every request has.
+        pause: Sleeps for the given number of seconds.
     """
 
     client: Any
@@ -44,8 +44,8 @@ class PageReader:
     def read(self, segment: int, key: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the page of a segment after *key*, `None` for its first one.
 
-        A request that is refused for want of capacity is sent again for as long as it takes. Raises `PacedWorkError`
-        for one that is refused for another reason, or fails eight times.
+        A throttled request is retried for as long as it takes. Raises `PacedWorkError` if DynamoDB rejects the request
+        for another reason, or if it fails eight times.
         """
         start = {} if key is None else {"ExclusiveStartKey": key}
         at = (self.table, (self.index, Dimension.READ))
@@ -96,26 +96,26 @@ class PageReader:
 
 # DynamoDB API Reference, BatchWriteItem: up to 25 requests and 16 MB
 MOST_IN_BATCH, _MOST_BATCH_BYTES = 25, 16 * 1024 * 1024
-# What is wrong with one item, not with the job
+# Errors that concern one item, not the whole job
 _OF_ONE_ITEM: Final = frozenset({"ValidationException", "ItemCollectionSizeLimitExceededException"})
-# Somebody else is writing the item: in a transaction, or in another region of a strongly consistent global table. The
+# Another writer is changing the item: in a transaction, or in another region of a strongly consistent global table. The
 # same request succeeds once that is over (DynamoDB API Reference, errors of UpdateItem, PutItem and DeleteItem, the
 # second also of BatchWriteItem, read 2026-11)
 _CONFLICTS: Final = frozenset({"TransactionConflictException", "ReplicatedWriteConflictException"})
 _WRITE: Final = Dimension.WRITE
-# DynamoDB takes 32 levels of lists and maps; botocore itself gives up at some hundreds
+# DynamoDB allows 32 levels of lists and maps; botocore fails at some hundreds
 _CERTAINLY_TOO_DEEP: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class WriteJob:
-    """An action on its way.
+    """An action that is to be sent.
 
     Attributes:
-        number: Its place in what was given, from 0 on.
-        action: What was given.
-        raw: Its item or key in DynamoDB's own form.
-        size_bytes: How large that is.
+        number: Its number among the caller's actions, from 0 on.
+        action: The caller's action.
+        raw: Its item or key in DynamoDB's JSON.
+        size_bytes: The size of that item or key.
     """
 
     number: int
@@ -131,12 +131,19 @@ class WriteJob:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An action that DynamoDB does not take.
+    """An action that DynamoDB rejects.
 
     Attributes:
-        number: Its place in what was given, from 0 on.
-        action: What was given.
+        number: Its number among the caller's actions, from 0 on.
+        action: The caller's action.
         why: The reason.
+
+    Example:
+        ```python
+        rejected = []
+        highwater.write("orders", actions, write=150, reject=rejected.append)
+        print([f"{each.number}: {each.why}" for each in rejected])
+        ```
     """
 
     number: int
@@ -146,12 +153,12 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of some jobs.
+    """The result of sending some jobs.
 
     Attributes:
-        units: Write units that they consumed, with those of indexes.
-        rejected: Those that DynamoDB does not take.
-        unmet: How many updates had a condition that did not hold.
+        units: Write units that they consumed, including those of indexes.
+        rejected: The actions that DynamoDB rejected.
+        unmet: The number of updates whose condition was false.
     """
 
     units: float = 0.0
@@ -159,12 +166,12 @@ class Sent:
     unmet: int = 0
 
     def __add__(self, other: Sent) -> Sent:
-        """Both together."""
+        """Return the sum of both results."""
         return Sent(self.units + other.units, self.rejected + other.rejected, self.unmet + other.unmet)
 
 
 def job_of(number: int, action: Action) -> WriteJob | Rejected:
-    """Return an action as a job, or why it can be none: a value without a type, or more than 400 KB."""
+    """Return the job of an action, or its rejection: for a value without a type, deep nesting, or more than 400 KB."""
     try:
         raw = action.raw()
         size = item_bytes(raw)
@@ -174,7 +181,7 @@ def job_of(number: int, action: Action) -> WriteJob | Rejected:
     except (TypeError, ValueError, AttributeError) as error:
         return Rejected(number, action, " ".join(str(error).split()))
     except ArithmeticError:
-        # what boto3 makes of numbers that DynamoDB has no room for
+        # raised by boto3 for numbers that DynamoDB cannot represent
         return Rejected(number, action, "a number has more than 38 digits, or is beyond 1E+126 or below 1E-130")
     except RecursionError:
         is_too_deep = True
@@ -186,7 +193,7 @@ def job_of(number: int, action: Action) -> WriteJob | Rejected:
 
 
 def batches_of(jobs: Sequence[WriteJob]) -> Iterator[list[WriteJob]]:
-    """Yield jobs in what one request takes: up to 25 puts and deletes and 16 MB, or one update."""
+    """Yield the jobs of each request: up to 25 puts and deletes and 16 MB, or one update."""
     batch: list[WriteJob] = []
     size = 0
     for job in jobs:
@@ -207,10 +214,10 @@ class BatchSender:
     """Sends batches; may be used from several threads.
 
     Attributes:
-        client: A DynamoDB client that sends each request once.
-        pacer: The budget.
+        client: A DynamoDB client without retries.
+        pacer: Has the budget.
         table: The table's name.
-        pause: Waits for so many seconds.
+        pause: Sleeps for the given number of seconds.
     """
 
     client: Any
@@ -219,10 +226,10 @@ class BatchSender:
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
 
     def send(self, batch: Sequence[WriteJob]) -> Sent:
-        """Send a batch until DynamoDB has taken all of it, or says what is wrong with the rest.
+        """Send a batch until DynamoDB has written or rejected each of its actions.
 
-        What is refused for want of capacity, conflicts with somebody else's write or comes back unprocessed is sent
-        again for as long as it takes. Raises `PacedWorkError` where the job cannot go on.
+        Actions that are throttled, conflict with another writer or come back unprocessed are retried for as long as it
+        takes. Raises `PacedWorkError` if the work cannot continue.
         """
         if len(batch) == 1:
             return self._send_one(batch[0])
@@ -232,11 +239,11 @@ class BatchSender:
             try:
                 answer = self._call("batch_write_item", _units_of(members), RequestItems={self.table: members})
             except _RefusedItemError:
-                # DynamoDB looks at a whole batch before it writes any of it; which one is wrong shows one by one
+                # DynamoDB validates the whole batch before it writes any of it; sent one by one, the invalid ones show
                 return sum((self._send_one(job) for job in batch), sent)
             sent += Sent(units=_units(answer))
             left = answer.get("UnprocessedItems", {}).get(self.table, [])
-            # what has come through is progress, after which waits begin anew
+            # if at least one was written, the backoff starts again from the shortest pause
             tries = tries + 1 if len(left) == len(members) else 1
             members = left
             if members:
@@ -259,7 +266,7 @@ class BatchSender:
         return Sent(units=_units(answer))
 
     def _call(self, operation: str, units: int, **members: Any) -> dict[str, Any]:
-        """Pay, send and settle one request, again and again while others keep it from being carried out."""
+        """Pay for, send and settle one request; retry it while it is throttled, conflicts or fails."""
         expected: Costs = {(self.table, (None, _WRITE)): float(units)}
         throttled, conflicts, failed = 0, 0, 0
         while True:
@@ -274,16 +281,16 @@ class BatchSender:
                     throttled += 1
                     self.pause(pause_before(throttled))
                 elif code in _CONFLICTS:
-                    # more capacity would not help, so nothing is slowed down. What such a request consumes is not
-                    # documented: it counts in full, as one that is written does
+                    # More capacity would not help, so nothing is slowed down. What such a request consumes is not
+                    # documented: it is counted in full, like a successful one.
                     self.pacer.settle(paid, expected)
                     conflicts += 1
                     self.pause(pause_before(conflicts))
                 elif code == "ConditionalCheckFailedException":
-                    # it consumes all the same
+                    # a write whose condition is false consumes units all the same
                     raise _ConditionError from error
                 elif code in _OF_ONE_ITEM:
-                    # nothing of it was written
+                    # nothing was written
                     self.pacer.settle(paid, {})
                     raise _RefusedItemError(error.response["Error"].get("Message", code)) from error
                 elif error.response["ResponseMetadata"].get("HTTPStatusCode", 400) < 500:
@@ -293,7 +300,7 @@ class BatchSender:
             except (ConnectionError, HTTPClientError) as error:
                 failed = self._failed(failed, error)
             except ParamValidationError as error:
-                # botocore does not send what is not in DynamoDB's form
+                # botocore rejects values that are not in DynamoDB's JSON, without sending them
                 self.pacer.settle(paid, {})
                 raise _RefusedItemError(" ".join(str(error).split())) from error
             except BotoCoreError as error:
@@ -306,7 +313,7 @@ class BatchSender:
         return {(self.table, key): units for key, units in _by_target(answer) if units}
 
     def _failed(self, failed: int, error: Exception) -> int:
-        """Wait before a request is sent again that may have been carried out: each of them may be, twice."""
+        """Wait before the retry of a failed request; such a request may have succeeded, so the retry may repeat it."""
         if failed + 1 >= TRIES:
             raise PacedWorkError(f"{self._stopped(error)} (tried {TRIES} times)") from error
         self.pause(pause_before(failed + 1))
@@ -317,11 +324,11 @@ class BatchSender:
 
 
 class _RefusedItemError(Exception):
-    """DynamoDB does not take an item."""
+    """DynamoDB rejects an item."""
 
 
 class _ConditionError(Exception):
-    """An update's condition does not hold."""
+    """An update's condition is false."""
 
 
 def _member(job: WriteJob) -> dict[str, Any]:
@@ -329,7 +336,7 @@ def _member(job: WriteJob) -> dict[str, Any]:
 
 
 def _units_of(members: Sequence[Mapping[str, Any]]) -> int:
-    """What the members of a batch cost the table at least."""
+    """Return the lower bound of the table's write units for the members of a batch."""
     contents = (
         member["PutRequest"]["Item"] if "PutRequest" in member else member["DeleteRequest"]["Key"] for member in members
     )

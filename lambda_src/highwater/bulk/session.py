@@ -27,7 +27,7 @@ from highwater.core.units import Dimension
 
 _NUMBERS: Final = itertools.count()
 _WEIGHT: Final = 0.3
-# A page of 1 MB that is not consistent, and one item of up to 4 KB or 1 KB
+# An eventually consistent page of 1 MB; one item of up to 4 KB read, or 1 KB written
 _PAGE_UNITS: Final = 128.0
 _ITEM_UNITS: Final = 1.0
 
@@ -41,12 +41,12 @@ def pace(
     indexes: Mapping[str, float] | None = None,
     pacer: Pacer | None = None,
 ) -> Pacing:
-    """Keep requests within a budget; what would exceed it waits before it is sent, also when botocore sends it again.
+    """Keep requests within a budget: each attempt, retries included, waits until the budget allows it.
 
     Clients and resources that the session makes from now on are paced: `batch_writer`, paginators, transactions and
-    libraries that take a session or client work as before. A request is paid for by what those before it consumed, and
-    settled by what it consumed itself. Where DynamoDB refuses requests for want of capacity, the budget gives way to
-    70 % at most every five seconds, and recovers by five percent every ten seconds.
+    libraries that take a session or client work as before. A request's cost is estimated from earlier requests, and
+    corrected by the units that it consumed. When DynamoDB throttles requests because of insufficient capacity, the
+    budget falls to 70 %, at most every five seconds, and recovers by five percent every ten seconds.
 
     Args:
         session_or_client: A boto3 session or a DynamoDB client. By default boto3's default session.
@@ -55,8 +55,8 @@ def pace(
         table: The name of the table to limit. By default each table has a budget of that size.
         indexes: Write units per second of indexes of *table*, by name. By default each index has a budget of the size
             of its table's.
-        pacer: Where the budgets are, to share them between sessions. By default a new one, or that of the session or
-            client if it is paced already: what is given then is added, or replaces a budget of the same table.
+        pacer: Has the budgets; pass one to share them between sessions. By default a new one, or that of the session or
+            client if it is paced already: these budgets are then added, or replace those of the same table.
 
     Returns:
         The pacing, whose `stop` ends it; the same one for a session or client that is paced already.
@@ -64,6 +64,13 @@ def pace(
     Raises:
         PaceError: Neither rate is given, a rate is below 0.001, *indexes* are given without *table*, or the session or
             client is paced by another *pacer*.
+
+    Example:
+        ```python
+        session = boto3.Session()
+        highwater.pace(session, read=500, write=200, table="orders")
+        orders = session.resource("dynamodb").Table("orders")
+        ```
     """
     if read is None and write is None and not indexes:
         raise PaceError("pace: give read or write, in units per second")
@@ -90,7 +97,7 @@ def pace(
 
 @dataclass(slots=True)
 class _Paced:
-    """A request, what was paid for its present attempt, and the operation's name in the means."""
+    """A request, the amount paid for its present attempt, and its kind, by which mean costs are recorded."""
 
     request: Request
     kind: str
@@ -100,30 +107,37 @@ class _Paced:
 
 @dataclass(slots=True)
 class Pacing:
-    """Hooks for a boto3 session or client, which wait in a pacer.
+    """Hooks for a boto3 session or client that delay requests to keep within the budgets of a pacer.
 
     Attributes:
-        pacer: Where they wait.
+        pacer: Has the budgets.
+
+    Example:
+        ```python
+        pacing = highwater.pace(session, write=200, table="orders")
+        migrate(session)
+        pacing.stop()
+        ```
     """
 
     pacer: Pacer = field(default_factory=Pacer)
     _means: dict[tuple[str, str], dict[TargetKey, float]] = field(default_factory=dict)
-    # weakly, so that sessions that nobody uses any more go, and what paces them
+    # weak references, so that sessions no longer in use are freed, and their pacing with them
     _installed: WeakSet[Any] = field(default_factory=WeakSet)
-    # a client that is paced by itself may be of a session that is paced too: each pays for itself
+    # a client may be paced, and its session by another pacing too: a request then waits for both
     _id: str = field(default_factory=lambda: f"highwater-pace-{next(_NUMBERS)}")
 
     def install(self, session_or_client: Any) -> None:
         """Pace a client, or the clients and resources that a session makes from now on."""
         events = _events_of(session_or_client)
         for event, hook in self._hooks():
-            # first, so that a request is signed after it has waited
+            # before other hooks, so that a request is signed after it has waited
             events.register_first(event, hook, unique_id=f"{self._id}-{event}")
         self._installed.add(events)
         _PACED[events] = self
 
     def stop(self) -> None:
-        """Pace no longer; clients that a session made meanwhile are paced on."""
+        """Stop pacing; clients that a session has made until now remain paced."""
         for events in list(self._installed):
             for event, hook in self._hooks():
                 events.unregister(event, hook, unique_id=f"{self._id}-{event}")
@@ -154,7 +168,7 @@ class Pacing:
         refusals = refusals_of(parsed_response) if paced and parsed_response else []
         if paced is None or paced.paid is None or not refusals:
             return
-        # another attempt pays anew
+        # the next attempt pays again
         paid, paced.paid = paced.paid, None
         for table in paced.request.items:
             self.pacer.refund(paid, table, paced.request.dimension, refusals)
@@ -172,7 +186,7 @@ class Pacing:
             consumed |= {(table, key): amount for key, amount in units.items()}
             served = max(paced.request.items.get(table, 1) - left.get(table, 0), 1)
             self._learn(table, paced.kind, {key: amount / served for key, amount in units.items()})
-        # an answer without amounts keeps what was paid: nobody knows what it consumed
+        # an answer without ConsumedCapacity is not settled: its cost is unknown, so the estimate stands
         if paced.paid is not None and (consumed or left):
             self.pacer.settle(paced.paid, consumed)
         for table in left:
@@ -196,17 +210,17 @@ class Pacing:
             means[key] = before + _WEIGHT * (units.get(key, 0.0) - before)
 
 
-# what paces a session or client, by its hooks
+# the pacing of each session or client, by its event hooks
 _PACED: WeakKeyDictionary[Any, Pacing] = WeakKeyDictionary()
 
 
 def _events_of(session_or_client: Any) -> Any:
-    """The hooks of a boto3 session or of a client."""
+    """Return the event hooks of a boto3 session or client."""
     return getattr(session_or_client, "events", None) or session_or_client.meta.events
 
 
 def _first_units(operation: str, params: Mapping[str, Any]) -> float:
-    """What is paid for a request before one like it was answered."""
+    """Return the estimated cost of a request before one of its kind was answered."""
     if operation not in PAGED:
         return _ITEM_UNITS
     page = _PAGE_UNITS * (2 if params.get("ConsistentRead") else 1)

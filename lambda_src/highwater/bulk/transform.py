@@ -1,4 +1,4 @@
-"""`highwater.transform`: reads a whole table and writes what becomes of its items, within two budgets."""
+"""`highwater.transform`: reads a whole table and writes changes of its items, within two budgets."""
 
 from __future__ import annotations
 
@@ -36,36 +36,45 @@ def transform(
 ) -> WriteProgress:
     """Call *change* with each item of a table or index, and write what it returns.
 
-    Pages are read ahead of the writes, a few at the most. A page is done once all that came of it is written: with a
-    *checkpoint*, work that ended early, or was killed, goes on there, and the pages of the last five seconds come
-    again. So what *change* returns has to bear being carried out twice: an `Update` with a condition rather than a
-    `Put` of the item as it was read, which would undo what others wrote meanwhile.
+    At most a few pages are read ahead of the writes. A page is done once all its actions are written. With a
+    *checkpoint*, work that ended early, or was killed, resumes there, and the pages of the last five seconds are
+    processed again. So the actions that *change* returns have to be idempotent: an `Update` with a condition rather
+    than a `Put` of the item as it was read, which would undo what others wrote meanwhile.
 
     Args:
         table: The name of the table to read.
         change: Gets an item, with Python values, and returns a `Put`, `Delete` or `Update`, several, or `None`.
         read: Read units per second, fractions allowed, or a share such as `"30%"`.
         write: Write units per second, likewise.
-        start: As for `scan`, of reads and of writes.
-        allow_throttles: As for `scan`, of reads and of writes.
+        start: As for `scan`; applies to reads and writes.
+        allow_throttles: As for `scan`; applies to reads and writes.
         to: The name of the table to write to. By default the one that is read.
         index: The name of a global secondary index to read instead of the table.
         segments: As for `scan`.
-        checkpoint: A file that keeps where the work is. It is deleted at the end.
+        checkpoint: A file that records how far the work is. It is deleted at the end.
         coordinator: As for `scan`.
-        reject: Called with each action that DynamoDB does not take, numbered from the start of this run. By default
-            the first such action ends the work.
+        reject: Called with each action that DynamoDB rejects, numbered from the start of this run. By default the first
+            such action ends the work.
         progress: Called after each page.
         session: A boto3 session. By default a new one.
-        pacer: Where the budgets are, to share them with other work. By default a new one.
+        pacer: Has the budgets; pass one to share them with other work. By default a new one.
         **request: As for `scan`.
 
     Returns:
-        What was written in this run.
+        The totals of this run.
 
     Raises:
         PacedWorkError: As for `scan` and `write`.
-        PaceError: A rate is below 0.001, or no rate.
+        PaceError: A rate is below 0.001, or not a rate.
+
+    Example:
+        ```python
+        def drop_drafts(item):
+            return highwater.Delete({"order_id": item["order_id"]}) if item["state"] == "draft" else None
+
+
+        highwater.transform("orders", drop_drafts, read="30%", write=150)
+        ```
     """
     shared = pacer or Pacer(starts_full=False)
     paced: Any = {"start": start, "allow_throttles": allow_throttles, "coordinator": coordinator}
@@ -83,12 +92,12 @@ def transform(
     told = WriteProgress()
 
     def seen(at: ScanProgress) -> None:
-        """A page is read, and all that came of it is written."""
+        """Report progress after a page was read and all its actions were written."""
         if progress is not None:
             progress(at, told)
 
     writes = PacedWrite(table=to or table, write=write, session=session, pacer=shared, **paced)
-    # closed where *change* fails, so that the checkpoint is written, and held no longer
+    # closed also if *change* raises, so that the checkpoint is written and unlocked
     with writes.opened() as writer, closing(scan.pages(seen)) as pages:
         for page in pages:
             actions = [action for item in page.items for action in _several(change(item))]

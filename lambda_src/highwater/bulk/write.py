@@ -1,4 +1,4 @@
-"""`highwater.write`: puts, deletes and updates within a budget, in an order that spreads over the partitions."""
+"""`highwater.write`: puts, deletes and updates within a budget, shuffled so that they spread over the partitions."""
 
 from __future__ import annotations
 
@@ -26,16 +26,22 @@ from highwater.core.units import Dimension
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What writes are going to cost, if no item is there yet.
+    """The estimated cost of writes, if none of the items exists yet.
 
     Attributes:
         table: The table's name.
-        items: How many items can be written.
-        size_bytes: How large they are together.
-        table_units: Write units of the table, with those of its local indexes.
+        items: The number of items that can be written.
+        size_bytes: Their total size.
+        table_units: Write units of the table, including its local indexes.
         index_units: Write units of each global index.
-        seconds: How long it takes at least.
-        rejected: How many actions DynamoDB would not take.
+        seconds: Lower bound of the duration.
+        rejected: The number of actions that DynamoDB would reject.
+
+    Example:
+        ```python
+        def show(plan: highwater.WritePlan) -> None:
+            print(f"{plan.items:,} items, {plan.units:,} write units, at least {plan.seconds} s")
+        ```
     """
 
     table: str
@@ -55,7 +61,7 @@ class WritePlan:
 def plan_writes(
     described: Mapping[str, Any], actions: Iterable[Action], rate: float, reject: Callable[[Rejected], None]
 ) -> WritePlan:
-    """Add up what *actions* cost the table that DescribeTable describes; nothing is written."""
+    """Add up the cost of *actions* for the table that DescribeTable returned; nothing is written."""
     cost, rejected = WriteCost(tuple(_indexes(described))), 0
     keys = [part["AttributeName"] for part in described["KeySchema"]]
     for number, action in enumerate(actions):
@@ -89,7 +95,7 @@ def _indexes(described: Mapping[str, Any]) -> Iterator[IndexParts]:
             yield IndexParts(index["IndexName"], keys, None if is_all else copied, kind.startswith("Local"))
 
 
-# So many actions are shuffled and sent together; after each such block the place is kept.
+# At most this many actions are shuffled and sent together, as one block; the checkpoint is written after each block.
 _BLOCK: Final = 1_000
 _BLOCK_SECONDS: Final = 5
 _FIRST_UNITS: Final = 10.0
@@ -101,10 +107,16 @@ class WriteProgress:
     """How far writes are.
 
     Attributes:
-        done: Actions that are through, in earlier runs too.
-        units: Write units consumed in this run, with those of indexes.
-        rejected: Actions that DynamoDB did not take, in this run.
-        unmet: Updates whose condition did not hold, in this run.
+        done: Actions done, including earlier runs.
+        units: Write units consumed in this run, including those of indexes.
+        rejected: Actions that DynamoDB rejected in this run.
+        unmet: Updates whose condition was false in this run.
+
+    Example:
+        ```python
+        done = highwater.write("orders", actions, write=150)
+        print(f"{done.done - done.unmet} of {done.done} orders changed, {done.units:,.0f} write units")
+        ```
     """
 
     done: int = 0
@@ -113,7 +125,7 @@ class WriteProgress:
     unmet: int = 0
 
     def after(self, actions: int, sent: Sent) -> WriteProgress:
-        """How far they are after so many more actions."""
+        """Return the progress after *actions* more actions, with the result *sent*."""
         return WriteProgress(
             self.done + actions, self.units + sent.units, self.rejected + len(sent.rejected), self.unmet + sent.unmet
         )
@@ -136,36 +148,45 @@ def write(
 ) -> WriteProgress:
     """Write actions within a budget: puts and deletes in batches, updates one by one.
 
-    Actions are taken in blocks of what five seconds of the budget write, going by what those before cost, and at most a
-    thousand. They are shuffled within a block, so that items that lie side by side do not meet the same partition at
-    once. Actions on the same key keep their order. What DynamoDB leaves unprocessed is sent until it is through.
+    Actions are written in blocks of about five seconds of the budget, estimated from the cost of earlier actions, and
+    at most a thousand actions. They are shuffled within a block, so that items next to each other are not all written
+    to the same partition at once. Actions on the same key stay in order. Unprocessed items are retried until they are
+    written.
 
-    With a *checkpoint*, writes that ended early, or were killed, go on after the last whole block, given the same
-    actions again; those of the block that was under way come twice.
+    With a *checkpoint*, writes that ended early, or were killed, resume after the last complete block, given the same
+    actions again; the actions of the block that was interrupted may be written twice.
 
     Args:
         table: The table's name.
-        actions: `Put`, `Delete` and `Update`, read as they are needed.
+        actions: `Put`, `Delete` and `Update`; iterated as they are needed.
         write: Write units per second, fractions allowed; or a share of the provisioned capacity, such as `"30%"`,
             which follows the capacity. Each index has a budget of the same size, or share.
         start: `full`, `slow` or `boosted`, as for `scan`.
         allow_throttles: As for `scan`.
-        workers: How many threads send, 1 to 16. By default as many as the budget needs.
-        checkpoint: A file that keeps how far the writes are. It is deleted at the end.
+        workers: The number of threads that send, 1 to 16. By default as many as the budget needs.
+        checkpoint: A file that records how far the writes are. It is deleted at the end.
         coordinator: As for `scan`.
-        reject: Called with each action that DynamoDB does not take, such as an item of more than 400 KB. By default
-            the first such action ends the writes.
+        reject: Called with each action that DynamoDB rejects, such as an item of more than 400 KB. By default the first
+            such action ends the writes.
         progress: Called after each block.
         session: A boto3 session. By default a new one.
-        pacer: Where the budget is, to share it with other work. By default a new one.
+        pacer: Has the budget; pass one to share it with other work. By default a new one.
 
     Returns:
-        What was written.
+        The totals of the writes.
 
     Raises:
-        PacedWorkError: There is no such table, an argument makes no sense, the checkpoint is of other writes, an action
-            is rejected and nobody takes it, or DynamoDB refuses for good. The message says how to go on.
-        PaceError: The rate is below 0.001, or no rate.
+        PacedWorkError: There is no such table, an argument is not valid, the checkpoint is of other writes, an action
+            is rejected and *reject* is not given, or DynamoDB rejects a request for another reason than throttling. The
+            message says how to resume.
+        PaceError: The rate is below 0.001, or not a rate.
+
+    Example:
+        ```python
+        actions = (highwater.Put(order) for order in orders)
+        done = highwater.write("orders", actions, write=150, checkpoint="orders.checkpoint")
+        print(f"{done.done} orders written")
+        ```
     """
     made = PacedWrite(
         table=table,
@@ -183,8 +204,9 @@ def write(
 
 @dataclass(kw_only=True)
 class PacedWrite:
-    """The writes to one table; the attributes are arguments of `write`, and `is_stopped`, which ends them after a block
-    once set.
+    """The writes to one table: what `write` uses.
+
+    The attributes are arguments of `write`, and `is_stopped`, which ends the writes after the present block once set.
     """
 
     table: str
@@ -222,7 +244,7 @@ class PacedWrite:
         if passed < place.done:
             message = f"is of {place.done:,} actions that are through, but {passed:,} were given"
             raise PacedWorkError(f"checkpoint {self.checkpoint}: {message}; give the same ones, or another file")
-        # what an action costs is known after the first block
+        # the cost of an action is only known after the first block
         size = self._block(_FIRST_UNITS)
         with self.opened() as writer:
             while block := list(islice(given, size)):
@@ -238,12 +260,12 @@ class PacedWrite:
         return told
 
     def plan(self, actions: Iterable[Action], reject: Callable[[Rejected], None]) -> WritePlan:
-        """Say what writing all actions costs if they are new items, and write none; raises like `write`."""
+        """Return the cost of writing all actions if they are new items; writes nothing, raises like `write`."""
         return plan_writes(self._described, actions, self.rate, reject)
 
     @contextmanager
     def opened(self) -> Iterator[BlockWriter]:
-        """Yield what writes blocks of actions; raises like `write`."""
+        """Yield a writer of blocks of actions; raises like `write`."""
         keys = self._keys
         with self.followed as followed, ThreadPoolExecutor(self._threads) as pool:
             yield BlockWriter(BatchSender(self.client, followed.pacer, self.table), keys, pool)
@@ -263,7 +285,7 @@ class PacedWrite:
         return describe_table(self.client, self.table, "write")
 
     def _block(self, units_per_action: float) -> int:
-        """How many actions five seconds of the rate write."""
+        """Return how many actions can be written in five seconds at the rate."""
         return min(max(math.ceil(self.rate * _BLOCK_SECONDS / max(units_per_action, 1.0)), 1), _BLOCK)
 
     @property
@@ -274,12 +296,12 @@ class PacedWrite:
 
     @cached_property
     def rate(self) -> float:
-        """Write units per second that the work wants; a share is one of the capacity of now."""
+        """The rate that was asked for, in write units per second; a share is taken of the present capacity."""
         return self.followed.rate()
 
     @cached_property
     def followed(self) -> FollowedRate:
-        """What keeps the work at its rate."""
+        """Adapts the budget to the table while the writes run."""
         return follow(
             self.pacer or Pacer(starts_full=False),
             self.write,
@@ -295,7 +317,7 @@ class PacedWrite:
 
 @dataclass(slots=True)
 class BlockWriter:
-    """Writes blocks of actions, and comes back when a block is through.
+    """Writes blocks of actions; returns when a block is done.
 
     Attributes:
         sender: Sends batches.
@@ -308,11 +330,11 @@ class BlockWriter:
     pool: ThreadPoolExecutor
 
     def write(self, actions: Sequence[Action], first: int, reject: Callable[[Rejected], None]) -> Sent:
-        """Write actions, the first of which has the number *first*; those that are not taken go to *reject*."""
+        """Write actions, the first of which has the number *first*; rejected ones are passed to *reject*."""
         found = [job_of(first + number, action) for number, action in enumerate(actions)]
         sent = Sent(rejected=tuple(each for each in found if isinstance(each, Rejected)))
         for lap in _laps((each for each in found if isinstance(each, WriteJob)), self.keys):
-            # each in a copy of the caller's context: traces and the like see one piece of work
+            # each batch runs in a copy of the caller's context, so that tracing attributes its requests to the caller
             batches = [(copy_context(), batch) for batch in batches_of(lap)]
             sent = sum(self.pool.map(lambda each: each[0].run(self.sender.send, each[1]), batches), sent)
         for each in sorted(sent.rejected, key=lambda one: one.number):
@@ -321,7 +343,7 @@ class BlockWriter:
 
 
 def _laps(jobs: Iterable[WriteJob], keys: tuple[str, ...]) -> Iterator[list[WriteJob]]:
-    """Yield the jobs so that no lap has two of the same key, and those of a key are in order; each lap is shuffled."""
+    """Yield the jobs in laps: one job for each key in a lap, jobs of the same key in order, each lap shuffled."""
     seen: dict[str, int] = {}
     laps: list[list[WriteJob]] = []
     for job in jobs:
@@ -337,16 +359,16 @@ def _laps(jobs: Iterable[WriteJob], keys: tuple[str, ...]) -> Iterator[list[Writ
 
 
 def _of_key(value: Any) -> Any:
-    """A key's value; numbers that are equal are the same key."""
+    """Return a key's value for comparison; equal numbers are the same key."""
     if isinstance(value, Mapping) and "N" in value:
-        # what is no number is for DynamoDB to refuse
+        # text that is no number is left for DynamoDB to reject
         with suppress(TypeError, ValueError):
             return float(value["N"])
     return value
 
 
 def refuse(rejected: Rejected) -> None:
-    """End the writes at the first action that DynamoDB does not take; raises `PacedWorkError`."""
+    """End the writes at the first action that DynamoDB rejects; raises `PacedWorkError`."""
     raise PacedWorkError(
         f"write: action {rejected.number:,}: {rejected.why}; give reject to go on without such actions"
     )

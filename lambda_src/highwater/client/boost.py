@@ -18,14 +18,21 @@ from highwater.client.coordinator import BoostError, BoostRefusedError, Coordina
 
 @dataclass(frozen=True, slots=True)
 class GrantedTarget:
-    """What a boost gets of one target.
+    """The units that a boost was granted for one target.
 
     Attributes:
         target: The table or index and dimension, such as `table write`.
-        asked: The units per second that were asked for.
-        units: Those that were granted, 0 for none.
-        limits: What left it so many, a sentence each; empty if it got all.
+        asked: Units per second requested.
+        units: Units per second granted, 0 for none.
+        limits: The reasons why less was granted than requested, a sentence each; empty if all was granted.
         usd_per_hour: What the granted units cost per hour in US dollars; `None` where the price is not known.
+
+    Example:
+        ```python
+        with highwater.boost("orders", write=8_000, minutes=30) as boost:
+            for granted in boost.answer.targets:
+                print(f"{granted.target}: {granted.units} of {granted.asked} units/s")
+        ```
     """
 
     target: str
@@ -43,10 +50,17 @@ class BoostAnswer:
         id: The boost's id, for `renew`, `release` and `highwater boost release`.
         table: The table's name.
         outcome: `whole`, `part` or `refused`.
-        start: The instant from which it counts.
-        end: The instant at which it ends by itself.
-        targets: What it gets, the table first; its indexes follow where it writes.
-        notes: What the job should know, such as growth that comes before the capacity.
+        start: The start of the lease.
+        end: The end of the lease, unless it is renewed or released.
+        targets: The units granted for each target: the table first, then, for writes, its indexes.
+        notes: Remarks for the job, such as that DynamoDB has to add partitions before it raises the capacity.
+
+    Example:
+        ```python
+        booked = highwater.boost("orders", write=8_000, minutes=30, at=two_o_clock)
+        answer = booked.begin()
+        print(answer.outcome, *answer.lines())
+        ```
     """
 
     id: str
@@ -81,7 +95,7 @@ class BoostAnswer:
 
     @property
     def usd_per_hour(self) -> float | None:
-        """What it costs per hour in US dollars, of all its targets; `None` where a price is not known."""
+        """The cost of all its targets per hour in US dollars; `None` where a price is not known."""
         prices = [each.usd_per_hour for each in self.targets]
         return None if None in prices else sum(price for price in prices if price is not None)
 
@@ -100,14 +114,20 @@ class BoostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """How far one target is, in units per second.
+    """How far the capacity of one target has come, in units per second.
 
     Attributes:
         target: The table or index and dimension, such as `table write`.
-        wanted: What plan and boosts ask for now.
-        floor: Its floor, `None` where no scalable target is registered.
-        provisioned: Its capacity.
-        is_ready: Whether it has what it is to have, and the table is not being changed.
+        wanted: The floor that the plan and all live boosts ask for now.
+        floor: Its present floor; `None` where no scalable target is registered.
+        provisioned: Its provisioned capacity.
+        is_ready: Whether floor and capacity have reached *wanted*, and the table is ACTIVE.
+
+    Example:
+        ```python
+        for target in boost.state().targets:
+            print(f"{target.target}: {target.provisioned} of {target.wanted} units/s")
+        ```
     """
 
     target: str
@@ -119,12 +139,19 @@ class TargetState:
 
 @dataclass(frozen=True, slots=True)
 class BoostState:
-    """How far a boost is.
+    """How far the capacity of a boost has come.
 
     Attributes:
         is_ready: Whether the capacity can be used.
-        targets: Its targets.
-        notes: What the job should know.
+        targets: The state of each target.
+        notes: Remarks for the job.
+
+    Example:
+        ```python
+        boost = highwater.boost("orders", write=8_000, minutes=30, on_progress=lambda state: print(state.line()))
+        with boost:
+            load()
+        ```
     """
 
     is_ready: bool
@@ -141,13 +168,13 @@ class BoostState:
         return cls(document["is_ready"], targets, tuple(document["notes"]))
 
     def line(self) -> str:
-        """Return the state in one line: capacity of what is to be there, by target."""
+        """Return the state in one line: for each target its capacity, and the capacity it is to reach."""
         return ", ".join(f"{each.target} {each.provisioned:,} of {each.wanted:,}" for each in self.targets)
 
 
 _POLL_SECONDS: Final = 2.0
 _LOG: Final = logging.getLogger("highwater.boost")
-# A lease is renewed when a third of it is left, and a renewal that fails is tried again twice before it ends.
+# A lease is renewed when a third of it is left; a renewal that fails is tried twice more before the lease ends.
 _RENEWED_AFTER: Final = 2 / 3
 _RETRIED_AFTER: Final = 1 / 10
 _OVER: Final = 410
@@ -161,19 +188,26 @@ class BoostNotReadyError(BoostError):
 class Boost:
     """One boost, made by `highwater.boost`: a context manager, for `with` and for `async with`.
 
-    Within the block the capacity is there. The lease is renewed for as long as the block runs, up to a day, and given
-    back at its end, also after an exception. If the process dies, the lease ends by itself.
+    The block begins once the capacity can be used. The lease is renewed while the block runs, up to a day, and released
+    at its end, also after an exception. If the process dies, the lease expires.
 
     Attributes:
         table: The table's label.
-        members: What is asked for, as the coordinator takes it.
+        members: The request's members, in the form that the coordinator accepts.
         minutes: The length of the lease.
-        client: Speaks with the coordinator.
+        client: Sends requests to the coordinator.
         timeout: How long to wait for the capacity.
         on_progress: Called with the boost's state while waiting.
-        id: The boost's id: a request that is sent again with it is one boost.
-        clock: Tells seconds that only go forward.
+        id: The boost's id. Requests are idempotent by it: one that arrives twice is one boost.
+        clock: Monotonic clock, in seconds.
         answer: The coordinator's answer, `None` before `begin`.
+
+    Example:
+        ```python
+        boost = highwater.boost("orders", write=8_000, minutes=30)
+        async with boost:
+            await load()
+        ```
     """
 
     table: str
@@ -190,7 +224,7 @@ class Boost:
     _begun_at: float = 0.0
 
     def begin(self) -> BoostAnswer:
-        """Ask for the capacity and return the answer, without waiting for the capacity.
+        """Request the capacity and return the answer, without waiting for the capacity.
 
         Raises:
             BoostRefusedError: Nothing is granted.
@@ -204,14 +238,14 @@ class Boost:
         return self.answer
 
     def state(self) -> BoostState:
-        """Ask how far the boost is; raises the errors of `CoordinatorClient.send`."""
+        """Request the boost's state; raises the errors of `CoordinatorClient.send`."""
         return BoostState.from_document(self.client.send("status", id=self.id, table=self.table))
 
     def wait(self) -> BoostState:
         """Wait until the capacity can be used.
 
         Raises:
-            BoostNotReadyError: It has not come in time; the boost goes on.
+            BoostNotReadyError: The capacity has not come in time; the lease continues.
         """
         until = self.clock() + self.timeout.total_seconds()
         while True:
@@ -228,30 +262,30 @@ class Boost:
             self._ended.wait(_POLL_SECONDS)
 
     def renew(self) -> None:
-        """Have the lease last its length from now on; raises the errors of `CoordinatorClient.send`."""
+        """Extend the lease to its full length from now; raises the errors of `CoordinatorClient.send`."""
         self.client.send("renew", id=self.id, table=self.table, minutes=self.minutes)
 
     def release(self) -> None:
-        """Give the capacity back; raises the errors of `CoordinatorClient.send`."""
+        """End the lease; raises the errors of `CoordinatorClient.send`."""
         self._ended.set()
         self.client.send("release", id=self.id, table=self.table)
 
     def keep_renewed(self) -> None:
-        """Renew the lease from a thread of its own until `release`, unless it holds only the start of the job."""
+        """Start a thread that renews the lease until `release`, unless the lease is only for the start of the job."""
         if self.members.get("hold") == "start" or self._ended.is_set():
             return
         self._renewer = threading.Thread(target=self._renew_on, name=f"highwater-boost-{self.id}", daemon=True)
         self._renewer.start()
 
     def __enter__(self) -> Boost:
-        """Ask for the capacity, wait for it, and keep the lease renewed; raises the errors of `begin` and `wait`."""
+        """Request the capacity, wait for it, and start renewing the lease; raises the errors of `begin` and `wait`."""
         try:
             self.begin()
             self.wait()
         except BoostRefusedError:
             raise
         except BaseException:
-            # it may have been granted, though the answer was lost
+            # the boost may have been granted although its answer was lost
             self._release_quietly()
             raise
         self.keep_renewed()
@@ -260,22 +294,22 @@ class Boost:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the capacity back. Where that fails the lease ends by itself, and the block's own result counts."""
+        """Release the lease. If that fails, no error is raised: the lease expires by itself."""
         self._release_quietly()
 
     async def __aenter__(self) -> Boost:
-        """Do what `__enter__` does, without holding up the event loop."""
+        """Do what `__enter__` does, without blocking the event loop."""
         try:
             return await asyncio.to_thread(self.__enter__)
         except asyncio.CancelledError:
-            # the thread goes on: it finds the boost given back
+            # the thread still runs, and ends once it finds the boost released
             await asyncio.shield(asyncio.to_thread(self._release_quietly))
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Do what `__exit__` does, without holding up the event loop."""
+        """Do what `__exit__` does, without blocking the event loop."""
         await asyncio.to_thread(self._release_quietly)
 
     def _renew_on(self) -> None:
@@ -287,7 +321,7 @@ class Boost:
                 due = self.clock() + length * _RENEWED_AFTER
             except BoostError as error:
                 if isinstance(error, BoostRefusedError) and error.status == _OVER:
-                    # the job goes on with what there is
+                    # the job continues with the capacity that is left
                     _LOG.warning("boost %s of %s has ended: %s", self.id, self.table, error)
                     return
                 _LOG.info("boost %s of %s: not renewed, asked again soon: %s", self.id, self.table, error)
@@ -320,34 +354,41 @@ def boost(
     coordinator: str | None = None,
     session: Any = None,
 ) -> Boost:
-    """Ask for capacity of a table while a block runs: `with highwater.boost("orders", write=8_000, minutes=30): ...`.
+    """Request capacity of a table for as long as a block runs.
 
     At least one of the six sizes is needed, and at most one for each dimension. A boost of a table's writes boosts its
-    indexes too, in proportion to what they consumed of its writes in the last day. Nothing is sent before the block is
-    entered, or `begin` is called.
+    indexes too, by each index's share of the table's consumed write units in the last day. Nothing is sent before the
+    block is entered, or `begin` is called.
 
     Args:
         table: The table's name; `eu-west-1/orders` for a replica in another region than the coordinator's.
-        minutes: The length of the lease, 1 to 1,440. It is renewed while the block runs, and if the process dies the
-            capacity stays until its end.
-        write: Units per second of writes on top of what is there.
-        read: Likewise of reads.
-        write_total: Units per second of writes that the job needs in total, together with what is there.
-        read_total: Likewise of reads.
-        write_rate: Units per second that the job will write on top of the present traffic: the boost leaves the
-            table's headroom as it is.
-        read_rate: Likewise of reads.
+        minutes: The length of the lease, 1 to 1,440. It is renewed while the block runs; if the process dies, the
+            capacity stays until the lease expires.
+        write: Write units per second to add to the floor.
+        read: Read units per second to add to the floor.
+        write_total: Write units per second that the floor is to reach in total. Adds nothing where plan and other
+            boosts reach it already.
+        read_total: The same for reads.
+        write_rate: Write units per second that the job will consume on top of the present traffic. The boost is larger,
+            so that the utilization stays at the table's target.
+        read_rate: The same for reads.
         index: The index to boost. By default the table.
         at: The aware instant at which the job starts, for a boost that is booked ahead with `begin`. By default now.
-        hold: `lease`, the default, or `start`: the lease ends ten minutes after the start, and from then on the job's
-            own consumption holds the capacity.
+        hold: `lease`, the default, or `start`: the lease ends ten minutes after the start; after that the job's own
+            consumption keeps the capacity up.
         reason: Why, for the log; up to 200 characters.
-        is_all_or_nothing: Refuse what cannot be granted whole. By default the block runs with a part; see
+        is_all_or_nothing: Grant nothing unless all can be granted. By default the block runs with a part; see
             `Boost.answer`.
         timeout: How long to wait for the capacity. By default five minutes.
         on_progress: Called with the state of the boost while waiting.
         coordinator: Name or URL of the coordinator. By default the one of HIGHWATER_BOOST_URL, or the only one.
         session: The boto3 session to use. By default the default one.
+
+    Example:
+        ```python
+        with highwater.boost("orders", write=8_000, minutes=30, reason="nightly load"):
+            load()
+        ```
     """
     members: dict[str, Any] = {
         "write": write,

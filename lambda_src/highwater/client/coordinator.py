@@ -1,8 +1,8 @@
 """Finds a coordinator and sends it signed requests.
 
 HighwaterError
-└── BoostError: a boost cannot be had
-    ├── BoostRefusedError: the coordinator refuses
+└── BoostError: a boost failed
+    ├── BoostRefusedError: the coordinator rejects the request
     └── CoordinatorUnavailableError: no coordinator is found, or it does not answer
 """
 
@@ -31,18 +31,18 @@ from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
 URL_VARIABLE: Final = "HIGHWATER_BOOST_URL"
 PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
 _REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
-# A request that arrives twice is one boost, so it may be sent again after an answer that may have been lost.
+# Requests are idempotent by the boost's id, so one whose answer may have been lost can be sent again.
 _ATTEMPTS: Final = 6
 _LONGEST_ANSWER: Final = 30
 _LONGEST_PAUSE_SECONDS: Final = 16.0
 
 
 class BoostError(HighwaterError):
-    """A boost cannot be had."""
+    """A boost failed."""
 
 
 class BoostRefusedError(BoostError):
-    """The coordinator refuses; *status* is the status code of HTTP."""
+    """The coordinator rejects a request; *status* is the HTTP status code."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -60,15 +60,22 @@ def _pause_before(attempt: int) -> float:
 
 @dataclass(kw_only=True)
 class CoordinatorClient:
-    """Speaks with one coordinator; may be used from several threads.
+    """Sends requests to one coordinator; may be used from several threads.
 
     Attributes:
         coordinator: Its name or URL. By default the one of the environment variable HIGHWATER_BOOST_URL, which
             `grant_boost` sets for Lambda functions, or else the only one in the account and region.
         session: The boto3 session with the caller's credentials and region. By default the default one.
-        pause: Waits for so many seconds before a request is sent again: at random between a half and the whole of 1,
-            then 2, 4, 8 and 16 seconds, so that jobs that start together do not ask again together.
-        attempts: How often a request is sent that is not answered.
+        pause: Sleeps for the given number of seconds before a retry. The backoff is at random between a half and all of
+            1, then 2, 4, 8 and 16 seconds, so that jobs that start together do not retry together.
+        attempts: How many times a request is sent at most.
+
+    Example:
+        ```python
+        client = highwater.CoordinatorClient(coordinator="Boosts")
+        answer = client.send("begin", id=str(uuid.uuid4()), table="orders", write=8_000, minutes=30)
+        print(highwater.BoostAnswer.from_document(answer).outcome)
+        ```
     """
 
     coordinator: str | None = None
@@ -80,8 +87,8 @@ class CoordinatorClient:
         """Send a request and return the answer. Members that are `None` are left out.
 
         Raises:
-            BoostRefusedError: The coordinator refuses; the message is its own.
-            CoordinatorUnavailableError: None is found, it does not answer, or it fails again and again.
+            BoostRefusedError: The coordinator rejects the request; the message is the coordinator's.
+            CoordinatorUnavailableError: No coordinator is found, or none of the attempts was answered.
         """
         body = {"do": action} | {name: value for name, value in members.items() if value is not None}
         why = ""
@@ -114,7 +121,7 @@ class CoordinatorClient:
 
     @cached_property
     def pulse_table(self) -> str:
-        """The table in which fleets add up their pulses; raises `CoordinatorUnavailableError` if none is found."""
+        """The name of the table for pulses; raises `CoordinatorUnavailableError` if none is found, or several are."""
         known = os.environ.get(PULSES_VARIABLE)
         if known is not None and self.coordinator is None:
             return known
@@ -130,7 +137,7 @@ class CoordinatorClient:
 
     @cached_property
     def _http(self) -> URLLib3Session:
-        # the name of a file of certificates, too; botocore's annotation has the flag alone
+        # may also be the path of a file of certificates; botocore's annotation only allows the flag
         verify: Any = os.environ.get("AWS_CA_BUNDLE") or True
         proxies = get_environ_proxies(self.url)
         return URLLib3Session(timeout=_LONGEST_ANSWER, verify=verify, proxies=proxies)
@@ -144,7 +151,7 @@ class CoordinatorClient:
                 message = f"there is no coordinator {name!r} in this account and region"
                 raise CoordinatorUnavailableError(message) from None
         pages = ssm.get_paginator("get_parameters_by_path").paginate(
-            # with a slash at its end IAM takes the path for another resource
+            # with a trailing slash, IAM would evaluate another resource
             Path=path.rstrip("/")
         )
         found = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
@@ -173,7 +180,7 @@ class CoordinatorClient:
         return answer.status_code, document if isinstance(document, dict) else {}
 
     def _why_refused(self, status: int, why: str) -> str:
-        # Lambda's own answer, which goes on with a link; the coordinator's name the job or the table
+        # This 403 is Lambda's own, whose message goes on with a link; the coordinator's own name the job or the table.
         if status == 403 and why.startswith("Forbidden"):
             return f"the caller may not send requests to {self.url}; give it grant_boost in the CDK app, and deploy"
         return why

@@ -1,4 +1,4 @@
-"""Hooks of a boto3 client: what each attempt of a request consumes, or why it is throttled, counted for pulses."""
+"""Hooks of a boto3 client that count for pulses what each request consumes, or for what it is throttled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ASKED, _CONSUMED = "highwater-asked", "highwater-consumed"
 
 
 class RefusalKind(StrEnum):
-    """What a refused request lacked (DynamoDB Developer Guide, "Troubleshooting throttling", read 2026-11)."""
+    """The limit that throttled a request (DynamoDB Developer Guide, "Troubleshooting throttling", read 2026-11)."""
 
     PROVISIONED = "ProvisionedThroughput"
     KEY_RANGE = "KeyRangeThroughput"
@@ -40,11 +40,11 @@ class RefusalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Why a request was refused.
+    """Why a request was throttled.
 
     Attributes:
-        kind: What it lacked.
-        index: The index that lacked it, `None` for the table.
+        kind: The limit that it exceeded.
+        index: The index whose limit that is, `None` for the table.
     """
 
     kind: RefusalKind
@@ -58,8 +58,7 @@ class Request:
     Attributes:
         operation: Its name in the API, such as `PutItem`.
         dimension: Whether it reads or writes.
-        items: How many items of each table it is about, as far as the request says; `Query`, `Scan` and each
-            PartiQL statement count as one.
+        items: How many items of each table the request names; `Query`, `Scan` and each PartiQL statement count as one.
     """
 
     operation: str
@@ -68,7 +67,7 @@ class Request:
 
 
 def read_request(operation: str, params: Mapping[str, Any]) -> Request | None:
-    """Return what a request asks for, `None` for one that consumes no capacity or that botocore will refuse."""
+    """Return the request, `None` if it consumes no capacity or if botocore is going to reject it."""
     if operation not in _WITH_CAPACITY:
         return None
     try:
@@ -81,13 +80,13 @@ def read_request(operation: str, params: Mapping[str, Any]) -> Request | None:
 
 def ask_for_consumption(params: dict[str, Any], context: dict[str, Any]) -> None:
     """Set ReturnConsumedCapacity=INDEXES and remember the caller's own setting."""
-    # several hooks may see one request; the first knows the caller's wish
+    # several hooks may handle one request; only the first one reads the caller's own setting
     context.setdefault(_ASKED, params.get("ReturnConsumedCapacity", "NONE"))
     params["ReturnConsumedCapacity"] = "INDEXES"
 
 
 def take_consumption(parsed: dict[str, Any], context: dict[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what an answer says of consumption, by table, and leave in it what the caller asked for."""
+    """Return the ConsumedCapacity of a response, by table, and leave in the response only what the caller asked for."""
     known: list[Mapping[str, Any]] | None = context.get(_CONSUMED)
     if known is not None:
         return known
@@ -102,7 +101,7 @@ def take_consumption(parsed: dict[str, Any], context: dict[str, Any]) -> list[Ma
 
 
 def units_of(consumed: Mapping[str, Any], dimension: Dimension) -> Iterator[tuple[TargetKey, float]]:
-    """Each target's units; what local indexes consume is the table's."""
+    """Yield each target's units; the units of local indexes count as the table's."""
     indexes = consumed.get("GlobalSecondaryIndexes") or {}
     whole = float(consumed.get("CapacityUnits") or 0)
     for index, each in indexes.items():
@@ -113,20 +112,20 @@ def units_of(consumed: Mapping[str, Any], dimension: Dimension) -> Iterator[tupl
 
 
 def items_left(parsed: Mapping[str, Any]) -> dict[str, int]:
-    """How many items of each table a batch leaves to be asked for again."""
+    """Return how many items of each table a batch left unprocessed."""
     found = {table_name(table): len(asked) for table, asked in (parsed.get("UnprocessedItems") or {}).items()}
     keys = (parsed.get("UnprocessedKeys") or {}).items()
     return found | {table_name(table): len(asked.get("Keys", ())) for table, asked in keys}
 
 
 def refusals_of(parsed: Mapping[str, Any]) -> list[Throttle]:
-    """Why an attempt was refused; nothing for one that was not throttled."""
+    """Return why an attempt was throttled; empty for one that was not."""
     code = (parsed.get("Error") or {}).get("Code")
     if code not in _THROTTLED:
         return []
     reasons = parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons")
     if not reasons:
-        # DynamoDB names its reasons since 2025; before, this error meant capacity
+        # DynamoDB has sent reasons since 2025; without them, this error means insufficient provisioned capacity
         if code == "ProvisionedThroughputExceededException":
             return [Throttle(RefusalKind.PROVISIONED)]
         return [Throttle(RefusalKind.ACCOUNT)]
@@ -140,12 +139,12 @@ def refusals_of(parsed: Mapping[str, Any]) -> list[Throttle]:
 
 
 def table_name(table: str) -> str:
-    """A table's name, also where a request gives its ARN."""
+    """Return a table's name from its name or ARN."""
     return table.rpartition(":table/")[2].partition("/")[0]
 
 
 def _total(consumed: Mapping[str, Any]) -> dict[str, Any]:
-    """What DynamoDB answers where totals are asked for."""
+    """Return what DynamoDB would have answered to ReturnConsumedCapacity=TOTAL."""
     return {name: value for name, value in consumed.items() if not isinstance(value, Mapping)}
 
 
@@ -162,7 +161,7 @@ def _statements(params: Mapping[str, Any]) -> list[str]:
 
 
 def _items_of(params: Mapping[str, Any]) -> dict[str, int]:
-    """How many items of each table a batch or transaction is about; each statement counts as one."""
+    """Return how many items of each table a batch or transaction names; each statement counts as one."""
     found: dict[str, int] = {}
     for statement in _statements(params):
         named = _TABLE.search(statement)
@@ -190,7 +189,7 @@ class Counts:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, table: str, slot: int, key: TargetKey, units: float, *, refused: bool = False) -> None:
-        """Count units consumed, or refused, in a slot."""
+        """Count units consumed, or throttled, in a slot."""
         at = (slot, key, refused)
         with self._lock:
             amounts = self._by_table.setdefault(table, {})
@@ -202,12 +201,12 @@ class Counts:
             return list(self._by_table)
 
     def peek(self, table: str) -> Mapping[tuple[int, TargetKey, bool], float]:
-        """What there is to tell of a table, without taking it."""
+        """Return the unreported counts of a table, without removing them."""
         with self._lock:
             return dict(self._by_table.get(table, {}))
 
     def take(self, table: str, before_slot: int | None = None) -> Amounts:
-        """Take all that there is to tell of a table, or of the slots before one; it is not told again."""
+        """Remove and return the unreported counts of a table: all, or those of slots before *before_slot*."""
         with self._lock:
             found = self._by_table.pop(table, {})
             if before_slot is None:
@@ -218,24 +217,24 @@ class Counts:
             return {at: units for at, units in found.items() if at[0] < before_slot}
 
     def put_back(self, table: str, amounts: Amounts) -> None:
-        """Keep what certainly was not told for the next pulse."""
+        """Add counts that certainly were not reported back, for the next pulse."""
         for (slot, key, refused), units in amounts.items():
             self.add(table, slot, key, units, refused=refused)
 
     def forget(self) -> None:
-        """Start anew, as a process does that was forked: its parent tells what it counted."""
+        """Drop all counts, in a forked process: its parent reports them."""
         self._lock = threading.Lock()
         self._by_table = {}
 
 
 _KEY: Final = "highwater-meter"
-# How much of a new request goes into the mean that refused ones are estimated by
+# Weight of a new request in the mean from which throttled requests are estimated
 _WEIGHT: Final = 0.1
 
 
 @dataclass(slots=True)
 class _Metered:
-    """A request, and whether an attempt of it was refused."""
+    """A request, and whether an attempt of it was throttled."""
 
     request: Request
     is_refused: bool = False
@@ -243,20 +242,28 @@ class _Metered:
 
 @dataclass(slots=True)
 class Meter:
-    """Hooks for a boto3 session or client.
+    """Hooks for a boto3 session or client that count units for pulses.
 
-    Requests are counted by table, index, dimension and slot of ten seconds. A request refused for want of provisioned
-    capacity is counted once, however often it is sent again, by what requests of its kind consume on average. Requests
-    that a hot key or a limit of the account refuses are not counted, as more capacity does not help them.
+    Units are counted by table, index, dimension and slot of ten seconds. A request throttled because of insufficient
+    provisioned capacity is counted once, however often it is retried, with the mean units of requests of its kind.
+    Requests throttled because of a hot key or a limit of the account are not counted, as more capacity would not help
+    them.
 
-    `ReturnConsumedCapacity` is asked for by index where the caller does not, and the caller sees of it what it asked
-    for. No hook raises, and none waits.
+    Counted requests are sent with `ReturnConsumedCapacity=INDEXES`; the caller's response has only what the caller
+    asked for. No hook raises, and none waits.
 
     Attributes:
-        counts: What is counted.
-        is_told: Which tables are counted.
+        counts: The unreported counts.
+        is_told: Says whether a table's requests are counted.
         notice: Called after something was counted.
         clock: Seconds since 1970.
+
+    Example:
+        ```python
+        pulse = highwater.pulse(session)
+        # a client of another session, counted for the same pulses
+        pulse.meter.install(other_session.client("dynamodb"))
+        ```
     """
 
     counts: Counts

@@ -35,20 +35,20 @@ from highwater.core.pulses import (
     slots_of_items,
 )
 
-# as highwater.aws.coordinator_table has them, which clients may not import
+# the same as in highwater.aws.coordinator_table, which clients may not import
 PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _MINUTES_KEPT: Final = 3
 
 
 @dataclass(slots=True)
 class FleetTable:
-    """One table's items, and what they last said.
+    """The pulse items of one table's fleet, as this process last read them.
 
     Attributes:
-        dynamodb: A DynamoDB client of its own.
+        dynamodb: A DynamoDB client that is not metered.
         pulse_table: The name of the coordinator's table.
-        label: The table that is told of.
-        hints: What the scaler told last, by target.
+        label: The table whose demand is reported.
+        hints: The scaler's newest hints, by target.
     """
 
     dynamodb: Any
@@ -58,10 +58,10 @@ class FleetTable:
     _minutes: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def add(self, amounts: Amounts) -> None:
-        """Add to the items of the minutes that the amounts are of, and learn what the fleet told.
+        """Add the amounts to the items of their minutes, and remember the fleet's sums that DynamoDB returns.
 
-        Raises `ClientError` or `BotoCoreError` of the first item that cannot be written; *amounts* then has what
-        certainly was not told. What may have arrived is not in it, as it would count twice.
+        Raises `ClientError` or `BotoCoreError` of the first item that cannot be written. *amounts* then has only what
+        certainly was not written: amounts that may have arrived are removed from it, as they could count twice.
         """
         for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
             parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
@@ -88,7 +88,7 @@ class FleetTable:
             self._learn(minute, found["Attributes"])
 
     def is_elected(self, slot: int) -> bool:
-        """Whether this process is the one of the fleet that wakes the scaler in a slot."""
+        """Elect, by a conditional write, the process that wakes the scaler in a slot; return whether it is this one."""
         try:
             self.dynamodb.update_item(
                 TableName=self.pulse_table,
@@ -105,20 +105,20 @@ class FleetTable:
         return True
 
     def slots(self, newest_slot: int) -> Mapping[TargetKey, Slots]:
-        """What the fleet told of the last minutes, as far as this process has seen, up to a slot since 1970."""
+        """Return the fleet's sums of the last minutes, as last read by this process, up to a slot since 1970."""
         first = newest_slot // SLOTS_PER_MINUTE - _MINUTES_KEPT + 1
         return slots_of_items(self._minutes.items(), first, newest_slot)
 
     def needing_help(self, newest_slot: int) -> Iterator[TargetKey]:
-        """The targets whose bucket will not last, or where requests are refused."""
+        """Yield the targets whose burst bucket will run out before help comes, or whose requests are throttled."""
         for key, slots in self.slots(newest_slot).items():
             hint = self.hints.get(key)
-            # without a hint nobody knows the capacity: the scaler is asked to look
+            # without a hint the capacity is unknown, so the scaler is woken
             if hint is None or hint.needs_help(slots):
                 yield key
 
     def is_near(self, newest_slot: int) -> bool:
-        """Whether the fleet asks for so much of any target that its pulses should come often."""
+        """Whether the fleet's demand for any target is so near its capacity that pulses should be frequent."""
         found = self.slots(newest_slot)
         return any(key in self.hints and self.hints[key].is_near(slots) for key, slots in found.items())
 
@@ -138,18 +138,18 @@ def _text(units: float) -> str:
 
 
 _LOG: Final = logging.getLogger("highwater.pulse")
-# A calm fleet pulses every half minute, one that nears its capacity in every slot.
+# Interval of pulses while demand is far below the capacity; near the capacity, one for each slot.
 _CALM_SECONDS: Final = 30
-# A process that asked for less than a thousandth of the capacity tells within a minute.
+# A process whose demand is below a thousandth of the capacity reports once a minute.
 _LITTLE_PARTS, _LITTLE_SECONDS, _LITTLE_SPREAD = 1_000, 60, 5
-# The fleet's processes write within so many seconds after a slot's end, each at a moment of its own.
+# The fleet's processes write within this time after a slot's end, each with a random delay of its own.
 _SPREAD_SECONDS: Final = 1.5
 _ANSWERED_SECONDS: Final = 0.3
 _REFUSED_SECONDS: Final = 1
-# How long a table is left alone that the process may not tell of, or that nothing scales
+# How long to send no pulses of a table after the process was denied them, or if nothing scales the table
 _LEFT_ALONE_SECONDS: Final = 900
 _RETRIED_SECONDS: Final = 10
-# a surge of its own, beside the process's last pulse, which the fleet may share
+# A surge: this process's demand relative to its own at its last pulse; the rest of the fleet may surge as well.
 _SURGE_FACTOR: Final = 1.5
 
 
@@ -160,27 +160,34 @@ def pulse(
     coordinator: str | None = None,
     session: Any = None,
 ) -> Pulse:
-    """Tell a coordinator what this process asks of its tables; one call per process, before clients are made.
+    """Report this process's demand for DynamoDB capacity; one call per process, before clients are made.
 
-    From now on, what requests consume and what is refused is counted and added to the fleet's sum: every half minute,
-    every ten seconds once the fleet nears its capacity, and at once after a request was refused. A thread of its own
-    does this, started by the traffic; requests never wait for it and never fail by it. No keys and no values leave the
-    process, only amounts.
+    From now on, consumed and throttled units are counted and added to the fleet's sum: every half minute, every ten
+    seconds once the fleet nears its capacity, and at once after a request was throttled. A background thread, started
+    by the first request, sends the reports; requests never wait for it and never fail because of it. No keys and no
+    values leave the process, only amounts.
 
     Args:
         session_or_client: A boto3 session, whose later clients and resources are metered, or a DynamoDB client. By
             default boto3's default session.
-        tables: The names of the tables to tell of. By default all that the process is granted.
+        tables: The names of the tables to report. By default all that the process is granted.
         coordinator: The coordinator's name. By default the one that the environment variables of `grant_pulse` name, or
             the only one in the account and region.
         session: The session that pulses are sent with, where *session_or_client* is a client. By default one with
             boto3's usual credentials and the client's region.
 
     Returns:
-        The pulse, whose `stop` ends it. It also ends with the process.
+        The pulse, whose `stop` ends the reports. They also end with the process.
 
     Raises:
         botocore.exceptions.NoRegionError: The session has no region.
+
+    Example:
+        ```python
+        session = boto3.Session()
+        highwater.pulse(session)
+        orders = session.resource("dynamodb").Table("orders")
+        ```
     """
     target = session_or_client
     if target is None:
@@ -189,8 +196,8 @@ def pulse(
         target = boto3.DEFAULT_SESSION
     if session is None:
         session = target if hasattr(target, "events") else boto3.Session(region_name=target.meta.region_name)
-    # made before the hooks are, so that pulses are not counted themselves
-    # and never sent twice, as a pulse whose answer is lost may have been counted
+    # This client is made before the hooks are installed, so that pulses themselves are not counted. It does not retry,
+    # as a pulse whose answer was lost may have been added already.
     retries: Any = {"mode": "standard", "total_max_attempts": 1}
     config = Config(connect_timeout=2, read_timeout=3, retries=retries)
     made = Pulse(
@@ -209,14 +216,21 @@ class Pulse:
 
     Attributes:
         dynamodb: A client that is not metered.
-        coordinator: Finds and asks the coordinator.
-        tables: The tables to tell of, `None` for all.
+        coordinator: Sends requests to the coordinator.
+        tables: The tables to report, `None` for all.
         clock: Seconds since 1970.
-        pause: Waits for the given seconds.
-        has_thread: Whether a thread of its own calls `beat`, as it does by default; otherwise the caller has to, about
+        pause: Sleeps for the given number of seconds.
+        has_thread: Whether a background thread calls `beat`, as it does by default; otherwise the caller has to, about
             once a second.
-        counts: What is still to be told.
-        meter: What counts.
+        counts: The unreported counts.
+        meter: The hooks that count.
+
+    Example:
+        ```python
+        pulse = highwater.pulse(session, tables=["orders"])
+        serve()
+        pulse.stop()
+        ```
     """
 
     dynamodb: Any
@@ -237,11 +251,11 @@ class Pulse:
     _is_stopped: bool = False
 
     def __post_init__(self) -> None:
-        """Hang the meter in."""
+        """Make the meter."""
         self.meter = Meter(self.counts, self._is_told, self._notice, self.clock)
 
     def stop(self) -> None:
-        """Tell what is left, and end; requests are counted no longer."""
+        """Report what is left, and end; requests are no longer counted."""
         if self._is_stopped:
             return
         self._is_stopped = True
@@ -253,7 +267,7 @@ class Pulse:
             thread.join(timeout=5)
 
     def beat(self, *, is_last: bool = False) -> None:
-        """Tell of each table that is due; nothing is raised."""
+        """Report each table that is due; nothing is raised."""
         for table in self.counts.tables():
             if is_last or self._due_at(table) <= self.clock():
                 self._tell(table, is_last=is_last)
@@ -265,7 +279,7 @@ class Pulse:
         return until is None or self.clock() >= until
 
     def _notice(self) -> None:
-        """Have the thread look; it is started by the first request, also after a fork."""
+        """Wake the thread, or start it: at the first request, also after a fork."""
         if not self.has_thread:
             return
         pid = os.getpid()
@@ -284,11 +298,11 @@ class Pulse:
     def _run(self) -> None:
         while not self._is_stopped:
             due = min((self._due_at(table) for table in self.counts.tables()), default=None)
-            # without anything to tell it waits for traffic
+            # without unreported counts, wait for traffic
             self._news.wait(None if due is None else max(due - self.clock(), 0.05))
             self._news.clear()
             if self.counts.tables():
-                # many requests are one look
+                # requests that come close together are handled in one go
                 self.pause(0.05)
                 self._beat_safely()
         self._beat_safely(is_last=True)
@@ -297,22 +311,23 @@ class Pulse:
         try:
             self.beat(is_last=is_last)
         except Exception:
-            # whatever it is, the process goes on and so do its pulses
+            # whatever the error, the process and its pulses continue
             _LOG.exception("a pulse failed")
 
     def _due_at(self, table: str) -> float:
         beat = self._beats.get(table)
         if beat is None:
-            # the first pulse comes at the end of the present slot, so that a new fleet is known soon
+            # the first pulse comes at the end of the present slot, so that the scaler soon knows of a new fleet
             beat = self._beats[table] = _Beat(self.clock(), self.clock(), is_near=True)
         pace = self._pace(table, beat)
         if pace is _Pace.REFUSED:
             return beat.told_at + _REFUSED_SECONDS
-        # after the end of a slot, so that its sum is whole soon; calm pulses with the minutes, as each item is a write
+        # Just after the end of a slot, so that the slot's sum is complete soon. Less frequent pulses are aligned with
+        # minutes, as each minute's item costs a write.
         lengths = {_Pace.LITTLE: _LITTLE_SECONDS, _Pace.CALM: _CALM_SECONDS}
         length = lengths.get(pace, SLOT_SECONDS)
         soonest = beat.told_at if length == SLOT_SECONDS else beat.told_at + length / 2
-        # many processes that have little to say spread over most of a slot
+        # there may be many processes with little demand; they spread over most of a slot
         spread = self._spread * (_LITTLE_SPREAD if pace is _Pace.LITTLE else 1)
         return (soonest // length + 1) * length + spread
 
@@ -331,7 +346,7 @@ class Pulse:
     def _tell(self, table: str, *, is_last: bool = False) -> None:
         now = self.clock()
         beat = self._beats.setdefault(table, _Beat(now, now))
-        # what is not urgent is told when its slot is over
+        # unless it is urgent, a slot is reported once it is over
         is_urgent = is_last or self._pace(table, beat) in (_Pace.REFUSED, _Pace.SURGE)
         amounts = self.counts.take(table, None if is_urgent else int(now) // SLOT_SECONDS)
         beat.told_at = now
@@ -345,11 +360,11 @@ class Pulse:
             fleet.add(amounts)
             _LOG.debug("told of %s: %.1f units in %.1f s", table, told, since)
             newest = int(now) // SLOT_SECONDS - 1
-            # the present slot is not told whole yet, and may be near the capacity already
+            # the present slot's sum is not complete yet, but may already be near the capacity
             beat.is_near = fleet.is_near(newest + 1)
             beat.capacity = max((hint.capacity_units for hint in fleet.hints.values()), default=0)
             if any(fleet.needing_help(newest)) and fleet.is_elected(newest + 1):
-                # the others are about to tell of the same slot
+                # wait for the other processes' reports of the same slot
                 self.pause(max((newest + 1) * SLOT_SECONDS + _SPREAD_SECONDS + _ANSWERED_SECONDS - self.clock(), 0.0))
                 self.coordinator.send("pulse", table=table)
                 _LOG.info("the fleet of %s asked for help, which took %.1f s", table, self.clock() - now)
@@ -367,7 +382,7 @@ class Pulse:
             self._keep(table, amounts, error)
 
     def _keep(self, table: str, amounts: Any, error: Exception) -> None:
-        """What certainly was not told is told later."""
+        """Keep amounts that certainly were not written, for a later pulse."""
         _LOG.info("pulse of %s: %s", table, error)
         self._beats[table].told_at = self.clock() + _RETRIED_SECONDS
         oldest = int(self.clock()) // SLOT_SECONDS - 2 * SLOTS_PER_MINUTE
@@ -385,7 +400,7 @@ class Pulse:
 
 
 class _Pace(Enum):
-    """How soon a process tells."""
+    """How soon a process sends its next pulse of a table."""
 
     REFUSED = auto()
     SURGE = auto()
@@ -396,7 +411,7 @@ class _Pace(Enum):
 
 @dataclass(slots=True)
 class _Beat:
-    """When and what a process last told of a table."""
+    """When, and with what demand, a process last sent a pulse of a table."""
 
     told_at: float
     counted_since: float

@@ -1,4 +1,4 @@
-"""How many units to ask for, from a deadline: a load's items, or the table's own size for a scan."""
+"""How many units a job needs to meet a deadline: for a load from its items, for a scan from the table's size."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ import boto3
 from highwater.core.boosts import LeaseError, units_for_deadline
 from highwater.core.units import Dimension
 
-# What passes until a boost's capacity is there: auto scaling's change of a quiet table, and some more
+# Time until a boost's capacity can be used: auto scaling's change of a quiet table, and a margin
 UNTIL_READY: Final = timedelta(minutes=2)
 
 
 def write_units_for_load(
     items: int, bytes_per_item: int, within: timedelta, *, until_ready: timedelta = UNTIL_READY
 ) -> int:
-    """Return the units per second with which a load is done in time.
+    """Return the write units per second with which a load meets its deadline.
 
     Args:
         items: How many items it writes, 1 or more.
         bytes_per_item: The size of an item with the names of its attributes, 1 to 409,600 bytes.
         within: How long the load may take from now on.
-        until_ready: How long of that passes before the capacity is there. By default two minutes.
+        until_ready: The part of that time before the capacity can be used. By default two minutes.
 
     Raises:
         LeaseError: There is nothing to write, or no time to do it in.
+
+    Example:
+        ```python
+        units = highwater.write_units_for_load(2_000_000, 800, timedelta(minutes=40))
+        with highwater.boost("orders", write=units, minutes=45):
+            load()
+        ```
     """
     return units_for_deadline(Dimension.WRITE, items, bytes_per_item, within, until_ready=until_ready)
 
@@ -40,21 +47,29 @@ def read_units_for_scan(
     until_ready: timedelta = UNTIL_READY,
     session: Any = None,
 ) -> int:
-    """Return the units per second with which the whole table is scanned in time, by the size that DynamoDB gives.
+    """Return the read units per second with which a scan of the whole table meets its deadline.
 
-    DynamoDB updates that size about every six hours (Amazon DynamoDB API Reference, TableDescription, read 2026-11).
+    Based on the size that DescribeTable returns, which DynamoDB updates about every six hours (Amazon DynamoDB API
+    Reference, TableDescription, read 2026-11).
 
     Args:
         table: The table's name.
         within: How long the scan may take from now on.
         index: The index to scan. By default the table.
-        is_consistent: Whether the scan reads consistently, at twice the price. By default it does not.
-        until_ready: How long of the time passes before the capacity is there. By default two minutes.
+        is_consistent: Whether reads are strongly consistent, which costs twice as much. By default they are not.
+        until_ready: The part of that time before the capacity can be used. By default two minutes.
         session: The boto3 session to use. By default the default one.
 
     Raises:
-        LeaseError: The table is empty as far as DynamoDB knows, has no such index, or there is no time.
+        LeaseError: DescribeTable reports an empty table, there is no such index, or there is no time.
         botocore.exceptions.ClientError: The table cannot be described.
+
+    Example:
+        ```python
+        units = highwater.read_units_for_scan("orders", timedelta(minutes=40))
+        with highwater.boost("orders", read=units, minutes=45):
+            export()
+        ```
     """
     described = (session or boto3.Session()).client("dynamodb").describe_table(TableName=table)["Table"]
     found: Any = described

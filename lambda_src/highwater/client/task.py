@@ -1,4 +1,4 @@
-"""The function of a `BoostTask`: a step of a state machine that asks for a boost, or gives one back."""
+"""The function of a `BoostTask`: a step of a state machine that requests a boost, or releases it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import Any, Final
 from highwater.client.boost import Boost, BoostNotReadyError
 from highwater.client.coordinator import BoostError, CoordinatorClient
 
-# fewer than a job's, as the function has a minute and the state machine tries again
+# Fewer than for a job: the function has a minute, and the state machine retries.
 _ATTEMPTS: Final = 4
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Serve `{"do": "begin", ...}` or `{"do": "release", "table": ..., "id": ...}`.
 
-    A boost that is asked for again with its id is the same boost, so the state machine tries again until the capacity
-    is there.
+    Requests are idempotent by the boost's id, so the state machine retries until the capacity can be used.
 
     Returns:
-        What was granted, or that it was given back.
+        The units granted, or that the lease was released.
 
     Raises:
-        BoostNotReadyError: The capacity is not there yet.
+        BoostNotReadyError: The capacity cannot be used yet.
         BoostRefusedError: Nothing is granted.
         CoordinatorUnavailableError: The coordinator does not answer.
     """
@@ -32,7 +31,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         try:
             client.send("release", table=event["table"], id=event["id"])
         except BoostError as error:
-            # the lease ends by itself, and the work's own result counts
+            # no error: the lease expires by itself, and the work's result matters more
             return {"id": event["id"], "table": event["table"], "not_released": str(error)}
         return {"id": event["id"], "table": event["table"]}
     boost = Boost(
