@@ -39,7 +39,13 @@ class CapacityAlarms(Construct):
         topic: The SNS topic for notifications. By default the alarms only show in CloudWatch.
 
     Raises:
-        TypeError: If *table* has no managed capacity, or *topic* is no topic.
+        TypeError: If *table* has no managed capacity, or *topic* is not a topic.
+
+    Example:
+        ```python
+        on_call = sns.Topic(stack, "OnCall")
+        CapacityAlarms(stack, "OrdersAlarms", table=orders, topic=on_call)
+        ```
     """
 
     def __init__(
@@ -135,7 +141,7 @@ _METRICS = (
     _ScalerMetric("Paused", "scaling of a target has been suspended for a day: resume it with highwater resume", 1440),
 )
 
-# those that a function can have that does not look at demand
+# the metrics of a function that does not follow demand
 _BOOSTS_METRICS = tuple(each for each in _METRICS if each.metric in ("TablesFailed", "UnreadablePlans"))
 _LEASES_MISSING = _ScalerMetric(
     "LeasesMissing", "the lease table did not answer: boosts may not count, and floors do not fall", 15
@@ -149,8 +155,8 @@ _PULSES_DISAGREE = _ScalerMetric(
 class ScalerAlarms(Construct):
     """The alarms of a `ThrottleAwareScaler`; docs/operations.md explains how to respond to each.
 
-    A coordinator with a function of its own has those that fit a function that *runs_every_minute* only while a boost
-    is live.
+    The function of a coordinator without scaler runs only while a boost is live. Without *runs_every_minute*, only the
+    alarms that fit such a function are created.
     """
 
     def __init__(
@@ -203,8 +209,8 @@ class ScalerAlarms(Construct):
     def _add_heartbeat(self, lambda_function: lambda_.IFunction, minute: cdk.Duration) -> None:
         self._alarm(
             "Heartbeat",
-            # CloudWatch has no datapoint for a minute without runs; and none at all before the first one, in which case
-            # the expression has no value, and a new alarm stays without a state
+            # CloudWatch has no datapoint for a minute without runs. Before the first run it has none at all: the
+            # expression then has no value, and a new alarm stays in INSUFFICIENT_DATA.
             cloudwatch.MathExpression(
                 expression="FILL(runs, 0)",
                 using_metrics={"runs": lambda_function.metric_invocations(period=minute, statistic="Sum")},

@@ -21,15 +21,15 @@ from constructs import Construct, IConstruct
 
 import highwater
 
-# What a name keeps for the construct itself: the CDK puts a digest of eight characters of its path into it
+# Characters of a name that are reserved for the construct: the CDK adds an eight-character digest of its path
 _OWN_CHARACTERS = 24
 
 
 def unique_name(construct: IConstruct, *, most_characters: int) -> str:
     """Return a name for *construct* that no other construct in the account and region has.
 
-    It begins with the name of the stack. A nested stack has no name before it is deployed, so the name of the stack
-    around it counts.
+    It begins with the name of the stack. A nested stack has no name before it is deployed, so the name of its parent
+    stack is used.
     """
     stack = cdk.Stack.of(construct)
     prefix = ""
@@ -103,7 +103,7 @@ def write_asset(path: Path, packs: Iterable[Callable[[], Iterable[PackedFile]]])
 
     The archive is the same on every machine, because the CDK deploys a function again when its asset differs by one
     byte: sorted, with one date and one mode for all files, and stored, because compression differs between versions of
-    zlib. Everybody may read the files: Lambda runs them as another user.
+    zlib. The files are readable by all users, because Lambda runs them as another user.
     """
     files = sorted(file for pack in packs for file in pack())
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
@@ -131,7 +131,7 @@ def _files(source: Path, name: str, left_out: tuple[str, ...] = ()) -> Iterator[
 
 
 def _found(name: str) -> Path:
-    """The installed package or module of that name."""
+    """Return the path of the installed package or module of that name."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         message = f"{name} is not installed; install cdk-highwater with its dependencies"
@@ -168,8 +168,8 @@ def make_function(
 def _packed(packs: tuple[Callable[[], Iterable[PackedFile]], ...]) -> Path:
     """Return an archive of the files of *packs*, which stays until the process ends.
 
-    The stacks of an app share it: packing takes longer than all else that a stack needs, and the CDK reads and copies
-    an asset that it knows only once. It is a single file because the CDK takes half a second for a folder of 700.
+    The stacks of an app share it: packing takes longer than everything else in a stack, and the CDK reads and copies an
+    asset that it already knows only once. It is a single file because the CDK takes half a second for a folder of 700.
     """
     folder = Path(tempfile.mkdtemp(prefix="highwater-asset-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -188,7 +188,7 @@ def _wait_for_policy_alone(function: lambda_.Function, role: iam.Role) -> None:
     assert isinstance(template, cdk.CfnResource)  # noqa: S101 - the default child of a function
     default_policy = role.node.try_find_child("DefaultPolicy")
     if default_policy is None:
-        # with `Role.customize_roles`, somebody else creates the role and its policies
+        # with `Role.customize_roles`, the role and its policies are created outside this app
         return
     policy = default_policy.node.default_child
     assert isinstance(policy, cdk.CfnElement)  # noqa: S101 - the default child of a policy

@@ -1,4 +1,4 @@
-"""The coordinator of boosts, with its table of leases and the schedules of live ones: jobs ask it for capacity."""
+"""The coordinator of boosts, from which jobs request capacity, with its table of leases and their schedules."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from highwater.core.findings import conflict
 from highwater.core.names import coordinator_parameter, leases_parameter, pulses_parameter
 from highwater.core.scaler import Mode
 
-# as highwater.aws.coordinator_table has them, which constructs may not import
+# the same as in highwater.aws.coordinator_table, which constructs may not import
 _PARTITION_KEY, _SORT_KEY, _TTL_ATTRIBUTE = "table", "item", "expires"
 
 
 class BoostLeases(Construct):
-    """A table on demand, so that it costs nothing while there is no lease; deleted with the coordinator."""
+    """The table of leases: on demand, so that it costs nothing without leases; deleted with the coordinator."""
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
@@ -52,7 +52,7 @@ class BoostLeases(Construct):
         acknowledge(self.table, LEASE_TABLE_RULES)
 
     def permissions(self) -> list[iam.PolicyStatement]:
-        """Return what the function needs of the table."""
+        """Return the permissions that the function needs on the table."""
         actions = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"]
         return [iam.PolicyStatement(actions=actions, resources=[self.table.table_arn])]
 
@@ -62,7 +62,7 @@ _PRINCIPAL = "scheduler.amazonaws.com"
 
 
 class BoostWakes(Construct):
-    """A schedule group that belongs to the coordinator. The schedules in it are deleted with it."""
+    """The coordinator's schedule group. Its schedules are deleted with it."""
 
     def __init__(self, scope: Construct, id: str, *, function: lambda_.IFunction) -> None:
         super().__init__(scope, id)
@@ -83,7 +83,7 @@ class BoostWakes(Construct):
         acknowledge(self.role, role_rules(self._stack))
 
     def permissions(self) -> list[iam.PolicyStatement]:
-        """Return what the function needs to make schedules."""
+        """Return the permissions that the function needs to create, update and delete schedules."""
         return [
             iam.PolicyStatement(
                 actions=["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"],
@@ -103,12 +103,12 @@ _HANDLER = "highwater.handlers.coordinator.handler.handler"
 
 
 class BoostCoordinator(Construct):
-    """Let jobs ask for capacity before they start, by lease: `highwater.client.boost` and `highwater boost`.
+    """Let jobs lease capacity before they start, with `highwater.boost` or `highwater boost`.
 
-    A job asks for units, for a time; the answer says at once how many it gets and what limits them. While leases are
-    live, the floors of their targets are the plan's, or what the scaler asks for, plus the leases' units. Nothing is
-    undone when a lease ends: in each minute, floors are computed from the leases that are live, so a job that is killed
-    holds its capacity until its lease ends and no longer.
+    A job requests units for a time; the answer says at once how many are granted and what limits them. While leases are
+    live, the floor of a target is the plan's or the scaler's floor plus the leases' units. Floors are computed each
+    minute from the live leases, so nothing has to be undone when a lease ends: a job that is killed keeps its capacity
+    until its lease expires and no longer.
 
     Every caller must be allowed with `grant_boost`.
 
@@ -116,14 +116,21 @@ class BoostCoordinator(Construct):
         scope: Parent construct.
         id: Unique within *scope*.
         scaler: The scaler whose tables may be boosted. The coordinator shares its function, so that floors have one
-            writer. By default the coordinator has a function of its own, which runs only while a lease is live, and
+            writer. By default the coordinator has a separate function, which runs only while a lease is live, and
             tables are passed to `add_table`.
-        topic: The SNS topic for the alarms of the coordinator's own function. By default the alarms only show in
-            CloudWatch. With *scaler*, the scaler's alarms count.
+        topic: The SNS topic for the alarms of the coordinator's separate function. By default the alarms only show in
+            CloudWatch. Not allowed with *scaler*, whose own alarms cover the shared function.
 
     Raises:
         TypeError: An argument is of another type than documented.
         ValueError: The scaler has a coordinator already, or both *scaler* and *topic* are given.
+
+    Example:
+        ```python
+        coordinator = BoostCoordinator(stack, "Boosts")
+        coordinator.add_table(orders)
+        coordinator.grant_boost(loader_role, max_write=8_000, tables=[orders])
+        ```
     """
 
     def __init__(
@@ -188,12 +195,12 @@ class BoostCoordinator(Construct):
 
     @property
     def url(self) -> lambda_.FunctionUrl:
-        """The URL that jobs ask, with IAM authentication."""
+        """The URL to which jobs send requests, with IAM authentication."""
         return self._url
 
     @property
     def function(self) -> lambda_.IFunction:
-        """The function that answers: the scaler's, or the coordinator's own."""
+        """The function that answers requests: the scaler's, or the coordinator's separate function."""
         return self._function.function
 
     @property
@@ -209,8 +216,8 @@ class BoostCoordinator(Construct):
     def add_table(self, table: object) -> None:
         """Let a table and its indexes be boosted, in the dimensions with autoscaled capacity.
 
-        Target tracking goes on above the floors. For a coordinator that shares a scaler's function, add the table to
-        the scaler.
+        Target tracking continues to scale above the floors. For a coordinator that shares a scaler's function, add the
+        table to the scaler.
 
         Args:
             table: A `HighWaterTable`, or the result of `manage_capacity`.
@@ -249,41 +256,44 @@ class BoostCoordinator(Construct):
         max_read: int = 0,
         tables: Iterable[object] | None = None,
     ) -> iam.Grant:
-        """Let a role or user boost up to so many units per second, with all its boosts of one table or index together.
+        """Let a role or user boost, up to *max_write* and *max_read* for all its boosts of one table or index together.
 
-        The function enforces this by the identity that AWS authenticated. A Lambda function among the grantees finds
-        the coordinator by its environment; other callers by the parameter that they may read now.
+        The function enforces these limits by the caller's IAM identity. For a Lambda function, this sets the
+        environment variable by which it finds the coordinator; other callers find it by a parameter, which this allows
+        them to read.
 
         Args:
-            grantee: A role, a user, or what has a role, such as a Lambda function.
-            max_write: The most units per second of writes. By default none.
-            max_read: The most units per second of reads. By default none.
+            grantee: A role, a user, or a construct with a role, such as a Lambda function.
+            max_write: The most write units per second. By default none.
+            max_read: The most read units per second. By default none.
             tables: The tables that it may boost: constructs of tables, results of `manage_capacity`, or names. By
-                default all of the coordinator.
+                default all tables of the coordinator.
 
         Returns:
             The permission to send requests to the URL.
 
         Raises:
-            TypeError: The grantee is neither a role nor a user, a table is none, or *tables* is no list.
+            TypeError: The grantee is neither a role nor a user, a member of *tables* is not a table, or *tables* is not
+                a list.
             ValueError: A maximum is not a whole number of 0 or more, or both are 0.
         """
         return self._grants.add(grantee, max_write=max_write, max_read=max_read, tables=tables)
 
     def grant_pulse(self, grantee: iam.IGrantable, *, tables: Iterable[object]) -> None:
-        """Let a role or user tell what it asks of its tables, with `highwater.pulse`, and wake the scaler for them.
+        """Let a role or user report its demand for *tables* with `highwater.pulse`, and wake the scaler for them.
 
-        The permission is for adding to the pulse items of these tables in the coordinator's table, and for requests to
-        the URL. Whoever has it can have capacity raised up to a table's ceiling, never lowered. A Lambda function among
-        the grantees finds the coordinator by its environment.
+        The permissions allow adding to the pulse items of these tables in the coordinator's table, and requests to the
+        URL. A caller with them can cause capacity to be raised up to a table's ceiling, never to be lowered. For a
+        Lambda function, this sets the environment variables by which it finds the coordinator.
 
         Args:
-            grantee: A role, a user, or what has a role, such as a Lambda function.
+            grantee: A role, a user, or a construct with a role, such as a Lambda function.
             tables: The tables: constructs of tables, results of `manage_capacity`, or names.
 
         Raises:
-            TypeError: The grantee is neither a role nor a user, a table is none, or *tables* is no list.
-            ValueError: The coordinator has no scaler, whose decisions pulses are for; or *tables* is empty.
+            TypeError: The grantee is neither a role nor a user, a member of *tables* is not a table, or *tables* is not
+                a list.
+            ValueError: The coordinator has no scaler to use the pulses, or *tables* is empty.
         """
         if self._scaler is None:
             message = f"{self.node.path}: pulses tell a scaler of demand; make the coordinator with scaler="
@@ -302,19 +312,20 @@ class BoostCoordinator(Construct):
     ) -> None:
         """Let events of EventBridge's default bus boost: those with this *source* and the type `Highwater Boost`.
 
-        Who may put events with the source is a question of IAM policies: *grantee* may then put them, and nothing else
-        that this source does not cover. Others may if their policies allow `events:PutEvents` without a condition.
+        IAM policies decide which identities may put events with this source: this allows *grantee* to put events with
+        this source only. Any other identity whose policies allow `events:PutEvents` without a condition may put them
+        too.
 
         Args:
             source: The events' source, such as `acme.loader`; not one of AWS's own.
-            max_write: The most units per second of writes, with all boosts of the source. By default none.
-            max_read: Likewise of reads.
-            tables: The tables that may be boosted, as in `grant_boost`. By default all of the coordinator.
-            grantee: Who is to put such events. By default nobody new.
+            max_write: The most write units per second, for all boosts of the source together. By default none.
+            max_read: The same for reads.
+            tables: The tables that may be boosted, as in `grant_boost`. By default all tables of the coordinator.
+            grantee: The identity that is to put such events. By default no permission is added.
 
         Raises:
-            TypeError: The grantee is none, a table is none, or *tables* is no list.
-            ValueError: The source is not one that an application may have, or a maximum does not fit.
+            TypeError: The grantee is not an identity, a member of *tables* is not a table, or *tables* is not a list.
+            ValueError: The source is not one that an application may have, or a maximum is not valid.
         """
         self._grants.add_events(
             source, self._function, max_write=max_write, max_read=max_read, tables=tables, grantee=grantee

@@ -50,7 +50,7 @@ from highwater.core.schedule.bounds import highest_ceiling
 class WindowHolder:
     """A construct that opens and closes windows in place of scheduled actions: a `ThrottleAwareScaler`.
 
-    A class and no protocol: a `BoostCoordinator` has the same method, and opens no windows.
+    A class rather than a protocol, because a `BoostCoordinator` has the same method but opens no windows.
     """
 
     def add_table(self, table: object) -> None:
@@ -71,8 +71,17 @@ class CapacityOptions(TypedDict, total=False):
             40,000, the AWS default.
         windows_held_by: A scaler that manages the table and opens and closes its windows. By default scheduled actions
             do. Only a scaler can open windows of a `TableV2`, windows that need more than 200 actions on a target, and
-            overlapping windows of zones whose clocks change on different days. It has room for a plan of 8 KB, about 55
-            windows.
+            overlapping windows of zones whose clocks change on different days. A scaler supports plans of up to 8 KB,
+            about 55 windows.
+
+    Example:
+        ```python
+        options: CapacityOptions = {
+            "read": Capacity.autoscaled(min_capacity=25, max_capacity=2_000),
+            "write": Capacity.autoscaled(min_capacity=40, max_capacity=12_000),
+        }
+        orders = HighWaterTable(stack, "Orders", partition_key=key, **options)
+        ```
     """
 
     read: Required[Capacity]
@@ -89,6 +98,16 @@ class IndexedCapacityOptions(CapacityOptions, total=False):
     Attributes:
         indexes: Capacity and windows of indexes that differ from the table's. Indexes in the template that are not
             listed follow the table. For an imported table, list every index that should be scaled.
+
+    Example:
+        ```python
+        options: IndexedCapacityOptions = {
+            "read": Capacity.autoscaled(max_capacity=2_000),
+            "write": Capacity.autoscaled(max_capacity=12_000),
+            "indexes": [IndexCapacity(index_name="by-day", write=Capacity.autoscaled(max_capacity=4_000))],
+        }
+        manage_capacity(orders, **options)
+        ```
     """
 
     indexes: Sequence[IndexCapacity]
@@ -157,13 +176,13 @@ def scale_global_table(subject: Subject, plan: Plan) -> None:
             settings, other = {units: target.capacity.min_capacity}, autoscaled
         for path in _paths(target, names, replicas):
             template.add_property_override(f"{path}{settings_name}", settings)
-            # the table may have been declared with the other property, and CloudFormation refuses both together
+            # the table may have been declared with the other property, and CloudFormation rejects both together
             template.add_property_deletion_override(f"{path}{settings_name}.{other}")
 
 
 def _paths(target: Target, index_names: tuple[str, ...], replicas: range) -> list[str]:
     path = "" if target.index is None else f"GlobalSecondaryIndexes.{index_names.index(target.index)}."
-    # CloudFormation has write settings once for the global table, and read settings for each replica
+    # in CloudFormation, write settings are properties of the global table, and read settings of each replica
     return [path] if target.dimension is Dimension.WRITE else [f"Replicas.{number}.{path}" for number in replicas]
 
 
@@ -203,6 +222,14 @@ class TableCapacity(Construct):
 
     Raises:
         TypeError: If *table* is not a table, or another argument is of another type than documented.
+
+    Example:
+        ```python
+        capacity = manage_capacity(
+            orders, read=Capacity.fixed(units=25), write=Capacity.autoscaled(max_capacity=12_000)
+        )
+        print(capacity.plan.targets())
+        ```
     """
 
     def __init__(
@@ -217,7 +244,7 @@ class TableCapacity(Construct):
         require("plan", plan, Plan, "a Plan", "give highwater.core.Plan(read=, write=)")
         require_holder(windows_held_by)
         super().__init__(scope, id)
-        # each question to Node takes time, for every table
+        # each call to Node takes time, and is made for every table
         self._stack = cdk.Stack.of(self)
         self._subject = subject_of(table).seen_from(self._stack)
         index_names = self._subject.index_names()
@@ -270,11 +297,12 @@ class TableCapacity(Construct):
         return self._are_windows_held
 
     def hand_over_to(self, scaler: str) -> cdk.CfnResource | None:
-        """Have deploys note which scaler sets the table's floors; called by the scaler with its name.
+        """Record in the custom resources which scaler sets the table's floors; called by the scaler with its name.
 
         Returns:
-            What the scaler's plan must be deployed after: the scaler may act on it at once, and if the deploy fails
-            later, the rollback sets the floors only if it has something to take back there. `None` for a global table.
+            The resource after which the scaler's plan must be deployed. The scaler may act on its plan at once; if the
+            deploy then fails, the rollback sets the floors only if this resource was changed before. `None` for a
+            global table.
         """
         if self._floors is None or self._aftermath is None:
             return None
@@ -352,9 +380,9 @@ class TableCapacity(Construct):
     def _add_aftermath(self) -> cdk.CfnResource:
         """Create the custom resource that sets floors after a rollback, and lowers capacity after the targets are gone.
 
-        CloudFormation must update it before any target, so that it takes part in every rollback that resets one. It is
-        there without windows too: the plan to which a deploy is rolled back may have some. In a deletion it comes after
-        the targets, when no scheduled action can raise capacity any more.
+        CloudFormation must update it before any target, so that it takes part in every rollback that resets a target.
+        It exists for plans without windows too, because the plan to which a deploy is rolled back may have windows. A
+        deletion deletes it after the targets, when no scheduled action can raise capacity any more.
         """
         function = DeploymentFunction.of(self._stack)
         permissions = function.allow_floors(self._subject, has_notes=True)
@@ -372,9 +400,9 @@ class TableCapacity(Construct):
         return {"TableName": self._subject.name, "Plan": self.plan_text(), "Actions": self._actions_digest()}
 
     def _actions_digest(self) -> str:
-        """A digest of the scheduled actions, which leave out windows that are over at the time of synth.
+        """Return a digest of the scheduled actions. They leave out windows that are over at the time of synth.
 
-        CloudFormation registers a target with its base floor whenever its actions change, also where the plan does not.
+        CloudFormation registers a target with its base floor whenever its actions change, even if the plan is the same.
         The floors must then be set again.
         """
         actions = [(target.label, action) for target in self._plan.targets() for action in self._actions[target.key]]
@@ -388,7 +416,7 @@ class TableCapacity(Construct):
 
 
 def _as_of(node: Node) -> datetime:
-    """The minute of synth, which separates past from future one-off windows.
+    """Return the minute of synth, which separates past from future one-off windows.
 
     The context value `highwater:asOf` replaces it, so that templates of different days can be compared.
     """
@@ -398,11 +426,11 @@ def _as_of(node: Node) -> datetime:
 
 
 def _registered_ceiling(target: Target) -> int | float:
-    """The ceiling with which CloudFormation registers a target: the highest of its base and all its windows.
+    """Return the ceiling with which CloudFormation registers a target: the highest of its base and all its windows.
 
     Application Auto Scaling at once moves capacity outside the bounds into them (API Reference, RegisterScalableTarget,
-    read 2026-11). With the base ceiling, each deploy inside a window that raises it would lower the capacity for the
-    time until the floors' resource sets the bounds that apply then.
+    read 2026-11). With the base ceiling, a deploy inside a window that raises the ceiling would lower the capacity
+    until the floors' resource sets the window's bounds.
     """
     return highest_ceiling(target) if target.windows else target.capacity.max_capacity
 

@@ -51,6 +51,11 @@ class CapacityDashboard(Construct):
     Raises:
         TypeError: If one of *tables* has no managed capacity, or an argument is of another type than documented.
         ValueError: If *tables* is empty.
+
+    Example:
+        ```python
+        CapacityDashboard(stack, "Dashboard", tables=[orders, customers], scaler=scaler)
+        ```
     """
 
     def __init__(

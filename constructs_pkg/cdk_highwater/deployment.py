@@ -26,7 +26,7 @@ from cdk_highwater.subject import Subject
 _ID = "HighwaterDeployment"
 _TIMEOUT = cdk.Duration.minutes(15)
 
-# Notes of a raise that is under way are tags of the table. The note may be from an earlier deploy.
+# While a mark is being raised, its state is noted in tags of the table. A note may be from an earlier deploy.
 _NOTE_ACTIONS = ("dynamodb:ListTagsOfResource", "dynamodb:TagResource", "dynamodb:UntagResource")
 _DEPLOYS_ONLY = (
     "CloudFormation invokes the function during deploys only, waits for its response and reports a failure, so a "
@@ -67,7 +67,7 @@ class DeploymentFunction(Construct):
     @classmethod
     def of(cls, stack: cdk.Stack) -> DeploymentFunction:
         """Return the function of *stack*; the first call creates it."""
-        # asking the construct tree would be a call to Node for every table
+        # searching the construct tree would be a call to Node for every table
         if stack not in _OF_STACKS:
             _OF_STACKS[stack] = cls(stack, _ID)
         return _OF_STACKS[stack]
@@ -80,7 +80,7 @@ class DeploymentFunction(Construct):
     def allow_floors(self, subject: Subject, region: str | None = None, *, has_notes: bool = False) -> list[Construct]:
         """Allow the function to set bounds of the table's targets; *region* is by default the stack's.
 
-        *has_notes* is for a table whose marks may be raised by this function, too.
+        *has_notes* is for a table whose marks this function may also raise.
 
         Returns:
             The constructs with the permissions, on which a custom resource for the table must depend.
@@ -98,7 +98,7 @@ class DeploymentFunction(Construct):
         return [self._role, bounds, self._allow_table(subject, region, has_notes=has_notes)]
 
     def allow_handing_over(self, scaler: str) -> Construct:
-        """Allow the function to note in the plans of *scaler* that a table left it; return the permissions."""
+        """Allow the function to record in the plans of *scaler* that a table has left it; return the permissions."""
 
         def statements() -> list[iam.PolicyStatement]:
             acknowledge(self, plans_rules(self._stack, scaler))
@@ -124,9 +124,10 @@ class DeploymentFunction(Construct):
         return [self._role, marks, table]
 
     def _allow_table(self, subject: Subject, region: str | None = None, *, has_notes: bool) -> iam.Policy:
-        """Allow describing and updating the table, in a policy of its own; *has_notes* adds the notes of its raises.
+        """Allow describing and updating the table, in a separate policy; *has_notes* adds the notes in its tags.
 
-        The policy has the same actions with and without marks: when marks go, their deletion still needs them.
+        The policy has the same actions with and without marks: when marks are removed from a plan, the deletion of
+        their resource still needs these actions.
         """
         construct = subject.construct
         if construct not in self._ids:
@@ -139,8 +140,8 @@ class DeploymentFunction(Construct):
     def _policy(self, id: str, statements: Callable[[], list[iam.PolicyStatement]]) -> iam.Policy:
         """Return the policy *id* of the role; the first call creates it with *statements*.
 
-        CloudFormation updates policies before it deletes custom resources, and deletes policies after them. So what a
-        deletion needs must be in a policy that goes with the last custom resource that needs it.
+        CloudFormation updates policies before it deletes custom resources, and deletes policies after them. So the
+        permissions for a deletion must be in a policy that is deleted with the last custom resource that needs them.
         """
         if id not in self._policies:
             self._policies[id] = iam.Policy(self, id, roles=[self._role], statements=statements())
@@ -155,8 +156,8 @@ class DeploymentFunction(Construct):
             description="Highwater: floors of open windows and high-water marks, during deploys only",
             timeout=_TIMEOUT,
             memory_size=256,
-            # it invokes itself until an index is built or capacity is restored, at most once in 15 minutes; by default,
-            # Lambda ends such a chain after 16 invocations
+            # the function invokes itself until an index is built or capacity is restored, at most once in 15 minutes;
+            # by default, Lambda ends such a chain after 16 invocations
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             log_group=self._log_group,
         )

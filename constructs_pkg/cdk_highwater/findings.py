@@ -24,12 +24,12 @@ def require(name: str, value: object, kind: type[object] | str, allowed: str, fi
     Args:
         name: The argument's name.
         value: Its value.
-        kind: Its class. For an interface of the CDK, a member of it: imported constructs are proxies, which have no
-            class to test for.
+        kind: Its class; for an interface of the CDK, the name of one of its members, because imported constructs are
+            proxies without a class to test for.
         allowed: What the value must be, for the message.
         fix: What to give instead, for the message.
     """
-    # a class in place of its object has the members too
+    # a class passed instead of an object has the members too
     fits = hasattr(value, kind) and not isinstance(value, type) if isinstance(kind, str) else isinstance(value, kind)
     if not fits:
         message = f"{name} must be {allowed}, got {shown(value)}; {fix}"
@@ -51,7 +51,7 @@ def require_topic(topic: object) -> None:
 def list_of(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
     """Return *values* as a tuple; raises `TypeError` if they are not a list whose members are all of *kind*.
 
-    An iterator is refused: it would be empty when the argument is read again.
+    An iterator is rejected: it would be empty when the argument is read again.
     """
     if isinstance(values, kind):
         message = f"{name} must be a list of {kind.__name__}, got one {kind.__name__}; put it in brackets"
@@ -69,7 +69,7 @@ def list_of(name: str, values: object, kind: type[T]) -> tuple[T, ...]:
 
 
 def items_of(name: str, values: object, kind: str, fix: str) -> tuple[object, ...]:
-    """Return *values* as a tuple; raises `TypeError` if they are a text, or one value that is no list."""
+    """Return *values* as a tuple; raises `TypeError` for text, or for a single value that is not a list."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         message = f"{name} must be a list of {kind}, got {shown(values)}; {fix}"
         raise TypeError(message)
@@ -120,14 +120,14 @@ class NamedIndexesExist:
 
 @jsii.implements(IValidation)
 class EveryReplicaIsScaled:
-    """Reports, at the end of synth, replicas that were added after the plan: the CDK then orders all of them anew."""
+    """Reports, at the end of synth, replicas that were added after the plan: the CDK then reorders all replicas."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._planned = subject.replica_count()
 
     def validate(self) -> list[str]:
-        """Annotate the table with an error if it has other replicas by now; the CDK calls this at the end of synth."""
+        """Annotate the table with an error if its replicas have changed; the CDK calls this at the end of synth."""
         replicas = self._subject.replica_count()
         if replicas != self._planned:
             problem = (
@@ -156,7 +156,7 @@ class NothingElseScales:
                 else f"auto_scale_global_secondary_index_{dimension}_capacity({index!r})"
                 for index in (None, *self._subject.index_names())
                 for dimension in Dimension
-                # the names that aws-cdk-lib gives to its children
+                # the ids that aws-cdk-lib gives to these children
                 if table.node.try_find_child(f"{index or ''}{dimension.title()}Scaling") is not None
             ]
             annotate(table, [second_target(call, _REMEDY) for call in calls])
@@ -164,7 +164,7 @@ class NothingElseScales:
 
 
 def second_target(call: str, fix: str) -> Finding:
-    """Return the finding about a call that makes a scalable target for what the plan scales."""
+    """Return the finding about a call that creates a scalable target for a dimension that the plan scales."""
     problem = "the plan already has a scalable target for this dimension, and AWS allows only one"
     return conflict("secondTarget", call, problem, fix)
 

@@ -1,4 +1,4 @@
-"""Who may boost and who may pulse: a parameter for each grant, which the coordinator reads, and the IAM permissions."""
+"""Grants of boosts and pulses: a parameter for each grant, which the coordinator reads, and the IAM permissions."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class BoostGrants:
     def add_caller(
         self, grantee: iam.IGrantable, *, max_write: int = 0, max_read: int = 0, tables: Iterable[object] | None
     ) -> iam.Grant:
-        """Let a role or user send requests about *tables*, and boost up to these units, or nothing."""
+        """Let a role or user send requests about *tables*, and boost up to these units, 0 for no boosts."""
         arn = _arn_of(grantee)
-        # in the grantee's stack: the coordinator's must not depend on all stacks with jobs
+        # in the grantee's stack, so that the coordinator's stack does not depend on all stacks with jobs
         place = grantee if isinstance(grantee, Construct) else self._scope
         self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, tables)
         granted = self._url.grant_invoke_url(grantee)
@@ -115,7 +115,7 @@ class BoostGrants:
         self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: Iterable[object] | None
     ) -> None:
         names = None if tables is None else [name_of_table(table, stack) for table in tables_of(tables)]
-        # a grant keeps its name whatever other grants there are; one caller may have several
+        # the name of a grant does not depend on other callers' grants; one caller may have several
         id = next(id for id in chain([of], (f"{of}-{number}" for number in count(2))) if id not in self._ids)
         self._ids.add(id)
         document = {"caller": caller, "max_write": max_write, "max_read": max_read, "tables": names}
@@ -131,7 +131,7 @@ class BoostGrants:
 
 
 def require_units(**units: object) -> None:
-    """Raise `ValueError` if the arguments of these names are no whole numbers of 0 or more, or all of them are 0."""
+    """Raise `ValueError` if one of these arguments is not a whole number of 0 or more, or all of them are 0."""
     are_whole = all(isinstance(value, int) and is_whole(value) and value >= 0 for value in units.values())
     if not are_whole or not any(units.values()):
         given = " and ".join(f"{name} is {_units_text(value)}" for name, value in units.items())
@@ -146,18 +146,18 @@ def _units_text(units: object) -> str:
 
 
 def tables_of(tables: object) -> tuple[object, ...]:
-    """Return the argument *tables*; raises `TypeError` if it is no list, such as the name of one table."""
+    """Return the argument *tables*; raises `TypeError` if it is not a list, such as the name of one table."""
     return items_of("tables", tables, "tables", "give the tables in brackets")
 
 
 def _id_of(place: Construct, arn: str) -> str:
-    """An id that depends on the caller alone."""
+    """Return an id that depends on the caller only."""
     known = place.node.path if cdk.Token.is_unresolved(arn) else arn
     return hashlib.sha256(known.encode()).hexdigest()[:16]
 
 
 def _arn_of(grantee: iam.IGrantable) -> str:
-    """The ARN of a role or user, by which the coordinator knows the caller."""
+    """Return the ARN of a role or user, by which the coordinator identifies the caller."""
     _require_grantee(grantee)
     found = grantee.grant_principal.policy_fragment.principal_json.get("AWS", [])
     arns = found if isinstance(found, list) else [found]
@@ -173,7 +173,7 @@ def _require_grantee(grantee: object) -> None:
 
 
 def name_of_table(table: object, stack: cdk.Stack) -> str:
-    """The name under which jobs know a table, as *stack* may write it down."""
+    """Return the table's name as jobs use it, in a form that *stack* may refer to."""
     if isinstance(table, str):
         return table
     if isinstance(table, TableCapacity) or isinstance(getattr(table, "capacity", None), TableCapacity):
@@ -192,8 +192,8 @@ class PulseGrants:
     Args:
         scope: The coordinator.
         name: Its name.
-        boosts: Its grants of boosts, which let a caller send requests.
-        table: Its table.
+        boosts: Its grants of boosts, which allow a caller to send requests.
+        table: Its table of leases and pulses.
     """
 
     def __init__(self, scope: Construct, name: str, boosts: BoostGrants, table: dynamodb.Table) -> None:
@@ -215,7 +215,7 @@ class PulseGrants:
             iam.PolicyStatement(
                 actions=["dynamodb:UpdateItem"],
                 resources=[self._table.table_arn],
-                # every key that a request names, and at least one (IAM User Guide, "Multivalued context keys")
+                # all keys that a request names, and at least one (IAM User Guide, "Multivalued context keys")
                 conditions={
                     "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys},
                     "Null": {"dynamodb:LeadingKeys": "false"},

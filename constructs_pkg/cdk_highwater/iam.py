@@ -60,14 +60,14 @@ def boost_caps_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
 
 
 def coordinator_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
-    """Return the ARN of the parameter with the URL of *coordinator*, and that of the folder that it is in."""
+    """Return the ARN of the parameter with the URL of *coordinator*, and the ARN of the parameter's path."""
     parameter = coordinator_parameter(coordinator).strip("/")
     names = (parameter, parameter.rpartition("/")[0])
     return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]
 
 
 def pulses_arns(stack: cdk.Stack, coordinator: str) -> list[str]:
-    """Return the ARN of the parameter with the table of pulses of *coordinator*, and that of its folder."""
+    """Return the ARN of the parameter with *coordinator*'s table of pulses, and the ARN of the parameter's path."""
     parameter = pulses_parameter(coordinator).strip("/")
     names = (parameter, parameter.rpartition("/")[0])
     return [stack.format_arn(service="ssm", resource="parameter", resource_name=name) for name in names]

@@ -29,6 +29,12 @@ def manage_capacity(
     Raises:
         TypeError: If *table* is not a table, or another argument is of another type than documented.
         ValueError: If the capacity of *table* is already managed.
+
+    Example:
+        ```python
+        imported = dynamodb.Table.from_table_name(stack, "Imported", "orders")
+        manage_capacity(imported, read=Capacity.fixed(units=25), write=Capacity.autoscaled(max_capacity=2_000))
+        ```
     """
     refuse_other_than_tables(table)
     require_or_none("scope", scope, "node", "a construct", "give a construct, such as the stack")
@@ -77,10 +83,16 @@ class CapacityManaged:
 
     Raises:
         TypeError: If an argument is of another type than documented.
+
+    Example:
+        ```python
+        follow = Capacity.autoscaled(min_capacity=25, max_capacity=2_000)
+        stack.with_(CapacityManaged(read=follow, write=follow))
+        ```
     """
 
     def __init__(self, **options: Unpack[IndexedCapacityOptions]) -> None:
-        # an error that a mixin raises when it is applied is wrapped by the CDK
+        # checked here, because the CDK wraps an error that a mixin raises when it is applied
         declared_plan(options)
         self._options = options
 

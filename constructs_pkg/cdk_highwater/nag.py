@@ -66,7 +66,7 @@ _ROLE_RULES: Final = {
     ),
     "The policy belongs to this role and is deleted with it; it names each table, so no other role could use it.",
 )
-# for roles with a policy and nothing else to answer for
+# for roles with an inline policy and no other finding
 INLINE_RULES: Final = {rule: reason for rule, reason in _ROLE_RULES.items() if rule.endswith("IAMNoInlinePolicy")}
 _TARGETS = "Ids of scalable targets are only known after registration; a condition limits the action to DynamoDB."
 _ALARMS = "Application Auto Scaling requires these permissions for all alarms of the caller that registers a target."
@@ -122,7 +122,7 @@ def boost_role_rules(stack: cdk.Stack, coordinator: str, wakes_group: str) -> di
 
 
 def _all_of(stack: cdk.Stack, service: str, resource: str, region: str | None) -> str:
-    """The id of the cdk-nag rule for a wildcard; cdk-nag writes unresolved parts of an ARN in angle brackets."""
+    """Return the id of the cdk-nag rule for a wildcard, with unresolved parts of the ARN in angle brackets."""
     partition = "<AWS::Partition>" if cdk.Token.is_unresolved(stack.partition) else stack.partition
     account = "<AWS::AccountId>" if cdk.Token.is_unresolved(stack.account) else stack.account
     own_region = "<AWS::Region>" if cdk.Token.is_unresolved(stack.region) else stack.region

@@ -1,4 +1,4 @@
-"""Who manages which table of an app: a table has one plan and one scaler; findings where two constructs claim it."""
+"""Which construct manages which table of an app: one plan and one scaler per table, and findings about second ones."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from highwater.core.scaler.plan import MANAGED_TAG, TAG_MODES
 PLAN, SCALER, DIRECT, TAGS = "plan", "scaler", "direct", "tags"
 
 _Key = tuple[str, ...]
-# By app, the constructs that manage what is at a key; its first part is their role.
+# For each app, the managing construct by key; the first part of a key is the role.
 _OWNERS: WeakKeyDictionary[IConstruct, dict[_Key, IConstruct]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That a construct manages a table in a role."""
+    """A record that a construct manages a table in a role."""
 
     role: str
     owner: IConstruct
@@ -37,9 +37,9 @@ _CLAIMS: WeakKeyDictionary[IConstruct, list[Claim]] = WeakKeyDictionary()
 
 
 def claim(role: str, owner: IConstruct, subject: Subject, stack: cdk.Stack | None = None) -> str | None:
-    """Note that *owner* manages a table in a *role*. Return the path of the construct that does so already, if any.
+    """Record that *owner* manages a table in a *role*. Return the path of the construct that does so already, if any.
 
-    A table may be given by its construct, by its resource in the template, and by its name: all of them are noted.
+    A table may be given by its construct, by its resource in the template, or by its name: all three are recorded.
     *stack* is the one that manages the table, by default the owner's.
     """
     _CLAIMS.setdefault(owner.node.root, []).append(Claim(role, owner, subject))
@@ -49,35 +49,35 @@ def claim(role: str, owner: IConstruct, subject: Subject, stack: cdk.Stack | Non
 
 
 def claim_place(role: str, owner: IConstruct, *place: str) -> str | None:
-    """Note that *owner* manages what is at a place of its app, as `claim` does."""
+    """Record that *owner* manages a place, such as an account and region, as `claim` does for a table."""
     first = _OWNERS.setdefault(owner.node.root, {}).setdefault((role, *place), owner)
     return None if first == owner else first.node.path
 
 
 def owner_of(role: str, subject: Subject, stack: cdk.Stack) -> str | None:
-    """Return the path of the construct that manages a table in a *role*, if any; *stack* is the one that asks."""
+    """Return the path of the construct that manages a table in a *role*, if any, as seen from *stack*."""
     owners = _OWNERS.get(stack.node.root, {})
     found = (owners.get((role, *key)) for key in _keys(subject, stack))
     return next((owner.node.path for owner in found if owner is not None), None)
 
 
 def claims(role: str, scope: IConstruct) -> list[Claim]:
-    """Return what was noted in a *role* in the app of *scope*, in the order of the calls of `claim`."""
+    """Return the claims in a *role* in the app of *scope*, in the order of the calls of `claim`."""
     return [each for each in _CLAIMS.get(scope.node.root, []) if each.role == role]
 
 
 def _keys(subject: Subject, stack: cdk.Stack) -> list[_Key]:
-    """The keys of a table that is managed from *stack*. Two that have one key in common are the same table."""
+    """Return the keys of a table that is managed from *stack*. Tables with a common key are the same table."""
     if subject.template is not None:
         keys: list[_Key] = [("template", subject.template.node.path)]
     else:
         keys = [("construct", subject.construct.node.path)]
     name = subject.literal_name
     if name is None:
-        # one text of a name that is known only at deploy time, for instance a parameter's, is one name within a stack
+        # a name known only at deploy time, such as a parameter's value: equal texts in a stack are the same name
         return [*keys, ("text", subject.name, subject.stack.node.path)]
     of_table, of_stack = (subject.account, subject.region), (stack.account, stack.region)
-    # Where the managing stack cannot be compared with the table, the table of this name in the stack's place is scaled.
+    # If the table's place and the stack's cannot be compared, the table of this name in the stack's place is scaled.
     account, region = (
         own if cdk.Token.is_unresolved(table) or cdk.Token.is_unresolved(own) else table
         for table, own in zip(of_table, of_stack, strict=True)
@@ -88,9 +88,9 @@ def _keys(subject: Subject, stack: cdk.Stack) -> list[_Key]:
 
 
 def known_place(stack: cdk.Stack, place: tuple[str, str]) -> tuple[str, ...]:
-    """Return the account and region of *place*, or the path of the stack for what is known only at deploy time.
+    """Return the account and region of *place*; a part known only at deploy time is replaced by the stack's path.
 
-    Stacks whose place is not known may be deployed to different places, and a nested stack goes where its parent goes.
+    Stacks whose place is not known may be deployed to different places; a nested stack is deployed with its parent.
     """
     if not any(map(cdk.Token.is_unresolved, place)):
         return place
@@ -106,6 +106,11 @@ class TaggedTables:
 
     Attributes:
         regions: Regions in which to search for tagged tables, in addition to the scaler's region. By default none.
+
+    Example:
+        ```python
+        ThrottleAwareScaler(stack, "Scaler", tagged=TaggedTables(regions=["eu-west-1"]))
+        ```
     """
 
     regions: Sequence[str] = ()
@@ -115,7 +120,7 @@ class TaggedTables:
 
 
 def second_scaler(scaler: Construct, subject: Subject) -> list[Finding]:
-    """Return the finding about a table that another scaler manages already; note that *scaler* does."""
+    """Record that *scaler* manages a table; return the finding if another scaler manages it already."""
     other = claim(SCALER, scaler, subject)
     if other is None:
         return []
@@ -124,8 +129,8 @@ def second_scaler(scaler: Construct, subject: Subject) -> list[Finding]:
 
 
 def twice_direct(scaler: Construct, subject: Subject) -> list[Finding]:
-    """Return the finding about a table that *scaler* manages in DIRECT mode already, by another construct."""
-    # with the table's construct as the owner: the scaler is the same for both
+    """Return the finding about a table that *scaler* already manages in DIRECT mode by another construct."""
+    # the table's construct is the owner here, because both claims are the same scaler's
     other = claim(DIRECT, subject.construct, subject, cdk.Stack.of(scaler))
     if other is None:
         return []
@@ -134,7 +139,7 @@ def twice_direct(scaler: Construct, subject: Subject) -> list[Finding]:
 
 
 def second_tagged_scaler(scaler: Construct, tagged: TaggedTables) -> list[Finding]:
-    """Return a finding for each scaler that manages tagged tables of the same places; note that *scaler* does."""
+    """Record that *scaler* manages tagged tables; return a finding for each scaler that does so in the same places."""
     stack = cdk.Stack.of(scaler)
     shared: dict[str, list[str]] = {}
     for region in (stack.region, *tagged.regions):
@@ -167,7 +172,7 @@ class OnlyScalerManages:
         self._subject = subject
 
     def validate(self) -> list[str]:
-        """Annotate the scaler with an error if the table has a plan by now; the CDK calls this at the end of synth."""
+        """Annotate the scaler with an error if the table also has a plan; the CDK calls this at the end of synth."""
         other = owner_of(PLAN, self._subject, cdk.Stack.of(self._scaler))
         if other is not None:
             problem = (
@@ -197,7 +202,7 @@ class OtherScalersTablesAreUntagged:
 
 
 def _tagged_places(claim: Claim) -> set[tuple[str, ...]]:
-    """The places in which the table, or a replica of it, has a tag by which a scaler manages it."""
+    """Return the places in which the table, or a replica of it, has a tag by which a scaler manages it."""
     subject = claim.subject
     return {
         known_place(subject.stack, (subject.account, region))

@@ -43,6 +43,12 @@ class PreWarm(Construct):
 
     Raises:
         TypeError: If *table* is not a table, or another argument is of another type than documented.
+
+    Example:
+        ```python
+        warm = dynamodb.WarmThroughput(read_units_per_second=2_000, write_units_per_second=3_000)
+        PreWarm(stack, "Marks", table=visits, warm_throughput=warm)
+        ```
     """
 
     def __init__(

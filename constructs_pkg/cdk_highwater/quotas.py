@@ -1,4 +1,4 @@
-"""Quotas that an app shares: alarms in a region, resources in a stack, the size of a role's policies."""
+"""Quotas that an app's constructs share: alarms of a region, resources of a stack, the size of a role's policies."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from highwater.core.findings import caution, conflict
 
 # AWS CloudFormation User Guide, "Understand CloudFormation quotas", read 2026-11
 _MOST_RESOURCES: Final = 500
-# With fewer tables than this a stack is full for reasons of its own, which the CDK's own message tells. Counting the
-# resources takes time that every synth would pay for.
+# A stack with fewer tables than this exceeds the quota because of other resources, which the CDK reports itself.
+# Counting the resources would slow down every synth.
 _FEW_TABLES: Final = 10
 
 
 @jsii.implements(IValidation)
 class ResourcesFitTheStack:
-    """Reports, at the end of synth, a stack with more resources than CloudFormation takes, and what to do about it.
+    """Reports, at the end of synth, a stack with more resources than CloudFormation allows, and the remedy.
 
     Args:
         stack: The stack.
-        tables: What stands for the managed tables of the stack; more may be added until the end of synth.
+        tables: One member for each managed table of the stack; more may be added until the end of synth.
     """
 
     def __init__(self, stack: cdk.Stack, tables: Collection[object]) -> None:
@@ -39,7 +39,7 @@ class ResourcesFitTheStack:
     def validate(self) -> list[str]:
         """Return the error, if there is one; the CDK calls this at the end of synth.
 
-        An annotation would be lost, because the CDK refuses to write the template before it prints annotations.
+        An annotation would be lost, because the CDK fails to write the template before it prints annotations.
         """
         if len(self._tables) < _FEW_TABLES or (resources := self._resources()) <= _MOST_RESOURCES:
             return []
@@ -75,9 +75,9 @@ _ALARMS: WeakKeyDictionary[IConstruct, dict[tuple[str, str], int]] = WeakKeyDict
 
 
 def count_alarms(construct: Construct, place: tuple[str, str], targets: Iterable[Target], *, of_each: int) -> None:
-    """Note that each autoscaled one of *targets* has *of_each* alarms in *place*, an account and a region.
+    """Count *of_each* alarms for each autoscaled one of *targets* in *place*, an account and a region.
 
-    The first construct of a place is told, at the end of synth, if its app has more alarms there than an account may.
+    If an app has more alarms in a place than the quota, the place's first construct is annotated at the end of synth.
     """
     added = of_each * sum(target.capacity.is_autoscaled for target in targets)
     alarms = _ALARMS.setdefault(construct.node.root, {})
@@ -110,12 +110,12 @@ class _AlarmsFitTheAccount:
         return []
 
 
-# Inline policies of a role may have so many characters together, spaces not counted (IAM User Guide, "IAM and AWS STS
+# The most characters of all inline policies of a role together, spaces not counted (IAM User Guide, "IAM and AWS STS
 # quotas", read 2026-11).
 _MOST_CHARACTERS: Final = 10_240
-# With fewer policies there is always room.
+# Fewer policies never exceed the quota.
 _FEW_POLICIES: Final = 10
-# What only a deploy knows, at its longest: partitions, regions and accounts; ids of stacks; names and ARNs of resources
+# The longest values of what is known only at deploy time: partitions, regions, accounts, ids of stacks, names and ARNs
 _PSEUDO: Final = {
     "AWS::Partition": "aws-us-gov",
     "AWS::Region": "ap-southeast-1",
@@ -129,12 +129,12 @@ _LONGEST_NAME: Final = 255
 
 @jsii.implements(IValidation)
 class PoliciesFitTheRole:
-    """Reports, at the end of synth, policies that IAM would refuse in the middle of the deploy.
+    """Reports, at the end of synth, policies that IAM would reject in the middle of the deploy.
 
     Args:
-        construct: The construct that is told.
+        construct: The construct to annotate.
         role: The role.
-        policies: Its policies beside its default policy; more may be added until the end of synth.
+        policies: Its policies except its default policy; more may be added until the end of synth.
     """
 
     def __init__(self, construct: Construct, role: iam.Role, policies: Collection[iam.Policy]) -> None:
@@ -144,7 +144,7 @@ class PoliciesFitTheRole:
         self._policies = policies
 
     def validate(self) -> list[str]:
-        """Annotate the construct with an error if its role has no room; the CDK calls this at the end of synth."""
+        """Annotate the construct with an error if the policies are too long; the CDK calls this at the end of synth."""
         if len(self._policies) > _FEW_POLICIES:
             characters = sum(map(self._characters, self._of_role()))
             if characters > _MOST_CHARACTERS:
@@ -160,7 +160,7 @@ class PoliciesFitTheRole:
         return len(json.dumps(written, separators=(",", ":")))
 
     def _written(self, value: Any) -> Any:
-        """A part of a resolved policy as CloudFormation would write it, where that is known, else at its longest."""
+        """Return a part of a resolved policy as CloudFormation would write it; unknown values at their longest."""
         if isinstance(value, list):
             return [self._written(each) for each in value]
         if not isinstance(value, dict):
@@ -177,7 +177,7 @@ class PoliciesFitTheRole:
         return {name: self._written(each) for name, each in value.items()}
 
     def _name(self, logical_id: str) -> str:
-        """A name as long as the one that CloudFormation makes of a logical id."""
+        """Return a name as long as the one that CloudFormation generates from a logical id."""
         stack = self._stack.stack_name
         of_stack = 128 if cdk.Token.is_unresolved(stack) else len(stack)
         return "x" * min(_LONGEST_NAME, of_stack + len(logical_id) + _RANDOM_CHARACTERS)

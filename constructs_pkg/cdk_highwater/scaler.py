@@ -59,6 +59,12 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
 
     Raises:
         TypeError: If an argument is of another type than documented.
+
+    Example:
+        ```python
+        scaler = ThrottleAwareScaler(stack, "Scaler", topic=on_call)
+        scaler.add_table(orders)
+        ```
     """
 
     def __init__(
@@ -205,7 +211,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         return self._function
 
     def watch_pulses(self) -> None:
-        """Have an alarm on pulses that cannot be true; called by `BoostCoordinator.grant_pulse`."""
+        """Add an alarm on pulses far above CloudWatch's counts; called by `BoostCoordinator.grant_pulse`."""
         if not self._watches_pulses:
             self._watches_pulses = True
             self._alarms.watch_pulses()

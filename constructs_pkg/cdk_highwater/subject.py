@@ -49,7 +49,7 @@ class Subject:
 
     @property
     def literal_name(self) -> str | None:
-        """The table's name, if the template or the import has it as text; `None` for one that CloudFormation makes."""
+        """The table's name, if the template or the import has it as text; `None` if CloudFormation generates it."""
         name = self.name if self.template is None else self.template.table_name
         return None if name is None or cdk.Token.is_unresolved(name) else name
 
@@ -88,7 +88,7 @@ class Subject:
         return self._part_of_arn(4) or cdk.Stack.of(self.construct).account
 
     def _part_of_arn(self, position: int) -> str | None:
-        """A part of an imported table's ARN, `None` if it is known only at deploy time."""
+        """Return a part of an imported table's ARN, `None` if it is known only at deploy time."""
         if self.template is not None:
             return None
         # tokens in a text contain no colon
@@ -99,8 +99,8 @@ class Subject:
     def seen_from(self, stack: cdk.Stack) -> Subject:
         """Return the subject for resources in *stack*.
 
-        A table of another stack is referred to by its name, if that is in the template: a reference would make an
-        export in the table's stack. The stack is still deployed after the table's.
+        A table of another stack is referred to by its name, if that is in the template: a reference would create an
+        export in the table's stack. *stack* is still deployed after the table's stack.
         """
         name = self.literal_name
         if stack == self.stack or self.template is None or name is None:
@@ -166,7 +166,7 @@ def _no_table(table: object) -> str:
 
 
 def _member(value: Any, name: str) -> Any:
-    """A property of an L1 construct, which may be a map or a struct, by its camelCase name."""
+    """Return a property of an L1 construct, which may be a map or a struct, by its camelCase name."""
     if isinstance(value, Mapping):
         return value.get(name, value.get(name[0].upper() + name[1:]))
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

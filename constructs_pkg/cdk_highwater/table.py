@@ -44,6 +44,13 @@ class GlobalSecondaryIndex:
             units. Some minutes later, the deploy gives the index the table's present write capacity, within the index's
             own bounds. On a table in use, give that capacity here too: an index with less throttles the table's writes.
         contributor_insights_specification: Contributor Insights of the index. By default off.
+
+    Example:
+        ```python
+        day = dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING)
+        by_day = GlobalSecondaryIndex(index_name="by-day", partition_key=day, read=Capacity.fixed(units=10))
+        HighWaterTable(stack, "Orders", partition_key=key, read=follow, write=follow, indexes=[by_day])
+        ```
     """
 
     index_name: str
@@ -103,7 +110,7 @@ def initial_findings(
 
 
 def synthesizable(units: int) -> int:
-    """Return *units*, or the lowest value in place of one of another type: the CDK refuses some of these by itself."""
+    """Return *units*, or the lowest value if it is of another type, for which the CDK might raise its own error."""
     return units if is_deploy_time(units) or is_whole(units) else LOWEST_INITIAL_UNITS
 
 
@@ -125,18 +132,25 @@ class HighWaterTable(dynamodb.Table):
             default none.
         initial_read_units: Read units per second with which CloudFormation creates the table and its indexes, before
             auto scaling raises them to their floors: a whole number from 1 to `table_quota_units`. By default 1. Set it
-            for a table that was deployed with another value, and for a table that is on demand so far: CloudFormation
-            switches the table to these units, and requests above them are throttled. A change after the first deploy
-            resets the live capacity.
+            for a table that was deployed with another value, and for a table that has been on demand until now:
+            CloudFormation switches the table to these units, and requests above them are throttled. A change after the
+            first deploy resets the live capacity.
         initial_write_units: The same for writes.
         deletion_protection: By default on.
         point_in_time_recovery_specification: By default on, with DynamoDB's default period.
         capacity: The declared capacity: `read`, `write`, `windows` and more, as documented by `CapacityOptions`.
 
     The other arguments are the same as those of `dynamodb.Table`.
+
+    Example:
+        ```python
+        follow = Capacity.autoscaled(min_capacity=25, max_capacity=2_000)
+        key = dynamodb.Attribute(name="order_id", type=dynamodb.AttributeType.STRING)
+        orders = HighWaterTable(stack, "Orders", partition_key=key, read=follow, write=follow)
+        ```
     """
 
-    # its own methods refuse second scalable targets
+    # its own methods report second scalable targets
     refuses_second_targets = True
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A boost in a Step Functions state machine: boost, work, give back, also when the work fails."""
+"""A boost in a Step Functions state machine: boost, work, release, also when the work fails."""
 
 from __future__ import annotations
 
@@ -22,31 +22,35 @@ _DURATION = cdk.Duration, "a cdk.Duration", "give cdk.Duration.minutes(...)"
 
 
 class BoostTask(Construct):
-    """Steps of a state machine that hold a boost around other steps.
+    """Steps of a state machine that request a boost before other steps and release it after them.
 
     Step Functions cannot sign a request to the coordinator itself, so each `BoostTask` has a function whose role is
-    granted just this boost. A state machine that is stopped by hand leaves the lease to end by itself. Put it around a
-    Map, not into one: all iterations of an execution share the boost.
-
-    Example:
-        `sfn.StateMachine(..., definition_body=sfn.DefinitionBody.from_chainable(boost.around(load)))`
+    granted just this boost. If an execution is stopped by hand, the lease expires by itself. Put the task around a Map,
+    not into one: all iterations of an execution share the boost.
 
     Args:
         scope: Parent construct.
         id: Unique within *scope*.
-        coordinator: The coordinator to ask.
+        coordinator: The coordinator that grants the boost.
         table: The table: its construct, the result of `manage_capacity`, or its name.
-        lease: How long the lease lasts, in whole minutes up to a day: longer than the work takes.
-        write: Units per second of writes to add. By default none.
-        read: Units per second of reads to add. By default none.
+        lease: The length of the lease, in whole minutes up to a day: longer than the work takes.
+        write: Write units per second to add. By default none.
+        read: Read units per second to add. By default none.
         ready_within: How long to wait for the capacity. By default five minutes.
-        is_required: Whether the work may only begin with the boost. By default it begins without one if the boost is
-            refused or does not come.
+        is_required: Whether the work may start only with the boost. By default it starts without one if the boost is
+            refused or the capacity does not come in time.
 
     Raises:
         TypeError: An argument is of another type than documented.
         ValueError: *write* or *read* is not a whole number of 0 or more, neither is above 0, or *lease* is not whole
             minutes up to a day.
+
+    Example:
+        ```python
+        hour = cdk.Duration.hours(1)
+        boost = BoostTask(stack, "Boost", coordinator=coordinator, table="orders", write=8_000, lease=hour)
+        sfn.StateMachine(stack, "Load", definition_body=sfn.DefinitionBody.from_chainable(boost.around(work)))
+        ```
     """
 
     def __init__(
@@ -77,7 +81,7 @@ class BoostTask(Construct):
         within = ready_within or cdk.Duration.minutes(5)
         asked = {name: units for name, units in (("write", write), ("read", read)) if units}
         self._begin = self._step("Begin", {"do": "begin", "minutes": minutes, **asked})
-        # asking again with the same id is the same boost
+        # requests are idempotent by the boost's id, so they can be retried
         self._begin.add_retry(
             errors=["BoostNotReadyError"],
             interval=_POLL,
@@ -87,15 +91,15 @@ class BoostTask(Construct):
 
     @property
     def begin(self) -> tasks.LambdaInvoke:
-        """The step that asks for the boost and waits for the capacity; it passes its input on."""
+        """The step that requests the boost and waits for the capacity; its output is its input."""
         return self._begin
 
     def release(self, id: str = "Release") -> tasks.LambdaInvoke:
-        """Return a step that gives the boost back, with an id of its own; it passes its input on."""
+        """Return a step with this *id* that releases the boost; its output is its input."""
         return self._step(id, {"do": "release"})
 
     def around(self, work: sfn.IChainable) -> sfn.Chain:
-        """Return boost, *work* and release as one chain; where the work fails, release comes first, then the failure.
+        """Return boost, *work* and release as one chain; if the work fails, the boost is released before the failure.
 
         The chain's output is that of the work.
         """
@@ -135,7 +139,7 @@ class BoostTask(Construct):
         )
 
     def _named(self, id: str) -> str:
-        """The name of a state, which is unique in a state machine: several boosts may be in one."""
+        """Return a state name that is unique in a state machine, which may contain several boosts."""
         return f"{self.node.id} {id}"
 
     def _make_function(self) -> lambda_.Function:

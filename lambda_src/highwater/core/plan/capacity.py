@@ -37,6 +37,12 @@ class Capacity:
         disable_scale_in: Whether the policy never lowers capacity. By default the policy lowers capacity.
         max_with_boosts: The ceiling while a boost is live, in units per second, at least *max_capacity*; only boosts
             reach it. By default, `None`, boosts stay below the ceiling too.
+
+    Example:
+        ```python
+        write = Capacity.autoscaled(min_capacity=40, max_capacity=12_000, target_utilization_percent=70)
+        read = Capacity.fixed(units=25)
+        ```
     """
 
     min_capacity: int | float
@@ -97,6 +103,12 @@ class HighWaterMark:
     """The throughput that a table should support at once, in units per second. A mark never falls.
 
     Create it with `to_windows` (the default), `to_ceiling`, `units` or `none`.
+
+    Example:
+        ```python
+        mark = HighWaterMark.units(read=4_000, write=12_000)
+        HighWaterTable(stack, "Orders", partition_key=key, read=follow, write=follow, high_water_mark=mark)
+        ```
     """
 
     rule: MarkRule

@@ -28,6 +28,12 @@ class IndexCapacity:
         write: Write capacity. By default the table's. An index with less write capacity than its table throttles the
             table's writes.
         windows: The windows that apply to the index, an empty tuple for none. By default the table's.
+
+    Example:
+        ```python
+        by_day = IndexCapacity(index_name="by-day", write=Capacity.autoscaled(max_capacity=4_000), windows=())
+        manage_capacity(orders, read=follow, write=follow, indexes=[by_day])
+        ```
     """
 
     index_name: str

@@ -51,6 +51,13 @@ class Window:
         read_max: Ceiling while the window is open, in read units per second, or `None`.
         write_max: Ceiling while the window is open, in write units per second, or `None`.
         lead: How long before *start* the window opens, in whole minutes from 0 to 24 hours.
+
+    Example:
+        ```python
+        business = Window.weekly(
+            "business", days="MON-FRI", start="08:00", end="18:00", timezone="Europe/Berlin", write_min=4_000
+        )
+        ```
     """
 
     name: str
