@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # DescribeScalableTargets accepts up to 50 resource ids (Application Auto Scaling API Reference, read 2026-11)
 _RESOURCES_PER_CALL = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
-# Auto scaling that is under way, which is when somebody pauses it, refuses other updates for some seconds
-# (ConcurrentUpdateException; Application Auto Scaling API Reference, read 2026-11). botocore does not try these again.
+# While a scaling activity is in progress, as often when an operator pauses it, other updates are rejected for some
+# seconds (ConcurrentUpdateException; Application Auto Scaling API Reference, read 2026-11). botocore does not retry it.
 _PAUSES_SECONDS = (1.0, 2.0, 4.0, 8.0)
 
 
@@ -39,7 +39,7 @@ class RegisteredTargets:
     Attributes:
         at: The service's time when it answered, in UTC.
         bounds: Bounds by resource id and scalable dimension.
-        suspended: Resource ids and scalable dimensions of targets of which any scaling is suspended.
+        suspended: Resource ids and scalable dimensions of targets with any scaling suspended.
     """
 
     at: datetime
@@ -110,10 +110,10 @@ def suspend(
 ) -> None:
     """Suspend or resume all scaling of a registered target. Its bounds do not change, but its capacity may.
 
-    Application Auto Scaling at once moves capacity outside the bounds into them, also where a request has none
+    Application Auto Scaling at once moves capacity outside the bounds into them, even if the request contains no bounds
     (API Reference, RegisterScalableTarget, read 2026-11).
 
-    A target that is being updated is tried again, four times within a quarter of a minute.
+    If the target is being updated, the call is retried four times within a quarter of a minute.
     """
     for seconds in (*_PAUSES_SECONDS, None):
         try:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
 
 
-# GetMetricData may ask for 396,000 datapoints a second in a region where the first is more than three hours old, in all
-# calls together. CloudWatch estimates them from the period and the time asked for, also where there are none (Amazon
-# CloudWatch User Guide, "CloudWatch service quotas", read 2026-11). Other readers of the account need some of them.
+# All calls of GetMetricData in a region may request 396,000 datapoints a second, if the first is more than three hours
+# old. CloudWatch estimates the number from the period and the time range, even where there are no datapoints (Amazon
+# CloudWatch User Guide, "CloudWatch service quotas", read 2026-11). Some are left to other readers of the account.
 _DATAPOINTS_PER_SECOND = 330_000
 
 
@@ -32,7 +32,7 @@ class DatapointRate:
     """Spaces calls of GetMetricData, so that they stay within the rate.
 
     Attributes:
-        clock: Seconds that only move ahead.
+        clock: Monotonic clock, in seconds.
         sleep: Waits for the given seconds.
     """
 
@@ -41,7 +41,7 @@ class DatapointRate:
     _free_at: float = 0.0
 
     def wait_for(self, datapoints: int) -> None:
-        """Wait until the datapoints asked for before have had their time, then take the time of *datapoints*."""
+        """Wait until earlier calls no longer count towards the rate, then reserve the time for *datapoints*."""
         now = self.clock()
         if self._free_at > now:
             self.sleep(self._free_at - now)
@@ -49,8 +49,8 @@ class DatapointRate:
         self._free_at = now + datapoints / _DATAPOINTS_PER_SECOND
 
 
-# GetMetricData accepts up to 500 queries and answers up to 100,800 datapoints in a page (Amazon CloudWatch API
-# Reference, read 2026-11). A call of one page is a small part of what a second may ask for.
+# GetMetricData accepts up to 500 queries and returns up to 100,800 datapoints in a page (Amazon CloudWatch API
+# Reference, read 2026-11). A call of one page is a small part of the datapoints allowed in a second.
 _QUERIES_PER_CALL, _DATAPOINTS_PER_PAGE = 500, 100_800
 _MINUTE = timedelta(minutes=1)
 
@@ -105,7 +105,7 @@ _HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
 
 
 def metrics_per_call(minutes: int) -> int:
-    """How many metrics of so many minutes GetMetricData is asked for at once."""
+    """Return how many metrics of *minutes* minutes are requested in one call of GetMetricData."""
     return max(1, min(_QUERIES_PER_CALL, _DATAPOINTS_PER_PAGE // minutes))
 
 
@@ -124,8 +124,8 @@ def with_throttles(
 ) -> dict[TargetName, Observation]:
     """Return the observations *seen* with the throttles of the last *minutes*.
 
-    Throttled units are throttle events multiplied by the average units of a request. CloudWatch is asked for one metric
-    per target, and for targets with throttles three more: throttles by two causes, and the number of requests.
+    Throttled units are throttle events multiplied by the average units of a request. One metric is read per target, and
+    three more for targets with throttles: throttles by two causes, and the number of requests.
     """
     events = _read_metrics(cloudwatch, [_Query(name, *_ANY_THROTTLE) for name in seen], minutes, now)
     throttling = [name for name in seen if any(events[_Query(name, *_ANY_THROTTLE)])]
@@ -167,7 +167,7 @@ def _series(points: Mapping[int, float], newest: int, minutes: int) -> tuple[int
 def _read_metrics(
     cloudwatch: CloudWatchClient, queries: Sequence[_Query], minutes: int, now: datetime
 ) -> dict[_Query, tuple[int | None, ...]]:
-    """The values of the last whole *minutes* before *now*, oldest first; `None` for each minute without a datapoint."""
+    """Return the values of the last whole *minutes* before *now*, oldest first; `None` where there is no datapoint."""
     series: dict[_Query, tuple[int | None, ...]] = {}
     newest = _newest(now)
     end = datetime.fromtimestamp((newest + 1) * 60, UTC)
@@ -261,8 +261,8 @@ def target_of_event(event: dict[str, Any]) -> TargetName | None:
 def move_threshold(cloudwatch: CloudWatchClient, seen: TargetAlarm, threshold: int) -> None:
     """Set the threshold of the alarm *seen*, in units consumed in a minute; its other properties stay the same.
 
-    An alarm that was deleted since it was seen is left alone: the call that changes an alarm would make it anew, and
-    nothing would delete it any more after its stack.
+    An alarm that was deleted since it was read is not changed: PutMetricAlarm would create it again, and nothing would
+    delete it, as its stack no longer has it.
     """
     if not cloudwatch.describe_alarms(AlarmNames=[seen.document["AlarmName"]])["MetricAlarms"]:
         return

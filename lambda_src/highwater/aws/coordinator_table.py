@@ -35,28 +35,28 @@ if TYPE_CHECKING:
 PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _LEASES: Final = "leases"
 _LOG: Final = "log#"
-# How long the log is kept
+# Retention of the log
 KEPT: Final = timedelta(days=90)
-# A lease that has ended is kept so long in the item, so that a job that renews too late learns that it was too late
+# An ended lease remains in the item for this long, so that a job that renews it too late gets an answer that says so
 _ENDED_KEPT: Final = timedelta(hours=1)
 # An item has at most 400 KB (Amazon DynamoDB Developer Guide, "Service quotas"); renewals and releases make it longer.
 _MOST_BYTES: Final = 300_000
 
 
 class LeasesUnavailableError(Exception):
-    """The lease table does not answer, or refuses. The message is from AWS."""
+    """The lease table does not answer, or rejects the call. The message is from AWS."""
 
 
 class LeasesFullError(Exception):
-    """The table has so many boosts, live or ended within the hour, that their item takes no more."""
+    """The table has too many boosts, live or ended within the hour: their item would be too large."""
 
 
 class LeasesOvertakenError(Exception):
-    """Somebody else has written the table's leases since they were read."""
+    """The table's leases were written by another request since they were read."""
 
 
 def client(region: str | None = None) -> DynamoDBClient:
-    """Create a client that gives up within seconds: a job waits for the answer."""
+    """Create a client with timeouts of seconds, because a job waits for the answer."""
     retries: Any = {"mode": "standard", "total_max_attempts": 3}
     return boto3.client(
         "dynamodb", config=Config(retries=retries, connect_timeout=2, read_timeout=3), region_name=region
@@ -73,12 +73,12 @@ def find_lease_table(ssm: SSMClient, scaler: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TableLeases:
-    """The boosts of one table, as they stood when they were read.
+    """The boosts of one table, as they were read.
 
     Attributes:
         leases: The leases, live or not.
-        boosted: The units of each target's floor that boosts account for, as the turn noted that set the floor.
-        version: Which writing of the leases this is, 0 where there never was one.
+        boosted: The units of each target's floor that are for boosts, as recorded by the turn that set the floor.
+        version: The version of the leases, incremented by each write; 0 if there were none yet.
     """
 
     leases: tuple[Lease, ...] = ()
@@ -121,7 +121,7 @@ class LeaseTable:
             LeasesOvertakenError: They were written since *based_on* was read.
             LeasesUnavailableError: The table does not answer; they may be written or not.
         """
-        # why an ended boost was asked for is in the log
+        # the reason of an ended boost is in the log
         kept = [
             lease_document(lease if lease.ends > now else replace(lease, reason=""))
             for lease in leases
@@ -145,7 +145,7 @@ class LeaseTable:
         )
 
     def note_boosted(self, label: str, boosted: Mapping[TargetKey, int], at: datetime) -> None:
-        """Note which part of each floor boosts account for; a note of an earlier turn than the last one's is left out.
+        """Record the units of each floor that are for boosts, unless a later turn than *at* has recorded them.
 
         Raises `LeasesUnavailableError`.
         """
@@ -159,7 +159,7 @@ class LeaseTable:
                 ExpressionAttributeValues={":boosted": {"S": text}, ":at": {"S": at.astimezone(UTC).isoformat()}},
             )
         except LeasesOvertakenError:
-            # a later turn has set the floors since, and noted what it did
+            # a later turn has set the floors since, and recorded their boosts
             return
 
     def log(self, label: str, id: str, what: str, entry: Mapping[str, Any], at: datetime) -> None:
@@ -201,7 +201,7 @@ class LeaseTable:
 
 
 class PulsesUnavailableError(Exception):
-    """The coordinator's table does not answer, or refuses. The message is from AWS."""
+    """The coordinator's table does not answer, or rejects the call. The message is from AWS."""
 
 
 class PulseTable:
@@ -217,9 +217,9 @@ class PulseTable:
         self._dynamodb = dynamodb or client()
 
     def read(self, label: str, first_minute: int, newest_slot: int) -> Mapping[TargetKey, Slots]:
-        """Read what the fleet of a table told from *first_minute* to *newest_slot*, both counted since 1970.
+        """Read the pulses of a table's fleet from *first_minute* to *newest_slot*, both counted since 1970.
 
-        The answer has the targets that anything was told of. Raises `PulsesUnavailableError`.
+        The answer has only the targets with pulses. Raises `PulsesUnavailableError`.
         """
         found = self._call(
             "query",
@@ -239,7 +239,7 @@ class PulseTable:
         return slots_of_items(items, first_minute, newest_slot)
 
     def tell(self, label: str, hints: Mapping[TargetKey, Hint], first_minute: int, minutes: int) -> None:
-        """Leave hints in the items of so many minutes from *first_minute* on; raises `PulsesUnavailableError`."""
+        """Write hints into the items of *minutes* minutes from *first_minute* on; raises `PulsesUnavailableError`."""
         for minute in range(first_minute, first_minute + minutes):
             self._call(
                 "update_item",

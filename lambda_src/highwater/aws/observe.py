@@ -1,4 +1,4 @@
-"""Observes a table: turns what AWS answers into what a turn of the scaler is given.
+"""Observes a table: converts AWS's answers into the input of the scaler's turn.
 
 The scaler and `highwater explain` both call `observe_table`, so that they decide from the same input.
 """
@@ -30,7 +30,7 @@ from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, co
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
 
-# Coverage is over fifteen minutes, and CloudWatch may be five late.
+# Coverage is computed over fifteen minutes, and CloudWatch's metrics may be five minutes late.
 _PULSE_MINUTES: Final = COVERAGE_MINUTES + 5
 
 
@@ -69,7 +69,7 @@ class Region(Protocol):
 
 
 class Problems(Protocol):
-    """Where an observation reports what it could not read.
+    """Collects what an observation could not read.
 
     Attributes:
         notes: Sentences for the log or the terminal.
@@ -78,12 +78,12 @@ class Problems(Protocol):
     notes: list[str]
 
     def count(self, name: str, by: int = 1) -> None:
-        """Add to a metric of the scaler."""
+        """Increment a metric of the scaler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The coordinator's table, in its two uses; `None` without a coordinator."""
+    """The coordinator's table, for its two uses: leases and pulses; `None` without a coordinator."""
 
     leases: LeaseTable | None = None
     pulses: PulseTable | None = None
@@ -103,21 +103,21 @@ def observe_table(
     kept: Kept,
     problems: Problems,
 ) -> SeenTable:
-    """Return what a turn is given for one table.
+    """Return the input of a turn for one table.
 
     Reads its boosts, the pulses of its fleet, and throttles of those targets that may have throttled.
 
     Args:
-        region: The table's region.
+        region: The adapter of the table's region.
         scaled: The table's plan.
-        described: The table as DynamoDB describes it.
-        names: The targets to look at, by the names that AWS knows them by.
-        registered: What Application Auto Scaling has of these targets.
-        consumed: The last minutes of these targets, without throttles.
+        described: The answer of DescribeTable.
+        names: The targets to review, by their names in Application Auto Scaling.
+        registered: Bounds and suspensions of these targets in Application Auto Scaling.
+        consumed: The consumption of these targets in the last minutes, without throttles.
         clock: The times of the turn.
         kept: The coordinator's table.
-        problems: Where it is reported that something could not be read. Without boosts no floor is lowered; without
-            pulses CloudWatch alone counts.
+        problems: Collects what could not be read. Without boosts no floor is lowered; without pulses the turn relies on
+            CloudWatch only.
     """
     resources = seen_resources(described)
     boosts = _read_boosts(kept.leases, scaled, problems)
@@ -148,7 +148,7 @@ def observe_table(
 
 
 def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, problems: Problems) -> TableLeases | None:
-    """The boosts of a table, none without a coordinator; `None` where the lease table does not answer."""
+    """Return the boosts of a table, none without a coordinator; `None` if the lease table does not answer."""
     if leases is None:
         return TableLeases()
     try:
@@ -162,10 +162,10 @@ def _read_boosts(leases: LeaseTable | None, scaled: ScaledPlan, problems: Proble
 def _read_pulses(
     pulses: PulseTable | None, scaled: ScaledPlan, clock: Clock, problems: Problems
 ) -> Mapping[TargetKey, Slots]:
-    """What the table's fleet told lately; nothing where it cannot be read, so that CloudWatch alone counts."""
+    """Return the newest pulses of the table's fleet; empty if they cannot be read, so that only CloudWatch counts."""
     if pulses is None or not scaled.mode.follows_demand:
         return {}
-    # the slot of now is not told whole yet
+    # the pulses of the present slot are not complete yet
     newest = slot_at(clock.now) - 1
     try:
         return pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - _PULSE_MINUTES, newest)

@@ -1,4 +1,4 @@
-"""SSM parameters that the constructs write: plans, a folder for each scaler, and grants of boosts."""
+"""SSM parameters that the constructs write: plans, below a path for each scaler, and grants of boosts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_plans_of(ssm: SSMClient, scaler: str, labels: Iterable[str]) -> ScaledP
 
 
 def set_released(ssm: SSMClient, parameter: str, *, released: bool) -> None:
-    """Note in a plan's parameter whether its scaler still looks after the table; a missing parameter stays missing."""
+    """Record in a plan's parameter whether its scaler still manages the table; a missing parameter is not created."""
     document = _find_document(ssm, parameter)
     if document is None or bool(document.get("released")) is released:
         return
@@ -72,7 +72,7 @@ def set_released(ssm: SSMClient, parameter: str, *, released: bool) -> None:
 
 
 def is_released(ssm: SSMClient, parameter: str) -> bool:
-    """Whether `set_released` noted that the scaler no longer looks after the table."""
+    """Whether `set_released` recorded that the scaler no longer manages the table."""
     document = _find_document(ssm, parameter)
     return document is not None and bool(document.get("released"))
 
@@ -99,7 +99,7 @@ def _parsed(parameters: Iterable[Any]) -> ScaledPlans:
 
 @dataclass(frozen=True, slots=True)
 class BoostCaps:
-    """The readable grants of a coordinator, and for each other one a text with its place and the reason."""
+    """The readable grants of a coordinator, and for each unreadable grant a text with its place and the reason."""
 
     caps: tuple[BoostCap, ...]
     unreadable: tuple[str, ...] = ()

@@ -60,7 +60,7 @@ class AwsRegion:
     Args:
         name: The region. By default the region of the environment.
         clients: The AWS clients to use. By default new ones.
-        rate: Spaces the calls for many cloudwatch. By default by the machine's clock.
+        rate: Spaces the calls of GetMetricData. By default by the machine's clock.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class AwsRegion:
     ) -> Mapping[TargetName, Observation]:
         """Read the units that each target consumed in the last whole *minutes* before *now*.
 
-        Waits where this region was asked for too many datapoints in the seconds before.
+        Waits if too many datapoints of this region were requested in the last seconds.
         """
         wanted = list(names)
         self._datapoints.wait_for(len(wanted) * minutes)

@@ -12,14 +12,14 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-# The last run has to find the lease ended, and the services answering again that did not.
+# Runs continue this long after a lease, so that the last one finds the lease ended, and services available again.
 _AFTER_THE_END: Final = timedelta(minutes=15)
-# A start so near may pass before the schedule is made
+# A start as near as this may pass before the schedule is made
 _NEAR: Final = timedelta(minutes=1)
 
 
 class WakesUnavailableError(Exception):
-    """EventBridge Scheduler does not answer, or refuses. The message is from AWS."""
+    """EventBridge Scheduler does not answer, or rejects the call. The message is from AWS."""
 
 
 def client(region: str | None = None) -> Any:
@@ -30,7 +30,7 @@ def client(region: str | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Wakes:
-    """Makes schedules.
+    """Makes schedules that run the function.
 
     Attributes:
         group: The name of their schedule group.
@@ -45,12 +45,12 @@ class Wakes:
     scheduler: Any
 
     def run_every_minute(self, label: str, id: str, start: datetime, end: datetime, now: datetime) -> None:
-        """Have the function look at the table *label* in every minute of a boost and some more; again for a new end.
+        """Run the function for the table *label* in every minute of a boost and some minutes after it.
 
-        The first time the schedule is made, later its end is moved.
+        The first call for a boost creates its schedule, later calls move the schedule's end.
 
         Raises:
-            WakesUnavailableError: EventBridge Scheduler does not answer, or refuses.
+            WakesUnavailableError: EventBridge Scheduler does not answer, or rejects the call.
         """
         request: dict[str, Any] = {
             "Name": _name(label, id),
@@ -81,7 +81,7 @@ class Wakes:
             raise WakesUnavailableError(str(error)) from error
 
     def rest(self, label: str, id: str) -> None:
-        """Delete the schedule of a boost that was given back; raises `WakesUnavailableError`."""
+        """Delete the schedule of a released boost; raises `WakesUnavailableError`."""
         try:
             self.scheduler.delete_schedule(Name=_name(label, id), GroupName=self.group)
         except self.scheduler.exceptions.ResourceNotFoundException:

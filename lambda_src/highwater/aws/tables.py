@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def client(region: str | None = None) -> DynamoDBClient:
-    """Create a client without retries, because DynamoDB refuses an excess decrease for up to an hour."""
+    """Create a client without retries, because DynamoDB rejects an excess decrease for up to an hour."""
     config = Config(retries={"mode": "standard", "total_max_attempts": 1})
     return boto3.client("dynamodb", config=config, region_name=region)
 
@@ -40,16 +40,16 @@ _BUSY = frozenset(
         "TooManyRequestsException",
     }
 )
-# Table statuses that last until somebody restores the table's key or the table (Amazon DynamoDB API Reference,
+# Table statuses that last until an operator restores the table's key or the table (Amazon DynamoDB API Reference,
 # TableDescription, read 2026-11)
 _OUT_OF_REACH = frozenset({"ARCHIVED", "ARCHIVING", "INACCESSIBLE_ENCRYPTION_CREDENTIALS"})
-# Error codes of a missing permission. Right after a deploy the permission may only not be known everywhere yet.
+# Error codes of a missing permission. Right after a deploy, the permission may not have taken effect everywhere yet.
 _FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-# Application Auto Scaling tries what it needs of DynamoDB and CloudWatch in the caller's name. Where that is denied, it
-# answers with a ValidationException that lists the permissions (Application Auto Scaling User Guide, "Permissions
-# validation for API calls on target resources", read 2026-11).
+# Application Auto Scaling makes the calls to DynamoDB and CloudWatch that it needs with the caller's permissions. If
+# one is denied, it answers with a ValidationException that lists the permissions (Application Auto Scaling User Guide,
+# "Permissions validation for API calls on target resources", read 2026-11).
 _FORBIDDEN_IN_VALIDATION = "missing the following permissions"
-# The quota of control plane operations under way at once (Amazon DynamoDB Developer Guide, "Quotas", read 2026-11)
+# The quota of concurrent control plane operations (Amazon DynamoDB Developer Guide, "Quotas", read 2026-11)
 _CONCURRENT = re.compile(r"simultaneous|concurrent|at once", re.IGNORECASE)
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class OvertakenError(Exception):
 
 
 class TableRefusedError(Exception):
-    """AWS refuses the call, and would refuse it again. The message is from AWS."""
+    """AWS rejects the call, and would reject it again. The message is from AWS."""
 
 
 class ForbiddenError(TableRefusedError):
@@ -85,16 +85,16 @@ class DescribedTable:
 
     Attributes:
         arn: The table's ARN.
-        is_active: Whether the table and its indexes are ACTIVE, except for indexes that are being built. While one is,
-            the table's own status may be UPDATING, and some changes are refused.
+        is_active: Whether the table and its indexes are ACTIVE, except for indexes that are being built. While an index
+            is being built, the table's own status may be UPDATING, and some changes are rejected.
         capacities: Provisioned units per second by index name, `None` for the table itself; 0 units if on demand.
         marks: Warm throughput in units per second, by the same keys.
         budgets: Decreases used, by the same keys.
         increased: Instant of the last increase, by the same keys; `None` for never.
-        building: Names of the indexes that are being built. This can take hours, in which they cannot be changed.
+        building: Names of the indexes that are being built. This can take hours, during which they cannot be changed.
         is_infrequent_access: Whether the table's class is Standard-IA.
-        out_of_reach: The table's status if nothing of the table can be changed until somebody restores it, else empty.
-        is_warming: Whether warm throughput is being raised. DynamoDB then refuses to delete the table.
+        out_of_reach: The table's status if the table cannot be changed until an operator restores it, else empty.
+        is_warming: Whether warm throughput is being raised. DynamoDB then rejects the deletion of the table.
     """
 
     arn: str
@@ -124,7 +124,7 @@ def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
 
 
 def _known(mark: Units | None) -> Units | None:
-    """A mark that DynamoDB told; a table whose throughput is changing may lack it."""
+    """Return the mark that DynamoDB reports; it may be missing while the table's throughput is changing."""
     return mark if mark is not None and mark.read and mark.write else None
 
 
@@ -161,7 +161,7 @@ def set_mark(dynamodb: DynamoDBClient, name: str, index: str | None, units: Unit
 
 
 def set_capacity(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:
-    """Provision *units* for the table or one index. In a joint call, one refused part would fail the whole call."""
+    """Provision *units* for the table or one index. In a joint call, one rejected part would fail the whole call."""
     throughput = {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}
     if index is None:
         _update(dynamodb, {"TableName": name, "ProvisionedThroughput": throughput})
@@ -183,7 +183,7 @@ def translating(call: Callable[[], T]) -> T:
         OvertakenError: The table has changed since it was described.
         DecreaseRefusedError: The decreases of the day are used.
         ForbiddenError: A permission is missing, or is not in effect yet.
-        TableRefusedError: AWS refuses the call for another reason.
+        TableRefusedError: AWS rejects the call for another reason.
     """
     try:
         return call()
@@ -205,7 +205,7 @@ def _translated(error: ClientError) -> Exception:
         return ForbiddenError(text or code)
     if code in _BUSY or status >= 500:
         return TableBusyError(text or code)
-    # LimitExceededException stands for permanent and temporary conditions, which only the text distinguishes
+    # LimitExceededException has permanent and temporary causes, which only its text distinguishes
     if code == "LimitExceededException" and "decreases are limited" in text:
         return DecreaseRefusedError(text)
     if code == "LimitExceededException" and _CONCURRENT.search(text):
@@ -226,7 +226,7 @@ def _mark(resource: Any) -> Units:
 
 
 def _budget(resource: Any) -> DecreaseBudget:
-    """The decreases used on the day of the last decrease."""
+    """Return the decreases used on the day of the last decrease."""
     throughput = resource.get("ProvisionedThroughput", {})
     last = throughput.get("LastDecreaseDateTime")
     if last is None:

@@ -27,12 +27,12 @@ def read_awaiting(dynamodb: DynamoDBClient, arn: str) -> str | None:
 
 
 def write_awaiting(dynamodb: DynamoDBClient, arn: str, deploy: str) -> None:
-    """Note which deploy's marks wait until indexes are built."""
+    """Record which deploy's marks wait until indexes are built."""
     translating(lambda: dynamodb.tag_resource(ResourceArn=arn, Tags=[{"Key": AWAITING_TAG, "Value": deploy}]))
 
 
 def clear_awaiting(dynamodb: DynamoDBClient, arn: str) -> None:
-    """Remove the note of `write_awaiting`, if there is one."""
+    """Remove the tag of `write_awaiting`, if there is one."""
     if _tags(dynamodb, arn, AWAITING_TAG):
         translating(lambda: dynamodb.untag_resource(ResourceArn=arn, TagKeys=[AWAITING_TAG]))
 

@@ -45,7 +45,7 @@ coordinator_option = click.option(
 
 @contextmanager
 def told_in_a_line() -> Iterator[None]:
-    """What a coordinator or AWS refuses as one line and an exit status: 2 for what cannot be asked, 1 for the rest."""
+    """Print errors of the coordinator and AWS as one line; exit with status 2 for an invalid request, else 1."""
     try:
         yield
     except LeaseError as impossible:
@@ -70,7 +70,7 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, sign
 
 
 def run_in_lease(made: Boost, command: tuple[str, ...]) -> int:
-    """Run a command inside the lease; its exit status, or 128 and the number of the signal that ended it."""
+    """Run a command during the lease; return its exit status, or 128 plus the number of the signal that ended it."""
     process: subprocess.Popen[bytes] | None = None
     told: list[int] = []
 
@@ -80,7 +80,7 @@ def run_in_lease(made: Boost, command: tuple[str, ...]) -> int:
             process.send_signal(number)
 
     made.keep_renewed()
-    # what is ignored stays so, as nohup wants it; a terminal sends its own interrupts to the command too
+    # ignored signals stay ignored, as nohup requires; a terminal sends its interrupts to the command as well
     heard = [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
     forwarded = [number for number in heard if number is not signal.SIGINT or not _is_in_foreground()]
     before = {number: signal.signal(number, forward) for number in forwarded}
@@ -105,7 +105,7 @@ def run_in_lease(made: Boost, command: tuple[str, ...]) -> int:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Have the signals that end a process raise, where nothing else handles them, so that a lease is given back."""
+    """Make the signals that end a process raise, unless something else handles them, so that the lease is released."""
     ending = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -121,7 +121,7 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def _is_in_foreground() -> bool:
-    """Whether the terminal sends its signals to this process and its children, whatever their input is."""
+    """Whether the terminal sends its signals to this process and its children, wherever their input comes from."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError:
@@ -322,7 +322,7 @@ def _sized(
     *,
     scan: bool,
 ) -> dict[str, int]:
-    """The units that a deadline asks for."""
+    """Return the units with which the job meets its deadline."""
     is_load = items is not None or item_bytes is not None
     if not is_load and not scan:
         if done_in is not None:
@@ -365,7 +365,7 @@ def _begin(made: Boost, *, is_kept: bool) -> BoostAnswer:
     except BoostRefusedError:
         raise
     except BaseException:
-        # it may have been granted, though the answer was lost
+        # the boost may have been granted although its answer was lost
         if not is_kept:
             with suppress(BoostError):
                 made.release()
@@ -373,7 +373,7 @@ def _begin(made: Boost, *, is_kept: bool) -> BoostAnswer:
 
 
 def _wait(made: Boost, *, quiet: bool, is_kept: bool) -> None:
-    """Wait for the capacity with a bar; a lease that nobody would use is given back if it does not come."""
+    """Wait for the capacity with a progress bar; unless *is_kept*, release the lease if the capacity does not come."""
     console = Console(quiet=True) if quiet else open_console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:

@@ -219,7 +219,7 @@ def _next(situation: Situation) -> str:
         return ""
     at, bounds = situation.next_change
     windows = [each.window for each in situation.target.windows]
-    # of the windows that open or close then, each in its own zone
+    # the zones of the windows that open or close then
     changing = [window for window in windows if is_open(window, at) != is_open(window, at - _MINUTE)]
     zones = [zone for name in dict.fromkeys(window.timezone for window in changing) if (zone := find_zone(name))]
     local = ", ".join(f"{at.astimezone(zone):%H:%M} in {zone.key}" for zone in zones if at.astimezone(zone).utcoffset())

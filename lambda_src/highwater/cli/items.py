@@ -1,4 +1,4 @@
-"""Files of items: what a load reads (lines of JSON, CSV, exports of DynamoDB), and what a scan writes."""
+"""Files of items: the input of a load (lines of JSON, CSV, exports of DynamoDB), and the output of a scan."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from typing import IO, Any, Final, Protocol
 from highwater import Put
 from highwater.core.errors import HighwaterError
 
-# spreadsheets begin their CSV with a byte order mark, which is no part of the first column's name
+# CSV files of spreadsheets begin with a byte order mark, which is not part of the first column's name
 _ENCODING: Final = "utf-8-sig"
-# more than an item may have
+# larger than any item may be
 _MOST_CELL_CHARACTERS: Final = 2**20
 # Amazon DynamoDB Developer Guide, "Quotas in Amazon DynamoDB"
 _TOO_DEEP: Final = "the item is nested too deeply; allowed: 32 levels"
@@ -39,7 +39,7 @@ class Line:
     Attributes:
         place: The file and the line's number in it, from 1 on.
         text: The line.
-        action: What it says; raises `ValueError` when it is sent if it says nothing that makes sense.
+        action: The put of its item; for an invalid line, sending it raises `ValueError`.
     """
 
     place: str
@@ -49,21 +49,21 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable(Put):
-    """A line that is no item; *why* says what it is instead."""
+    """A line that is not an item; *why* is the reason."""
 
     why: str = ""
 
     def raw(self) -> dict[str, Any]:
-        """There is none; raises `ValueError`."""
+        """Raise `ValueError`, as there is no item."""
         raise ValueError(self.why)
 
 
 def read_lines(path: Path | None, numbers: frozenset[str]) -> Iterator[Line]:
     """Yield the items of a file, of all files of a folder, or of standard input for `None`.
 
-    A folder is one that DynamoDB has exported to: its files `data/*.json.gz` are read in the order of their names. A
-    name with `.csv` is a table with a head, whose columns in *numbers* are numbers and all others texts; empty cells
-    are left out. Anything else is lines of JSON: `{"Item": {...}}` with DynamoDB's types, or an object as it is.
+    A folder is an export of DynamoDB: its files `data/*.json.gz` are read in the order of their names. A file with
+    `.csv` in its name is CSV with a header; its columns in *numbers* are numbers and all others strings; empty cells
+    are left out. Any other file is lines of JSON: `{"Item": {...}}` with DynamoDB's types, or plain objects.
 
     Raises `InputError` for a file that cannot be read.
     """
@@ -137,7 +137,7 @@ def _object(line: str) -> Put:
 
 
 def _typed(item: dict[str, Any]) -> dict[str, Any]:
-    """An item with DynamoDB's types as JSON has it, as boto3 takes it; raises `ValueError` for anything else."""
+    """Convert an item from DynamoDB's JSON to the values that boto3 accepts; raises `ValueError` for anything else."""
     return {name: _typed_value(value) for name, value in item.items()}
 
 
@@ -214,14 +214,14 @@ class _Writer(Protocol):
 
 
 class ItemOutput:
-    """Writes items as lines `{"Item": {...}}`, with DynamoDB's types, as its own exports have them.
+    """Writes items as lines `{"Item": {...}}`, with DynamoDB's types, in the format of DynamoDB's exports.
 
-    A name that ends in `.gz` or `.zst` is compressed. What was written until `save` stands on its own, so that a scan
-    that is killed is cut off there and goes on.
+    A file whose name ends in `.gz` or `.zst` is compressed. At each `save` the output is complete, compressed frames
+    included, so that a scan that was killed can truncate the file there and resume.
 
     Args:
         path: The file; `None` for standard output.
-        kept_bytes: How much of the file an earlier scan has left; the rest is cut off. `None` for a new file.
+        kept_bytes: The bytes of an earlier scan to keep; the rest of the file is cut off. `None` for a new file.
 
     Raises:
         OutputError: The file is there already, is shorter than *kept_bytes*, or cannot be written.
@@ -230,7 +230,7 @@ class ItemOutput:
     def __init__(self, path: Path | None, kept_bytes: int | None) -> None:
         self._path = path
         self._writer: _Writer | None = None
-        # what a write that failed has left is no whole line
+        # after a failed write, the last line may be incomplete
         self._failure: OutputError | None = None
         try:
             self._file: IO[bytes] = sys.stdout.buffer if path is None else _open(path, kept_bytes)
@@ -250,7 +250,7 @@ class ItemOutput:
             raise self._failed(error) from error
 
     def save(self) -> int:
-        """Make what was written safe; return how many bytes the file has. Raises `OutputError`."""
+        """Flush everything written to disk; return the size of the file in bytes. Raises `OutputError`."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -316,7 +316,7 @@ def _open(path: Path, kept_bytes: int | None) -> IO[bytes]:
 
 
 def _plain(value: Any) -> Any:
-    """A value in what JSON has: bytes as base64, as DynamoDB sends them."""
+    """Return a value as JSON can have it: bytes become base64, as DynamoDB sends them."""
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):

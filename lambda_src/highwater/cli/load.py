@@ -30,7 +30,7 @@ _EVERY: Final = 1_000
 
 @dataclass(slots=True)
 class ShownRejects:
-    """The first items that DynamoDB would not take: where they stand, and why."""
+    """The first items that DynamoDB would reject: their places and the reasons."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)
 
@@ -41,7 +41,7 @@ class ShownRejects:
 
 
 def print_plan(plan: WritePlan, rejects: ShownRejects, write: float, region: str, *, as_json: bool) -> None:
-    """Print what a load at *write* units per second costs."""
+    """Print the cost of a load at *write* units per second."""
     price = unit_hour_micro_usd(region, Dimension.WRITE)
     usd = None if price is None else plan.units * price / 3_600 / 1_000_000
     if as_json:
@@ -67,7 +67,7 @@ def print_plan(plan: WritePlan, rejects: ShownRejects, write: float, region: str
 
 @contextlib.contextmanager
 def counting(title: str) -> Iterator[Callable[[Iterable[Put]], Iterator[Put]]]:
-    """Pass items through; show how many they were so far on standard error, if that is a terminal."""
+    """Yield a function that passes items through and shows their number on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield iter
         return
@@ -177,7 +177,7 @@ def load(
 
 
 class _Load:
-    """One load; `has_begun` says whether anything may have been put."""
+    """One load; `has_begun` is whether an item may have been put."""
 
     def __init__(
         self,
@@ -194,18 +194,18 @@ class _Load:
         self._place = place
         self._region = region
         self._numbers = numbers
-        # the newest lines, by the number of their action, as one of them may be rejected
+        # the newest lines by the number of their action, needed if one of them is rejected
         self._lines: dict[int, Line] = {}
         self.has_begun = False
         self._is_read, self._count = False, 0
         self.is_stopped = threading.Event()
 
     def is_done(self, told: WriteProgress) -> bool:
-        """Whether all lines were read, and what was read is through."""
+        """Whether all lines were read and their items are done."""
         return self._is_read and told.done == self._count
 
     def run(self, rejects: IO[str] | None, show: Callable[[WriteProgress], None]) -> WriteProgress:
-        """Put everything."""
+        """Put all items."""
 
         def reject(rejected: Rejected) -> None:
             line = self._lines[rejected.number]
@@ -217,7 +217,7 @@ class _Load:
         return self._work.run(self._actions(), reject, show)
 
     def tell_plan(self, *, as_json: bool) -> None:
-        """Read everything, put nothing, and say what it would cost; ends with 1 if an item would be rejected."""
+        """Read all lines, put nothing, and print the cost; exits with 1 if an item would be rejected."""
         work, shown = self._work, ShownRejects()
         with counting(self._table) as show:
 
@@ -280,7 +280,7 @@ def _print(done: WriteProgress, rejects: Path | None, *, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def _progress(title: str) -> Iterator[Callable[[WriteProgress], None]]:
-    """Show how far the load is on standard error, if that is a terminal."""
+    """Show the load's progress on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

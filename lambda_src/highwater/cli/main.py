@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import click
 
 COMMANDS_GROUP = "highwater.commands"
-# commands of another distribution, which a user may have read of before installing it
+# commands of another distribution, which a user may know from the documentation without having installed it
 _LAB, _LAB_COMMANDS = "highwater-lab", ("local", "prices", "recommend", "rehearse")
 # what the commands are for, in the order of --help
 _PURPOSES = {
@@ -61,7 +61,7 @@ def _run() -> int:
     prints_traceback = False
 
     class ByPurpose(click.Group):
-        """Lists its commands by what they are for."""
+        """Lists its commands by purpose."""
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
             known = {name for names in _PURPOSES.values() for name in names}
@@ -96,7 +96,7 @@ def _run() -> int:
     except click.Abort:
         return _INTERRUPTED
     except SystemExit:
-        # click exits so when the reader has closed the pipe
+        # click exits with this status when the reader has closed the pipe
         return _BROKEN_PIPE
     except OSError:
         raise
@@ -112,7 +112,7 @@ def _run() -> int:
 
 
 def _missing(name: str) -> click.Command:
-    """A command that only tells how to install the real one."""
+    """Return a command that only prints how to install the real one."""
     import click
 
     def tell() -> None:

@@ -21,7 +21,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSO
 
 
 def _region(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    # boto3 itself knows AWS_DEFAULT_REGION only
+    # boto3 itself reads AWS_DEFAULT_REGION only
     return value or os.environ.get("AWS_REGION") or None
 
 
@@ -34,7 +34,7 @@ def _use_profile(_context: click.Context, _option: click.Parameter, value: str |
         message = f"no profile {value!r} in your AWS configuration; list them with: aws configure list-profiles"
         raise click.BadParameter(message) from None
     for name in _CREDENTIALS:
-        # they would come before those of the profile
+        # credentials in the environment would take precedence over those of the profile
         os.environ.pop(name, None)
     os.environ["AWS_PROFILE"] = value
 
@@ -54,7 +54,7 @@ profile_option = click.option(
 
 
 def account_options(command: F) -> F:
-    """Add the options that say which account and region a command is for."""
+    """Add the options for a command's account and region."""
     return region_option(profile_option(command))
 
 
@@ -78,7 +78,7 @@ class RateType(click.ParamType["float | str"]):
 
 
 def pace_options(command: F) -> F:
-    """Add the options that say how work begins and what it may spend; the command gets them as *pacing*."""
+    """Add the options of paced work, such as its start and coordinator; the command gets them as *pacing*."""
 
     @click.option(
         "--start",

@@ -83,7 +83,7 @@ def _suspend(label: str, region: str | None, *, suspended: bool, may_move_capaci
 
 
 def moves_of(names: Iterable[TargetName], targets: RegisteredTargets, described: DescribedTable) -> list[str]:
-    """Describe each change of capacity that registering the targets *names* would bring about."""
+    """Describe each change of capacity that registering the targets *names* would cause."""
     moves = []
     for name in names:
         bounds, units = targets.of(name), described.capacities.get(name.index)

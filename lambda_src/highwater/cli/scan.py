@@ -1,4 +1,4 @@
-"""`highwater scan`: read a whole table within a budget, into a file, and go on where it stopped."""
+"""`highwater scan`: reads a whole table within a budget, into a file, and resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
 
         @functools.cache
         def output() -> ItemOutput:
-            # opened once the checkpoint is held, as what is beyond its place is cut off
+            # opened only once the checkpoint is locked, as output after the checkpoint is cut off
             kept = None if place is None else Checkpoint.output_of(place)
             return stack.enter_context(contextlib.closing(ItemOutput(path, kept)))
 
@@ -152,7 +152,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
 
 
 def _close(pages: Any) -> None:
-    """End the scan; where its place cannot be written any more, that which was written last holds."""
+    """End the scan; if its checkpoint cannot be written any more, the last one that was written remains valid."""
     with contextlib.suppress(PacedWorkError, OutputError):
         pages.close()
 

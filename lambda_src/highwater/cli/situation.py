@@ -65,10 +65,10 @@ class Situation:
         decision: The scaler's next decision, `None` if the scaler would skip the target.
         skip: Why the scaler would skip the target, `None` if it would not.
         last_decisions: The scaler's decisions of the last day from its log, the newest last.
-        log_refused: The error code with which CloudWatch Logs refused to read the log, `None` if it did not.
+        log_refused: The error code with which CloudWatch Logs rejected reading the log, `None` if it did not.
         boosts: The boosts of the target that are live or booked.
-        boosted: The units of the floor that boosts account for.
-        notes: What could not be read for the next decision, in sentences.
+        boosted: The units of the floor that are for boosts.
+        notes: Sentences about data for the next decision that could not be read.
     """
 
     table: str
@@ -95,7 +95,7 @@ class Situation:
     def relief(self) -> int:
         """Units per second by which the registered floor is above the planned floor and boosts.
 
-        While scaling is suspended there is none: a floor that was left behind is not held for demand.
+        0 while scaling is suspended: a floor from before the suspension says nothing of demand.
         """
         if self.registered is None or self.is_paused:
             return 0
@@ -138,13 +138,13 @@ class Situation:
 def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], tuple[str, ...]]:
     """Read the plans of *table*, one for each of its regions, or all plans if *table* is `None`.
 
-    *region* is the region with the plans. Tables that tags choose in that region are included. The second part of the
-    result gives the place and the reason for each unreadable plan.
+    *region* is the region with the plans. Tagged tables of that region are included. The second part of the result has
+    the place and the reason for each unreadable plan.
     """
     scaled_plans = region.read_plans()
     try:
         tagged = region.read_tagged_plans()
-        # in the scaler's own region, a table is named without it
+        # labels of tables in the scaler's own region have no region
         own = tuple(replace(plan, region=None) for plan in tagged.plans)
         scaled_plans = scaled_plans.and_others(replace(tagged, plans=own))
     except ClientError as refused:
@@ -156,14 +156,14 @@ def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], 
 
 
 class Coordinators:
-    """The coordinators' tables, of scalers in the region *home*."""
+    """The tables of the coordinators of scalers in the region *home*."""
 
     def __init__(self, home: AwsRegion) -> None:
         self._home = home
         self._names: dict[str, str | None] = {}
 
     def of(self, scaled: ScaledPlan) -> Kept | None:
-        """Return the table of the scaler's coordinator; `None` where it may not be looked for."""
+        """Return the table of the scaler's coordinator; `None` if the permission to find it is missing."""
         try:
             if scaled.scaler not in self._names:
                 self._names[scaled.scaler] = find_lease_table(self._home.ssm, scaled.scaler) if scaled.scaler else None
@@ -175,12 +175,12 @@ class Coordinators:
 
 @dataclass(slots=True)
 class _Unread:
-    """What could not be read, for the terminal."""
+    """Collects what could not be read, for the terminal."""
 
     notes: list[str] = field(default_factory=list)
 
     def count(self, name: str, by: int = 1) -> None:
-        """Only the scaler has metrics."""
+        """Do nothing: only the scaler has metrics."""
 
 
 def read_situations(
@@ -188,9 +188,9 @@ def read_situations(
 ) -> Iterator[Situation]:
     """Yield the situation of every autoscaled target of a plan.
 
-    *region* is the table's. *logs*, a client of CloudWatch Logs in the scaler's region, asks for the scaler's decisions
-    too: those that its log has, and the next ones, for which metrics are read. *kept* is the coordinator's
-    table, by default there is none; `None` where it is not known whether there is one, so that boosts may be missing.
+    *region* is the table's. With *logs*, a client of CloudWatch Logs in the scaler's region, situations include the
+    scaler's decisions: those in its log, and the next ones, for which metrics are read. *kept* is the coordinator's
+    table, by default there is none; `None` if it is not known whether there is one, so that boosts may be missing.
 
     Raises:
         TableNotFoundError: The table does not exist.
@@ -254,7 +254,7 @@ def _observe(
     kept: Kept | None,
     unread: _Unread,
 ) -> SeenTable:
-    """The table as the scaler's next run is given it."""
+    """Return the table's state as input of the scaler's next turn."""
     if scaled.mode.follows_demand:
         consumed = region.read_consumption(names.values(), minutes_to_observe(scaled, clock), clock.now)
     else:
@@ -273,9 +273,9 @@ def _boosts(scaled: ScaledPlan, kept: Kept | None) -> tuple[tuple[Lease, ...], M
 
 
 def logged_decisions(logs: Any, label: str, now: datetime) -> tuple[dict[str, tuple[LoggedDecision, ...]], str | None]:
-    """Read the last decisions by target, or return the error code with which CloudWatch Logs refused.
+    """Read the last decisions by target, or return the error code with which CloudWatch Logs rejected the call.
 
-    A refusal is no exception, because all other parts of a situation are known without the log.
+    That error is not raised, because all other parts of a situation are known without the log.
     """
     try:
         return read_decisions(logs, label, now), None

@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
 
 
-# C0 but for tab and newline, delete, C1, and what reverses the direction of a line
+# C0 except tab and newline, delete, C1, and characters that reverse the direction of a line
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NARROWEST: Final = 40
 
 
 def inert(text: str) -> str:
-    """Return *text* with every control character but tab and newline replaced by U+FFFD."""
+    """Return *text* with every control character except tab and newline replaced by U+FFFD."""
     return _CONTROL.sub("\ufffd", text)
 
 
 def open_console(*, stderr: bool = False) -> Console:
     """Return a console on standard output or standard error that prints inert text.
 
-    A terminal that says that it is narrower than 40 columns is taken to have 40.
+    A terminal that reports fewer than 40 columns is treated as if it had 40.
     """
     from rich.console import Console, RenderHook
     from rich.segment import Segment
 
     class Inert:
-        """Any renderable with its text made inert; styles and cursor movements of rich's own stay."""
+        """Any renderable with its text made inert; rich's own styles and cursor movements are not changed."""
 
         def __init__(self, inner: ConsoleRenderable) -> None:
             self._inner = inner
@@ -64,14 +64,14 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
 
 
 def prepare_streams() -> None:
-    """Make standard output and standard error fit to be written to, whatever the caller left of them.
+    """Make sure that standard output and standard error can be written to, whatever their state.
 
-    A stream that is closed becomes one that discards. Characters that the stream's encoding lacks are replaced. A width
-    in the environment that is no width is forgotten.
+    A closed stream is replaced by one that discards. Characters that the stream's encoding lacks are replaced. An
+    invalid terminal width in the environment is removed.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            # open until the process ends, as the stream that it stands for
+            # not closed before the process ends, like the stream that it replaces
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
@@ -85,11 +85,11 @@ _AGAIN_SECONDS: Final = 0.05
 
 
 def hear_interrupts(*numbers: signal.Signals) -> None:
-    """Have these signals raise `KeyboardInterrupt` from now on, by default Ctrl-C alone, wherever they come.
+    """Make these signals raise `KeyboardInterrupt` from now on, by default only Ctrl-C, whatever code is running.
 
     Python drops an exception that is raised in a finalizer or in a callback of a weak reference, and an import has many
-    of both. Such an interrupt comes again a moment later. A shell starts background programs with Ctrl-C ignored; this
-    ends that too.
+    of both. Such an interrupt is sent again a moment later. A shell starts background programs with Ctrl-C ignored;
+    after this call it is not ignored.
     """
     heard = numbers or (signal.SIGINT,)
     for number in heard:
@@ -99,8 +99,8 @@ def hear_interrupts(*numbers: signal.Signals) -> None:
 
     def hook(dropped: Any) -> None:
         if dropped.exc_type is not None and issubclass(dropped.exc_type, KeyboardInterrupt):
-            # Not here, where it would be dropped too; one that is heard, as Ctrl-C may be ignored; and to the thread
-            # that hears it, as a call that waits there would otherwise go on until it ends.
+            # Sent later, as raising here would be dropped too. The signal is one that is handled, as Ctrl-C may be
+            # ignored, and goes to the thread that handles it, so that a blocking call in that thread is interrupted.
             threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (hearing, heard[0])).start()
         else:
             before(dropped)
@@ -110,9 +110,9 @@ def hear_interrupts(*numbers: signal.Signals) -> None:
 
 @contextlib.contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
-    """Have *stop* called at Ctrl-C and SIGTERM while the block runs; yields the numbers of the signals that came.
+    """Call *stop* at Ctrl-C and SIGTERM while the block runs; yields the numbers of the received signals.
 
-    Whoever is impatient sends a signal again: then it does what it did before the block.
+    A second signal has its previous effect, so that an operator can end the command at once.
     """
     came: list[int] = []
 

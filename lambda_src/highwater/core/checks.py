@@ -168,7 +168,7 @@ def _capacities(plan: Plan) -> Iterator[tuple[str, object]]:
 
 
 def _boost_findings(label: str, capacity: Capacity) -> Iterator[Finding]:
-    """Find a ceiling for boosts that is no number, or below the ceiling that is there without them."""
+    """Find a ceiling for boosts that is not a number, or is below the ceiling without boosts."""
     units = capacity.max_with_boosts
     if units is None or not is_whole(capacity.max_capacity):
         return
@@ -198,7 +198,7 @@ def capacity_findings(plan: Plan) -> Iterator[Finding]:
             continue
         yield from _cooldown_findings(label, capacity)
         if not isinstance(capacity.disable_scale_in, bool):
-            # a text such as "no" would count as true
+            # text such as "no" would count as true
             yield error(
                 "flagUnclear",
                 f"{label} disable_scale_in",

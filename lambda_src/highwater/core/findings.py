@@ -77,7 +77,7 @@ def is_whole(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """Return *value* for a message: as Python shows it, or its class where that would be an address."""
+    """Return *value* for a message: its `repr`, or its class if the `repr` would be a memory address."""
     kind = type(value)
     has_text = kind.__repr__ is not object.__repr__ and not isinstance(value, Iterator)
     return repr(value)[:_LONGEST_SHOWN] if has_text else f"{kind.__module__}.{kind.__qualname__}"

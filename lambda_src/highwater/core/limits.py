@@ -57,8 +57,8 @@ _MICRO = 1_000_000
 def unit_hour_micro_usd(region: str, dimension: Dimension, *, is_infrequent_access: bool = False) -> int | None:
     """Return the price of one provisioned unit for an hour in millionths of a US dollar, `None` where it is not known.
 
-    Of DynamoDB Standard, or of Standard-IA where the table *is_infrequent_access*. `highwater prices` says where the
-    list is from, and makes a newer one.
+    The price is of DynamoDB Standard, or of Standard-IA if the table *is_infrequent_access*. `highwater prices` prints
+    the source of the price list and updates it.
     """
     found = _regions().get(region)
     if found is None:

@@ -1,4 +1,4 @@
-"""How targets are named: by Application Auto Scaling, in the scaler's alarms, and where plans are kept."""
+"""Names of targets in Application Auto Scaling and in alarms, and names of the SSM parameters."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ ALARM_PREFIX: Final = "Highwater "
 LONGEST_TABLE_IN_ALARM: Final = 160
 _LONGEST_INDEX_IN_ALARM: Final = 76
 _DIGEST_CHARACTERS: Final = 16
-# SSM parameters below this path hold the plans: a folder for each scaler, and in it a parameter for each table.
+# SSM parameters below this path contain the plans: a path for each scaler, and below it a parameter for each table.
 PLANS_PATH: Final = "/highwater/plans/"
-# SSM parameters below these paths hold who may boost what, where the coordinators are, and their tables of leases.
+# SSM parameters below these paths contain the grants of boosts, the coordinators' URLs, and their tables of leases.
 BOOST_CAPS_PATH: Final = "/highwater/boosts/"
 COORDINATORS_PATH: Final = "/highwater/coordinators/"
 LEASES_PATH: Final = "/highwater/leases/"
-# and the tables in which fleets add up their pulses, by coordinator
+# and the names of the tables with the pulses, by coordinator
 PULSES_PATH: Final = "/highwater/pulses/"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
-# A table that only a template names may be called by a reference, so any text but a slash will do.
+# In a template, a table's name may be a reference, so any text without a slash is accepted.
 _RESOURCE_ID: Final = re.compile(r"table/(.+?)(?:/index/(.+))?")
 _SCALABLE_DIMENSION: Final = re.compile(r"dynamodb:(table|index):(Read|Write)CapacityUnits")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetName:
-    """How Application Auto Scaling names a target of DynamoDB."""
+    """A target of DynamoDB as Application Auto Scaling names it."""
 
     table: str
     index: str | None
@@ -41,7 +41,7 @@ class TargetName:
 
     @classmethod
     def find(cls, resource_id: str, scalable_dimension: str) -> TargetName | None:
-        """The target that Application Auto Scaling names so, `None` for one of another service."""
+        """Return the target with these names in Application Auto Scaling, `None` for one of another service."""
         resource = _RESOURCE_ID.fullmatch(resource_id)
         dimension = _SCALABLE_DIMENSION.fullmatch(scalable_dimension)
         if resource is None or dimension is None:
@@ -64,9 +64,9 @@ class TargetName:
 
     @property
     def alarm(self) -> str:
-        """The scaler's alarm: `Highwater orders write`, `Highwater orders/by_status read`.
+        """The name of the scaler's alarm: `Highwater orders write`, `Highwater orders/by_status read`.
 
-        The name of a table above 160 characters, and that of an index above 76, is cut and ends with a digest.
+        A table's name above 160 characters, and an index's above 76, is cut and ends with a digest.
         """
         table = _cut(self.table, LONGEST_TABLE_IN_ALARM)
         resource = table if self.index is None else f"{table}/{_cut(self.index, _LONGEST_INDEX_IN_ALARM)}"
@@ -96,7 +96,7 @@ def table_label(table: str, region: str | None) -> str:
 
 
 def table_of_label(label: str) -> tuple[str, str | None]:
-    """The table and region that `table_label` made a label of."""
+    """The table and region of a label that `table_label` made."""
     *region, table = label.split("/")
     return table, region[0] if region else None
 
@@ -107,18 +107,18 @@ def plans_path(scaler: str) -> str:
 
 
 def plan_parameter(scaler: str, table: str, region: str | None = None) -> str:
-    """The name of the SSM parameter with a table's plan; *region* is the table's, if not that of the parameter."""
+    """The name of the SSM parameter with a table's plan; *region* is the table's, if the parameter is in another."""
     return f"{plans_path(scaler)}{table_label(table, region)}"
 
 
 def names_of_parameter(parameter: str) -> tuple[str, str, str | None]:
-    """The scaler, the table and the region that `plan_parameter` made a parameter's name of."""
+    """The scaler, table and region of a parameter name that `plan_parameter` made."""
     scaler, _, label = parameter.removeprefix(PLANS_PATH).partition("/")
     return scaler, *table_of_label(label)
 
 
 def boost_caps_path(coordinator: str) -> str:
-    """The path of the SSM parameters that say who may boost what, of one coordinator."""
+    """The path of the SSM parameters with the grants of boosts of one coordinator."""
     return f"{BOOST_CAPS_PATH}{coordinator}/"
 
 
@@ -128,10 +128,10 @@ def coordinator_parameter(coordinator: str) -> str:
 
 
 def pulses_parameter(coordinator: str) -> str:
-    """The name of the SSM parameter with the name of the table in which fleets add up their pulses."""
+    """The name of the SSM parameter with the name of the table with the pulses."""
     return f"{PULSES_PATH}{coordinator}"
 
 
 def leases_parameter(scaler: str) -> str:
-    """The name of the SSM parameter with the name of the table that holds the boosts of a scaler's tables."""
+    """The name of the SSM parameter with the name of the table with the leases of a scaler's tables."""
     return f"{LEASES_PATH}{scaler}"

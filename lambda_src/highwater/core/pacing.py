@@ -1,7 +1,7 @@
 """Pacing: how requests keep within a budget of capacity units. Integers and times that are passed in; no clock, no AWS.
 
-From the ground up: the budget of one table or index, how it gives way to throttling, the rate that background work may
-have as its table stands, the size and the price of items, and the pages and segments of scans.
+In this order: the budget of one table or index, how throttling reduces it, the rate of background work that adapts to
+its table, the size and cost of items, and the pages and segments of scans.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ NANOSECONDS: Final = 1_000_000_000
 
 @dataclass(slots=True)
 class PacingBucket:
-    """Fills at *rate* up to *burst*, and may be in debt, which is never forgiven.
+    """A token bucket: fills at *rate* up to *burst*, and may be in debt, which is never forgiven.
 
-    What is asked for in any window of W seconds is at most rate * W + burst, and what single requests cost above the
-    burst and above what was paid for them. Requests are served in the order in which they reserve.
+    In any window of W seconds, requests cost at most rate * W + burst. Single requests may exceed that by their cost
+    above the burst, and by their cost above the amount paid for them. Requests are served in the order in which they
+    reserve.
 
     Attributes:
         rate: Thousandths of a unit per second, at least 1.
-        burst: The most that it holds, in thousandths of a unit, at least 1.
-        empty_at: When it was, or will be, empty: what it holds is what has come in since. By default it is full.
+        burst: The bucket's capacity in thousandths of a unit, at least 1.
+        empty_at: When it was, or will be, empty: its level is what has flowed in since. By default it is full.
     """
 
     rate: int
@@ -34,7 +35,7 @@ class PacingBucket:
     empty_at: int = -(10**30)
 
     def __post_init__(self) -> None:
-        """Refuse a bucket that nothing comes out of; raises `ValueError`."""
+        """Raise `ValueError` for a rate or burst below 1, with which no request could start."""
         if self.rate < 1 or self.burst < 1:
             message = f"pacing needs a rate and a burst above 0, got {self.rate / 1000:g} and {self.burst / 1000:g}"
             raise ValueError(message)
@@ -48,7 +49,7 @@ class PacingBucket:
         self.empty_at = self._empty_at(start) + self._time_for(cost)
 
     def settle(self, now: int, paid: int, cost: int) -> None:
-        """Correct what was paid for a request by what it really cost, once that is known."""
+        """Replace the amount paid for a request by its actual cost, once that is known."""
         self.empty_at = self._empty_at(now)
         if cost >= paid:
             self.empty_at += self._time_for(cost - paid)
@@ -57,14 +58,14 @@ class PacingBucket:
             self.empty_at -= (paid - cost) * NANOSECONDS // self.rate
 
     def change(self, now: int, rate: int, burst: int) -> None:
-        """Fill at another rate from *now* on. Debt stays what it is in units; what is above the new burst is lost."""
+        """Fill at another rate from *now* on. Debt in units does not change; a level above the new burst is cut."""
         changed = PacingBucket(rate, burst)
         held = (now - self._empty_at(now)) * self.rate
         changed.empty_at = now - min(held, burst * NANOSECONDS) // rate
         self.rate, self.burst, self.empty_at = changed.rate, changed.burst, changed.empty_at
 
     def held(self, now: int) -> int:
-        """Return what it holds in thousandths of a unit, below zero if it is in debt."""
+        """Return the level in thousandths of a unit, below zero if the bucket is in debt."""
         return (now - self._empty_at(now)) * self.rate // NANOSECONDS
 
     def _empty_at(self, now: int) -> int:
@@ -74,7 +75,7 @@ class PacingBucket:
         return -(-cost * NANOSECONDS // self.rate)
 
 
-# Once for all requests that are refused at about the same time
+# One cut for all requests that are throttled at about the same time
 _BRAKED_EVERY: Final = 5 * NANOSECONDS
 _BRAKED_PERCENT: Final = 70
 _RECOVERS_EVERY: Final = 10 * NANOSECONDS
@@ -86,8 +87,8 @@ _LEAST_PERCENT: Final = 1
 class Brake:
     """The share of its rate that a budget uses now.
 
-    A refused request cuts the rate to 70 % of what it is, at most every five seconds; every ten seconds without one
-    give five percent of the whole rate back.
+    A throttled request cuts the share to 70 % of its present value, at most every five seconds; every ten seconds
+    without one add five percentage points.
 
     Attributes:
         percent: The share, 1 to 100.
@@ -98,7 +99,7 @@ class Brake:
     changed_at: int = -(10**30)
 
     def press(self, now: int) -> bool:
-        """A request was refused; return whether the share has changed."""
+        """Cut the share after a throttled request; return whether it has changed."""
         if now - self.changed_at < _BRAKED_EVERY:
             return False
         self.percent = max(self.percent * _BRAKED_PERCENT // 100, _LEAST_PERCENT)
@@ -106,7 +107,7 @@ class Brake:
         return True
 
     def recover(self, now: int) -> bool:
-        """Give back what time has passed for; return whether the share has changed."""
+        """Raise the share by the time that has passed; return whether it has changed."""
         steps = (now - self.changed_at) // _RECOVERS_EVERY
         if self.percent == 100 or steps < 1:
             return False
@@ -115,22 +116,22 @@ class Brake:
         return True
 
 
-# What target tracking usually has, where nobody knows
+# The usual target utilization of target tracking, assumed where it is unknown
 USUAL_TARGET_PERCENT: Final = 70
-# Of the documented five minutes of burst capacity half are believed in, as AWS promises none
+# Half of the documented five minutes of burst capacity is counted on, as AWS does not guarantee it
 _BELIEVED_SECONDS: Final = 150
-# Auto scaling answers within seven minutes in the article's figures 2 and 3 (docs/figures.md); until then a slow start
-# spends a minute's capacity of the burst at the most
+# Auto scaling raises capacity within seven minutes in the article's figures 2 and 3 (docs/figures.md); until then a
+# slow start spends at most one minute's capacity of the burst
 _ANSWERED_SECONDS: Final = 420
 _BURST_SECONDS: Final = 60
-# Without any burst capacity, so much of the provisioned capacity is used
+# The share of the provisioned capacity that is used when there is no burst capacity
 _FULL_PERCENT: Final = 95
 _STILL_NANOSECONDS: Final = 2 * _ANSWERED_SECONDS * NANOSECONDS
 _LEAST_PARTS: Final = 100
 
 
 class Start(StrEnum):
-    """How background work begins."""
+    """How background work starts."""
 
     FULL = "full"
     SLOW = "slow"
@@ -139,12 +140,12 @@ class Start(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateGoal:
-    """What background work wants; one of the two is given.
+    """The rate that background work was given: either *milliunits* or *percent*.
 
     Attributes:
         milliunits: Thousandths of a unit per second.
         percent: A share of the provisioned capacity, 1 to 100.
-        is_slow: Whether it begins with what there is room for, and asks for more as the capacity follows.
+        is_slow: Whether it starts at the rate for which there is capacity, and speeds up as the capacity rises.
     """
 
     milliunits: int | None = None
@@ -157,7 +158,7 @@ class RateGoal:
         return self.is_slow or self.percent is not None
 
     def rate_at(self, provisioned_units: int) -> int:
-        """Thousandths of a unit per second that it wants of so much provisioned capacity."""
+        """Return the rate for this provisioned capacity, in thousandths of a unit per second."""
         if self.milliunits is not None:
             return self.milliunits
         return max(provisioned_units * MILLIUNITS * (self.percent or 0) // 100, 1)
@@ -165,14 +166,14 @@ class RateGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a table or an index shows of one dimension.
+    """State and metrics of one dimension of a table or index.
 
     Attributes:
         provisioned: Provisioned units per second.
-        ceiling: The most that auto scaling provisions; `None` where nothing scales it, or nobody may ask.
-        target_percent: The utilization that auto scaling aims at; `None` likewise.
-        others: Thousandths of a unit per second that others consumed in the busiest of the last minutes that are known;
-            `None` where nobody may ask.
+        ceiling: The most that auto scaling provisions; `None` if nothing scales it, or it cannot be read.
+        target_percent: The target utilization of auto scaling; `None` likewise.
+        others: Thousandths of a unit per second that others consumed in the busiest of the newest known minutes;
+            `None` if that cannot be read.
     """
 
     provisioned: int
@@ -183,18 +184,18 @@ class Shown:
 
 @dataclass(slots=True)
 class Follower:
-    """Decides on the rate of background work on one table or index; times are in nanoseconds and do not go back.
+    """Decides on the rate of background work on one table or index; times are of a monotonic clock, in nanoseconds.
 
-    A slow start asks for no more than the provisioned capacity and a part of the burst capacity hold, beside what
-    others consume. That is more than auto scaling's target, so that capacity rises, and the rate with it. The burst
-    capacity that is left is estimated: half of what is documented at the start, less what was consumed above the
-    provisioned capacity since, and none after a refusal. None is used at the ceiling.
+    A slow start uses the provisioned capacity and a part of the burst capacity, less the consumption of others. That is
+    above auto scaling's target, so capacity rises, and the rate with it. The remaining burst capacity is estimated:
+    half of the documented amount at the start, less the consumption above the provisioned capacity since, and none
+    after a throttled request. No burst capacity is used at the ceiling.
 
-    A share that is below auto scaling's target stays below it together with what others consume, as capacity that the
-    work itself drives up would make the share larger, and so on up to the ceiling.
+    A share below auto scaling's target utilization is limited so that it stays below the target together with the
+    consumption of others. Otherwise the work itself would raise the capacity, and with it the share, up to the ceiling.
 
     Attributes:
-        goal: What the work wants.
+        goal: The rate that the work was given.
     """
 
     goal: RateGoal
@@ -206,11 +207,11 @@ class Follower:
     _guessed: int | None = None
 
     def refuse(self) -> None:
-        """A request was refused for want of capacity: no burst capacity is left."""
+        """Note that a request was throttled because of insufficient capacity: no burst capacity is left."""
         self._burst = 0
 
     def rate(self, now: int, shown: Shown) -> int:
-        """Return thousandths of a unit per second to ask for from *now* on, 1 or more."""
+        """Return the rate from *now* on, in thousandths of a unit per second, 1 or more."""
         others = self._others(shown)
         self._estimate_burst(now, others)
         if self._risen_at is None or shown.provisioned > self._provisioned:
@@ -230,7 +231,7 @@ class Follower:
         return max(rate, least)
 
     def is_still(self, now: int) -> bool:
-        """Whether the capacity has not risen for so long that nothing seems to scale it."""
+        """Whether the capacity has not risen for 14 minutes, so that nothing seems to scale it."""
         return self._risen_at is not None and now - self._risen_at > _STILL_NANOSECONDS
 
     def ratchets(self, shown: Shown) -> bool:
@@ -238,7 +239,7 @@ class Follower:
         return self.goal.percent is not None and self.goal.percent >= (shown.target_percent or USUAL_TARGET_PERCENT)
 
     def _room(self, shown: Shown) -> int:
-        """What the capacity holds, and of its burst capacity what may be spent until auto scaling has answered."""
+        """Return the provisioned capacity and the part of the burst that may be spent until auto scaling raises it."""
         whole = shown.provisioned * MILLIUNITS
         if shown.ceiling is not None and shown.provisioned >= shown.ceiling:
             return whole * _FULL_PERCENT // 100
@@ -246,7 +247,7 @@ class Follower:
         return min(whole * _FULL_PERCENT // 100 + self._burst // _ANSWERED_SECONDS, most)
 
     def _estimate_burst(self, now: int, others: int) -> None:
-        """Take off what was asked for above the capacity since the last look, or put back what was left of it."""
+        """Subtract the demand above the capacity since the last call from the burst, or add the capacity not used."""
         if self._looked_at is None:
             return
         whole = self._provisioned * MILLIUNITS
@@ -254,7 +255,7 @@ class Follower:
         self._burst = min(max(self._burst - used, 0), max(whole * _BELIEVED_SECONDS, self._burst))
 
     def _others(self, shown: Shown) -> int:
-        """What others consume; where nobody knows, what auto scaling would have kept the capacity of the start for."""
+        """Return the others' consumption; if unknown, the one for which auto scaling keeps the first capacity seen."""
         if shown.others is not None:
             return shown.others
         if self._guessed is None:
@@ -270,12 +271,12 @@ _LONGEST_NUMBER: Final = 21
 
 
 def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return the bytes of an item in DynamoDB's own form, `{"name": {"S": "value"}}`: names and values."""
+    """Return the bytes of an item in DynamoDB's JSON, `{"name": {"S": "value"}}`: names and values."""
     return sum(len(name.encode()) + value_bytes(value) for name, value in item.items())
 
 
 def nesting_of(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return how many lists and maps lie within each other in an item in DynamoDB's own form."""
+    """Return how deeply lists and maps are nested in an item in DynamoDB's JSON."""
     deepest, level = 0, [*item.values()]
     while level:
         inner: list[Any] = []
@@ -286,12 +287,12 @@ def nesting_of(item: Mapping[str, Mapping[str, Any]]) -> int:
 
 
 def write_units_of(size_bytes: int) -> int:
-    """Return what writing so many bytes costs: a unit for each kilobyte begun."""
+    """Return the write units for an item of *size_bytes*: one for each kilobyte, rounded up."""
     return max(-(-size_bytes // _WRITE_BLOCK_BYTES), 1)
 
 
 def value_bytes(value: Mapping[str, Any]) -> int:
-    """Return the bytes of one value in DynamoDB's own form; 1 for a form that is not known."""
+    """Return the bytes of one value in DynamoDB's JSON; 1 for an unknown type."""
     for kind, held in value.items():
         match kind:
             case "S":
@@ -314,7 +315,7 @@ def value_bytes(value: Mapping[str, Any]) -> int:
 
 
 def _number_bytes(text: str) -> int:
-    """A byte for two significant digits, and one: approximately, as the guide says."""
+    """Return the approximate size of a number, as the guide states it: a byte for two significant digits, plus one."""
     digits = text.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
     return min(-(-len(digits) // 2) + 1 + text.startswith("-"), _LONGEST_NUMBER)
 
@@ -327,7 +328,7 @@ def _binary_bytes(held: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class IndexParts:
-    """The part of an item that an index has.
+    """The part of an item that is copied to an index.
 
     Attributes:
         name: The index.
@@ -342,7 +343,7 @@ class IndexParts:
     is_local: bool
 
     def units_for(self, item: Mapping[str, Mapping[str, Any]]) -> int:
-        """Return what a new item costs the index: nothing where it lacks one of the keys."""
+        """Return the index's write units for a new item: none if the item lacks one of the keys."""
         if not self.keys <= item.keys():
             return 0
         if self.projected is None:
@@ -352,13 +353,15 @@ class IndexParts:
 
 @dataclass(slots=True)
 class WriteCost:
-    """What new items cost, added up; an item that replaces another costs more where that was larger, or had other keys.
+    """The sum of the cost of new items.
+
+    An item that replaces a larger one, or one with other keys, costs more.
 
     Attributes:
-        indexes: The table's.
-        items: How many.
-        size_bytes: All of them.
-        table_units: Write units of the table, with those of its local indexes.
+        indexes: The table's indexes.
+        items: The number of items.
+        size_bytes: Their total size.
+        table_units: Write units of the table, including its local indexes.
         index_units: Write units of each global index.
     """
 
@@ -369,11 +372,11 @@ class WriteCost:
     index_units: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with nothing for each global index."""
+        """Set the units of each global index to 0."""
         self.index_units = {index.name: 0 for index in self.indexes if not index.is_local}
 
     def add(self, item: Mapping[str, Mapping[str, Any]]) -> None:
-        """Count an item in DynamoDB's own form, `{"name": {"S": "value"}}`."""
+        """Add an item in DynamoDB's JSON, `{"name": {"S": "value"}}`."""
         size = item_bytes(item)
         self.items += 1
         self.size_bytes += size
@@ -391,37 +394,37 @@ class WriteCost:
         return self.table_units + sum(self.index_units.values())
 
     def seconds_at(self, rate: float) -> int:
-        """Return how long it takes at least, at *rate* units per second for the table and for each index."""
+        """Return the lower bound of the duration, at *rate* units per second for the table and for each index."""
         dearest = max([self.table_units, *self.index_units.values()])
         return -(-dearest * 1_000_000 // round(rate * 1_000_000))
 
 
-# A read unit is a strongly consistent read of up to 4 KB, or two that are not (DynamoDB Developer Guide, "DynamoDB
-# read and write operations"); a page is rounded up to 4 KB once.
+# A read unit is one strongly consistent read of up to 4 KB, or two eventually consistent ones (DynamoDB Developer
+# Guide, "DynamoDB read and write operations"); the size of a page is rounded up to 4 KB once.
 BLOCK_BYTES: Final = 4_096
 PAGE_BYTES: Final = 1_048_576
 _USUAL_MILLIUNITS: Final = 25_000
-# 800 KB of the megabyte that a page may have; of consistent reads, half of that
+# 800 KB of the megabyte that a page may have; 400 KB of strongly consistent reads
 _MOST_MILLIUNITS: Final = 100_000
 _LEAST_MILLIUNITS: Final = 1_000
-# How much of the newest page goes into the mean size of an item
+# Weight of the newest page in the mean size of an item
 _WEIGHT_PERCENT: Final = 30
 
 
 def bytes_per_unit(*, is_consistent: bool) -> int:
-    """Return how many bytes a read unit reads."""
+    """Return the number of bytes that one read unit reads."""
     return BLOCK_BYTES if is_consistent else 2 * BLOCK_BYTES
 
 
 def page_units(size_bytes: int, *, is_consistent: bool) -> float:
-    """Return what a page of so many bytes costs: blocks of 4 KB begun, half as much unless it is consistent."""
+    """Return the read units of a page: one for each 4 KB, rounded up; half as many if eventually consistent."""
     blocks = max(-(-size_bytes // BLOCK_BYTES), 1)
     return float(blocks) if is_consistent else blocks / 2
 
 
 @dataclass(slots=True)
 class PageSize:
-    """Chooses how many items to ask for, from what the pages before held.
+    """Chooses how many items to request, from the size of the items in earlier pages.
 
     Attributes:
         rate: The budget in thousandths of a unit per second.
@@ -435,32 +438,32 @@ class PageSize:
 
     @property
     def milliunits(self) -> int:
-        """What a page should cost: a quarter of a second of the budget, from 1 to 25 units; of a large one a twentieth
-        of a second, up to 100 units.
+        """The wanted cost of a page: a quarter of a second of the budget, from 1 to 25 units; for a large budget a
+        twentieth of a second, up to 100 units.
         """
         most = min(max(self.rate // 20, _USUAL_MILLIUNITS), _MOST_MILLIUNITS)
         return min(max(self.rate // 4, _LEAST_MILLIUNITS), most)
 
     @property
     def limit(self) -> int:
-        """How many items to ask for: the `Limit` of Scan and Query. One before anything is known of their size."""
+        """The number of items to request: the `Limit` of Scan and Query. One while their size is unknown."""
         if self.item_bytes is None:
             return 1
         wanted = self.milliunits * bytes_per_unit(is_consistent=self.is_consistent)
         return max(wanted // max(self.item_bytes, 1), 1)
 
     def expect(self, size_bytes: int, items: int) -> None:
-        """Take the mean of a table or index for granted until a page was read, if nothing was learned yet.
+        """Use the table's or index's mean item size until a page was read.
 
-        DynamoDB's counts are some hours old, so this is done only where the largest page that there is, of a megabyte,
-        would cost no more than a second of the budget.
+        DynamoDB's counts are some hours old, so this is done only if the largest possible page, of a megabyte, would
+        cost no more than a second of the budget.
         """
         dearest = PAGE_BYTES * 1_000 // bytes_per_unit(is_consistent=self.is_consistent)
         if self.item_bytes is None and items > 0 and self.rate >= dearest:
             self.item_bytes = max(size_bytes * 1_000 // items, 1)
 
     def learn(self, units: float, scanned: int) -> None:
-        """Note what a page cost that *scanned* so many items, filtered ones included."""
+        """Learn the mean item size from the cost of a page of *scanned* items, filtered ones included."""
         if scanned < 1:
             return
         blocks = units if self.is_consistent else 2 * units
@@ -476,23 +479,23 @@ class PageSize:
 MOST_SEGMENTS: Final = 1_000_000
 _SEGMENT_BYTES: Final = 256 * 1024 * 1024
 _LEAST_FOR_EACH_WORKER: Final = 4
-# Each segment and each page costs up to half a unit that reads nothing
+# Rounding costs up to half a unit for each segment and each page
 _PER_SEGMENT_UNITS, _PER_PAGE_UNITS = 0.5, 0.25
 
 
 def count_segments(size_bytes: int, workers: int) -> int:
-    """Return into how many segments to divide a table: a segment for each 256 MB, and four for each worker."""
+    """Return the number of segments for a table: one for each 256 MB, and at least four for each worker."""
     return min(max(-(-size_bytes // _SEGMENT_BYTES), _LEAST_FOR_EACH_WORKER * workers, 1), MOST_SEGMENTS)
 
 
 def scan_units(size_bytes: int, *, is_consistent: bool, page_milliunits: int, segments: int) -> int:
-    """Return what a scan of so many bytes costs in read units, with what the rounding of its pages adds.
+    """Return the read units of a scan of *size_bytes*, including the rounding of its pages.
 
     Args:
         size_bytes: The size of the table or index.
         is_consistent: Whether reads are strongly consistent, which costs twice as much.
-        page_milliunits: What a page is to cost, in thousandths of a unit.
-        segments: Into how many segments the scan is divided.
+        page_milliunits: The wanted cost of a page, in thousandths of a unit.
+        segments: The number of segments.
     """
     per_unit = bytes_per_unit(is_consistent=is_consistent)
     page = min(page_milliunits * per_unit // 1_000, PAGE_BYTES)

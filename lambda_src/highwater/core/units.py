@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 class Dimension(StrEnum):
-    """The two kinds of capacity units; each is bought, scaled and throttled apart."""
+    """The two kinds of capacity units; each is provisioned, scaled and throttled separately."""
 
     READ = "read"
     WRITE = "write"
@@ -29,19 +29,19 @@ class Units:
     write: int
 
     def at_least(self, other: Units) -> Units:
-        """Each dimension the higher of the two."""
+        """Return the higher of the two in each dimension."""
         return Units(max(self.read, other.read), max(self.write, other.write))
 
     def at_most(self, other: Units) -> Units:
-        """Each dimension the lower of the two."""
+        """Return the lower of the two in each dimension."""
         return Units(min(self.read, other.read), min(self.write, other.write))
 
     def of(self, dimension: Dimension) -> int:
-        """The units of one dimension."""
+        """Return the units of one dimension."""
         return self.read if dimension is Dimension.READ else self.write
 
     def with_units(self, units: Mapping[Dimension, int]) -> Units:
-        """The same with other units in the dimensions given."""
+        """Return a copy with *units* in the given dimensions."""
         return Units(units.get(Dimension.READ, self.read), units.get(Dimension.WRITE, self.write))
 
     def covers(self, other: Units) -> bool:
@@ -57,6 +57,6 @@ class Duration(Protocol):
 
 
 def as_timedelta(length: timedelta | Duration) -> timedelta:
-    """*length* as a `timedelta`; anything else than a length of time is handed back for `check` to report."""
+    """Return *length* as a `timedelta`; anything but a length of time is returned unchanged, for `check` to report."""
     to_seconds: Any = getattr(length, "to_seconds", None)
     return length if to_seconds is None else timedelta(seconds=to_seconds())  # type: ignore[return-value]

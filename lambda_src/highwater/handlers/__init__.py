@@ -1,1 +1,1 @@
-"""Entry points of Lambda functions, one file each: parse, gather, decide, apply, report."""
+"""The Lambda functions: parse the event, read AWS's state, decide, apply, report."""

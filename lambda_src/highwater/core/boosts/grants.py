@@ -1,4 +1,4 @@
-"""Answers to requests: all of the units, a part with the limits that apply, or nothing; before anything changes."""
+"""Answers to requests, before anything changes: all units, a part with the limits that apply, or nothing."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.schedule.bounds import timeline
 from highwater.core.units import Dimension
 
-# An update that moves an item within an index deletes and writes it there, so twice the table's writes is the most.
+# An update that moves an item within an index deletes and writes its entry, so an index consumes at most twice the
+# table's writes.
 _MOST_PERCENT = 200
-# Fewer writes than this say nothing of what a load will do.
+# Fewer writes than this do not predict the writes of a load.
 _FEWEST_UNITS = 1_000
 
 
 def index_shares_percent(consumed_units: Mapping[TargetKey, int]) -> dict[TargetKey, int]:
-    """Return what each index consumed of its table's writes, in percent, rounded up.
+    """Return each index's share of its table's consumed write units, in percent, rounded up.
 
-    *consumed_units* are sums over the same hours, by target. An index whose share is not known gets 100, as an item has
-    at most one entry in each index: the table consumed too little, or there are no datapoints.
+    *consumed_units* are sums over the same hours, by target. The share is unknown if the table consumed too little, or
+    there are no datapoints. It is then 100, as an item has at most one entry in each index.
     """
     table = consumed_units.get((None, Dimension.WRITE), 0)
     shares: dict[TargetKey, int] = {}
@@ -35,7 +36,7 @@ def index_shares_percent(consumed_units: Mapping[TargetKey, int]) -> dict[Target
 
 
 class GrantLimit(StrEnum):
-    """What may limit a boost."""
+    """The limits of a boost."""
 
     CEILING = "ceiling"
     QUOTA = "quota"
@@ -47,9 +48,9 @@ class Grant:
     """The answer to a request for a boost.
 
     Attributes:
-        asked: The lease that was asked for.
-        units: The units per second that it gets, 0 if it is refused.
-        limits: What left it so many, with a sentence each: the tightest first. Empty if it gets all.
+        asked: The lease as it was requested.
+        units: The units per second granted, 0 if the boost is refused.
+        limits: Why less was granted than requested, with a sentence each, the tightest first. Empty if all was granted.
     """
 
     asked: Lease
@@ -65,7 +66,7 @@ class Grant:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the job gets all that it asked for."""
+        """Whether all units that the job requested are granted."""
         return self.units == self.asked.units
 
 
@@ -81,13 +82,12 @@ def grant(
     """Answer a request with the most units that the target can have in every minute of the lease.
 
     Args:
-        asked: The lease as it was asked for.
+        asked: The lease as it was requested.
         target: The target's plan, with its windows.
-        others: The other leases of the table, of any owner; booked ones count for the time that they are booked for.
-        demand_units: The floor that demand alone holds now. By default nothing; it is taken to stay for the lease.
+        others: The other leases of the table, of any owner; booked leases count for the time of their booking.
+        demand_units: The floor that demand alone asks for now, assumed to stay for the lease. By default 0.
         quota_units: The account's quota per table and index.
-        cap_units: The most that the caller may boost the target by, with all leases that are its own. By default
-            without a limit.
+        cap_units: The most units of all the caller's leases of the target together. By default without a limit.
     """
     others = [lease for lease in others if lease.key == asked.key and lease.id != asked.id]
     own = [lease for lease in others if lease.owner == asked.owner]
@@ -111,7 +111,7 @@ def grant(
 
 
 def _changes(asked: Lease, target: Target, others: Iterable[Lease]) -> list[datetime]:
-    """The instants within the lease at which plan or other leases change, from its start on."""
+    """Return the instants within the lease at which the plan's bounds or other leases change, its start included."""
     edges = {at for at, _ in timeline(target, asked.start, asked.end)}
     edges |= {edge for lease in others for edge in (lease.start, lease.ends)}
     return sorted({max(at, asked.start) for at in edges if at < asked.end})

@@ -1,4 +1,4 @@
-"""Leases: units that a job asked for, until when; what the live ones add to a floor; and their JSON documents."""
+"""Leases: units that a job requested for a time; the floor with live leases; and the leases' JSON documents."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Dimension
 
-# A lease is for a job; what lasts longer is a window
+# A lease is for one job; capacity for longer is declared as a window
 LONGEST = timedelta(days=1)
 
 
 class LeaseError(HighwaterError, ValueError):
-    """A lease is for no units, or for a time that no lease may have."""
+    """A lease without units, or with a time that is not allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """Capacity that a job asked for: on a table or index, in one dimension, for a time.
+    """Capacity that a job requested: of a table or index, in one dimension, for a time.
 
-    Nothing is ever restored when a lease ends: floors are computed from the leases that are live.
+    Nothing has to be restored when a lease ends, because floors are computed from the live leases.
 
     Attributes:
-        id: Unique; the same for every report of one lease, so that a request that arrives twice is one lease.
+        id: Unique; requests are idempotent by it: one that arrives twice is one lease.
         table: Name of the table.
         index: Name of the index, `None` for the table itself.
         dimension: READ or WRITE.
         units: Units per second, 1 or more.
-        is_total: Whether *units* are all that the job needs, together with what is there anyway. By default they are
-            added to what is there.
-        start: The aware instant at which the units are to be there.
-        end: The aware instant at which the lease ends by itself, after *start* and at most a day later.
-        owner: Who asked, as AWS authenticated it.
-        reason: Why, in the job's own words. By default nothing.
-        asked: The units per second that the job asked for, where it got fewer; `None` where it got all.
-        released: The aware instant at which the job gave the units back, `None` while it has not.
+        is_total: Whether *units* are the total that the floor has to reach. By default they are added to the floor.
+        start: The aware instant from which the units count.
+        end: The aware instant at which the lease expires, after *start* and at most a day later.
+        owner: The caller, as AWS authenticated it.
+        reason: The reason in the job's own words. By default empty.
+        asked: The units per second that the job requested, if fewer were granted; `None` if all were granted.
+        released: The aware instant at which the job released the lease, `None` if it has not.
 
     Raises:
         LeaseError: *units* is below 1, or *start* and *end* are not in order or more than a day apart.
@@ -75,12 +74,12 @@ class Lease:
 
     @property
     def label(self) -> str:
-        """What it boosts, in messages: `orders, table write`."""
+        """The boosted target, in messages: `orders, table write`."""
         return f"{self.table}, {target_label(self.index, self.dimension)}"
 
     @property
     def ends(self) -> datetime:
-        """When it ends: by itself, or when it was released if that is earlier."""
+        """The instant at which it expires, or was released if that is earlier."""
         return self.end if self.released is None else min(self.end, self.released)
 
     def is_live(self, now: datetime) -> bool:
@@ -88,24 +87,24 @@ class Lease:
         return self.start <= now < self.ends
 
     def renewed(self, end: datetime) -> Lease:
-        """Return the same lease until *end*, or until its present end if that is later; a released one stays so.
+        """Return the same lease until *end*, or its present end if that is later; a released lease stays released.
 
-        No lease goes on for longer than a day after its start, however often it is renewed.
+        A lease ends at most a day after its start, however often it is renewed.
         """
         return replace(self, end=max(self.end, min(end, self.start + LONGEST)))
 
     def released_at(self, now: datetime) -> Lease:
-        """Return the same lease, given back at *now*, or earlier if it was already."""
+        """Return the same lease, released at *now*, or earlier if it was released before."""
         return replace(self, released=now if self.released is None else min(self.released, now))
 
 
 @dataclass(frozen=True, slots=True)
 class Boosts:
-    """What the live leases of one target ask for, in units per second.
+    """The units that the live leases of one target ask for, in units per second.
 
     Attributes:
-        added: Added to what plan and demand ask for: concurrent boosts add up.
-        total: The least that there is to be in total, 0 for none: of several the highest.
+        added: Units to add to the floor of plan and demand: the sum of concurrent boosts.
+        total: Total that the floor has to reach, 0 for none: the highest of concurrent boosts.
     """
 
     added: int = 0
@@ -113,18 +112,18 @@ class Boosts:
 
 
 def ceiling_with_boosts(bounds: Bounds, max_with_boosts: int | None) -> int:
-    """Return the ceiling while a boost is live: the plan's now, or that for boosts where it is higher."""
+    """Return the ceiling while a boost is live: the plan's present ceiling, or the one for boosts if it is higher."""
     return max(bounds.max, max_with_boosts or 0)
 
 
 def boosted_floor(bounds: Bounds, boosts: Boosts, quota_units: int, max_with_boosts: int | None = None) -> int:
-    """Return the floor that plan and boosts ask for, without a scaler that knows of demand: never above the ceiling."""
+    """Return the floor of plan and boosts, without demand; never above the ceiling."""
     ceiling = ceiling_with_boosts(bounds, max_with_boosts)
     return max(1, min(max(min(bounds.min, bounds.max) + boosts.added, boosts.total), ceiling, quota_units))
 
 
 def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boosts:
-    """Return what the leases of *target* ask for at the aware instant *now*; *leases* may be of any target."""
+    """Return the sum of the live leases of *target* at the aware instant *now*; *leases* may be of any target."""
     live = [lease for lease in leases if lease.key == target and lease.is_live(now)]
     return Boosts(
         added=sum(lease.units for lease in live if not lease.is_total),
@@ -182,7 +181,7 @@ def target_of_text(text: str) -> TargetKey:
 
 
 def described_lease(lease: Lease) -> dict[str, Any]:
-    """Return the lease as answers and the command show it, with the target's name in words."""
+    """Return the lease as JSON-ready values for answers and the command, with the target's name in words."""
     return lease_document(lease) | {"target": target_label(lease.index, lease.dimension)}
 
 

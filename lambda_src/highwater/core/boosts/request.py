@@ -1,4 +1,4 @@
-"""Requests for boosts as jobs send them: what is asked for, how many units that is, and who may ask."""
+"""Requests for boosts as jobs send them: their content, the resulting units, and which callers are allowed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _BYTES_PER_WRITE, _BYTES_PER_READ = 1_024, 4_096
 
 
 def units_for_rate(units_per_second: int, target_percent: int) -> int:
-    """Return the capacity of which a rate of consumption is *target_percent*, 1 to 100: what a job adds to traffic.
+    """Return the capacity at which consuming *units_per_second* is a utilization of *target_percent*, 1 to 100.
 
-    At the target utilization of the table the job leaves the table's headroom as it is.
+    With the table's target utilization, a job that consumes this rate leaves the table's headroom unchanged.
     """
     if units_per_second < 1 or not 1 <= target_percent <= 100:
         raise LeaseError(
@@ -42,7 +42,7 @@ def units_for_deadline(
     until_ready: timedelta = timedelta(0),
     is_consistent: bool = False,
 ) -> int:
-    """Return the capacity with which a job is done in time.
+    """Return the capacity with which a job meets its deadline, in units per second.
 
     Args:
         dimension: READ for a scan, WRITE for a load.
@@ -50,8 +50,9 @@ def units_for_deadline(
         bytes_per_item: The size of an item, names of attributes included, from 1 byte to 400 KB. Every write costs
             whole units; a scan's pages round up only once, which is not counted.
         within: How long the job may take from now on.
-        until_ready: How long of that passes before the capacity is there. By default nothing.
-        is_consistent: Whether a scan reads consistently, at twice the price. By default it does not.
+        until_ready: The part of that time before the capacity can be used. By default none.
+        is_consistent: Whether a scan's reads are strongly consistent, which costs twice as much. By default they are
+            not.
 
     Raises:
         LeaseError: There is nothing to do, or no time to do it in.
@@ -71,9 +72,9 @@ def units_for_deadline(
     return -(-units // seconds)
 
 
-# Before a boost that is booked ahead the floor rises as early as before a window: capacity takes minutes to come.
+# The floor rises this long before the start of a booked boost, as before a window: capacity takes minutes to come.
 LEAD: Final = timedelta(minutes=5)
-# With `hold="start"` the lease ends so long after the job was to start; consumption holds the capacity from then on.
+# With `hold="start"` the lease ends this long after the job's start; after that, consumption keeps the capacity up.
 START_HOLD: Final = timedelta(minutes=10)
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{8,100}")
 _LONGEST_REASON: Final = 200
@@ -96,23 +97,23 @@ _MEMBERS: Final = frozenset(
 
 
 class Hold(StrEnum):
-    """Until when a boost holds capacity."""
+    """How long a boost lasts."""
 
-    LEASE = "lease"  # until it ends or is released
-    START = "start"  # until the job's traffic has arrived, whose consumption then holds the capacity itself
+    LEASE = "lease"  # until the lease expires or is released
+    START = "start"  # until the job's traffic has arrived; its consumption then keeps the capacity up
 
 
 class SizeKind(StrEnum):
-    """What the units of a request mean."""
+    """The meaning of a request's units."""
 
-    UNITS = "units"  # capacity, on top of what is there
-    TOTAL = "total"  # capacity, together with what is there
+    UNITS = "units"  # capacity to add to the floor
+    TOTAL = "total"  # capacity that the floor has to reach in total
     RATE = "rate"  # consumption, on top of the present traffic
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is asked for in one dimension: *units* per second, 1 or more, and what they mean."""
+    """The request for one dimension: *units* per second, 1 or more, and their meaning."""
 
     units: int
     kind: SizeKind = SizeKind.UNITS
@@ -124,14 +125,14 @@ class BoostRequest:
 
     Attributes:
         id: Chosen by the job: a request that arrives twice with one id is one boost.
-        table: The table's label, as `highwater status` shows it.
+        table: The table's label, as `highwater status` prints it.
         index: Name of the index, `None` for the table.
-        sizes: How much is asked for, by dimension; at least one.
-        duration: For how long, up to a day.
+        sizes: The requested units, by dimension; at least one.
+        duration: The length of the lease, up to a day.
         at: The aware instant at which the job starts, `None` for now.
-        hold: Until when the boost holds capacity.
-        reason: Why, in the job's own words.
-        is_all_or_nothing: Whether a part of it is of no use to the job.
+        hold: How long the boost lasts.
+        reason: The reason in the job's own words.
+        is_all_or_nothing: Whether to grant nothing if not all can be granted.
     """
 
     id: str
@@ -146,7 +147,7 @@ class BoostRequest:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> BoostRequest:
-        """Read a request; raises `LeaseError` with what is wrong, what was got and what is allowed."""
+        """Parse a request; raises `LeaseError` with the problem, the value and the allowed values."""
         unknown = sorted(set(document) - _MEMBERS)
         if unknown:
             raise LeaseError(f"boost: unknown member {unknown[0][:40]!r}; allowed: {', '.join(sorted(_MEMBERS))}")
@@ -180,13 +181,14 @@ class BoostRequest:
         """Return the leases that the request asks for at the aware instant *now*, the table's own first.
 
         Args:
-            plan: The table's plan. Its indexes are boosted with the table's writes, as a write goes to them too.
-            owner: Who asks, as AWS authenticated it.
+            plan: The table's plan. Its indexes are boosted with the table's writes, as each write may also write to
+                them.
+            owner: The caller, as AWS authenticated it.
             now: The present.
-            shares_percent: What each index consumed of the table's writes, in percent. By default 100 of all.
+            shares_percent: Each index's share of the table's consumed write units, in percent. By default 100 each.
 
         Raises:
-            LeaseError: The table has no such index, or the capacity asked for is fixed.
+            LeaseError: The table has no such index, or the requested capacity is fixed.
         """
         targets = {target.key: target for target in plan.targets()}
         start, end = self._span(now)
@@ -228,7 +230,7 @@ class BoostRequest:
 
 
 def read_id(document: Mapping[str, Any]) -> str:
-    """Read a boost's id; raises `LeaseError` for one that is none."""
+    """Parse a boost's id; raises `LeaseError` for an invalid one."""
     found = document.get("id")
     if not isinstance(found, str) or not _ID.fullmatch(found):
         raise LeaseError(f"boost: id is {_shown(found)}; allowed: 8 to 100 letters, digits, dots, colons and dashes")
@@ -236,7 +238,7 @@ def read_id(document: Mapping[str, Any]) -> str:
 
 
 def read_minutes(document: Mapping[str, Any]) -> timedelta:
-    """Read for how long a boost is asked for; raises `LeaseError` for a time that no boost may have."""
+    """Parse the length of a lease; raises `LeaseError` for one that is not allowed."""
     minutes, most = document.get("minutes"), LONGEST // timedelta(minutes=1)
     if not isinstance(minutes, int) or isinstance(minutes, bool) or not 1 <= minutes <= most:
         raise LeaseError(
@@ -301,7 +303,7 @@ def _shown(value: object) -> str:
     return "missing" if value is None else repr(value)[:60]
 
 
-# An assumed role, with the session's name after it, which whoever assumes the role chooses
+# An assumed role, followed by the session's name, which the caller chooses itself
 _SESSION: Final = re.compile(r"arn:[^:]+:sts::(\d{12}):assumed-role/([^/]+)/(.+)")
 _PRINCIPAL: Final = re.compile(r"arn:[^:]+:iam::(\d{12}):(role|user)/(?:.*/)?([^/]+)")
 _EVENTS: Final = "events"
@@ -309,11 +311,11 @@ _EVENTS: Final = "events"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks for a boost.
+    """The identity that requests a boost.
 
     Attributes:
-        name: `role/Name` or `user/Name` with the account in front, or `events/source`: AWS has authenticated it.
-        session: What the caller calls itself, such as the name of a Lambda function; for the log alone.
+        name: `role/Name` or `user/Name` with the account in front, or `events/source`, as authenticated by AWS.
+        session: The session's name, which the caller chooses, such as a Lambda function's name; only for the log.
     """
 
     name: str
@@ -330,19 +332,19 @@ class Caller:
 
     @classmethod
     def of_events(cls, source: str) -> Caller:
-        """Return the caller that events with this source stand for; IAM policies say who may send them."""
+        """Return the caller of events with this source; IAM policies decide which identities may put them."""
         return cls(f"{_EVENTS}/{source}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoostCap:
-    """What one caller may boost.
+    """The grant of one caller.
 
     Attributes:
         caller: The caller's name, as `Caller.name`.
-        max_read: The most units per second of reads, with all boosts of one table or index that are live at once.
-        max_write: Likewise of writes. 0 for none.
-        tables: Labels of the tables, `None` for all that the coordinator has.
+        max_read: The most read units per second of all the caller's live boosts of one table or index together.
+        max_write: The same for writes. 0 for none.
+        tables: Labels of the tables, `None` for all tables of the coordinator.
     """
 
     caller: str
@@ -352,7 +354,7 @@ class BoostCap:
 
     @classmethod
     def from_json(cls, text: str) -> BoostCap:
-        """Read what the constructs wrote; raises `ValueError`, `KeyError` or `TypeError` for anything else."""
+        """Parse a grant written by the constructs; raises `ValueError`, `KeyError` or `TypeError` for anything else."""
         document = json.loads(text)
         caller = document["caller"]
         found = Caller.of_arn(caller)
@@ -365,7 +367,7 @@ class BoostCap:
         )
 
     def covers(self, table: str) -> bool:
-        """Whether the table with that label is one of its tables."""
+        """Whether the grant is for the table with that label."""
         return self.tables is None or table in self.tables or table_of_label(table)[0] in self.tables
 
     def of(self, dimension: Dimension) -> int:
@@ -374,7 +376,7 @@ class BoostCap:
 
 
 def find_cap(caps: Iterable[BoostCap], caller: Caller, table: str) -> BoostCap | None:
-    """Return what *caller* may boost of a table, `None` for nothing; of several grants the highest figures count."""
+    """Return the grant of *caller* for a table, `None` for none; several grants count with their highest figures."""
     found = [cap for cap in caps if cap.caller == caller.name and cap.covers(table)]
     if not found:
         return None

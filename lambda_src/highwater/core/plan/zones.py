@@ -22,7 +22,7 @@ MINUTES_PER_DAY = 24 * 60
 MINUTES_PER_WEEK = 7 * MINUTES_PER_DAY
 
 
-# Entries of the zone database that are not time zones of a place. AAS refuses the first three. The others are
+# Entries of the zone database that are not time zones of a place. AAS rejects the first three. The others are
 # abbreviations: most of them are the same hour all year, although the places that use them change their clocks.
 _LONGEST_ABBREVIATION = 5
 _NO_PLACES = frozenset({"Factory", "localtime", "posixrules"})

@@ -11,7 +11,7 @@ from highwater.core.plan.plan import Target, TargetWindow
 from highwater.core.plan.windows import is_open, openings
 from highwater.core.plan.zones import aware
 
-# Whether a plan can be timed does not depend on when
+# Whether bounds can be computed for a plan does not depend on the time
 _ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -47,7 +47,7 @@ def bounds_at(target: Target, at: datetime) -> Bounds:
 
 
 def highest_ceiling(target: Target) -> int:
-    """Return the highest ceiling that the plan asks for at any time, with which no open window is cut.
+    """Return the highest ceiling that the plan asks for at any time, so that no open window is limited.
 
     Raises:
         ValueError: Only CloudFormation knows the target's bounds.
@@ -56,10 +56,10 @@ def highest_ceiling(target: Target) -> int:
 
 
 def require_bounds(targets: Iterable[Target]) -> None:
-    """Raise whatever keeps the targets of a plan that was read from text from being timed, compared or put in a set.
+    """Raise an error if the targets of a plan that was read from text have no bounds, or cannot be compared or hashed.
 
     Raises:
-        Exception: Of any kind, as a text may hold anything.
+        Exception: Of any kind, as the text may contain anything.
     """
     for target in targets:
         hash(target)

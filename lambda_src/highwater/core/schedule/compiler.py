@@ -94,13 +94,13 @@ def _instant_text(at: datetime) -> str:
 
 
 def _zone_text(timezone: str) -> str:
-    # AAS refuses ':', '/' and '|' in names of scheduled actions
+    # AAS rejects ':', '/' and '|' in names of scheduled actions
     return timezone.replace("/", ".")
 
 
 # Two years stand for all: recurring windows and clock changes are rules that repeat every year
 _SAMPLE_YEARS = (2026, 2032)
-# Between two clock changes every week is like the others. These days hold a whole week of openings on either side.
+# Between two clock changes all weeks are alike. These days contain a whole week of openings on either side.
 _AROUND_CHANGE = timedelta(days=10)
 
 

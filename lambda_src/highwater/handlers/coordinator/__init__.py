@@ -1,1 +1,1 @@
-"""The coordinator of boosts: it answers jobs, writes their leases, and has the scaler's turn set the floors."""
+"""The coordinator of boosts: it answers jobs, writes their leases, and runs the scaler's turn, which sets floors."""

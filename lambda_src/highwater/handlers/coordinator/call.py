@@ -1,4 +1,4 @@
-"""Calls of the coordinator: a signed request to its URL, or an event; and who sent it, as AWS authenticated it."""
+"""Calls of the coordinator: a signed request to its URL, or an event; and the caller, as AWS authenticated it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from highwater.core.boosts import Caller
 
 
 class RefusedError(Exception):
-    """A call is refused.
+    """A call is rejected.
 
     Attributes:
-        status: The status code of HTTP: 400 malformed, 403 not granted, 404 unknown, 409 of somebody else, 410 over,
-            503 not to be answered now.
+        status: The HTTP status code: 400 malformed, 403 not granted, 404 unknown, 409 conflicts with the table's state
+            or another caller's boost, 410 ended, 503 temporarily not possible.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -33,8 +33,8 @@ class Call:
     """One call.
 
     Attributes:
-        caller: Who sent it.
-        action: What is asked for: `begin`, `renew`, `release`, `status`, `list` or `log`.
+        caller: The identity that sent it.
+        action: The requested action: `begin`, `renew`, `release`, `status`, `list` or `log`.
         document: The other members of the request.
     """
 
@@ -49,15 +49,15 @@ def is_request(event: dict[str, Any]) -> bool:
 
 
 def is_boost_event(event: dict[str, Any]) -> bool:
-    """Whether the event is one of EventBridge that asks for a boost."""
+    """Whether the event is from EventBridge and requests a boost."""
     return event.get("detail-type") == DETAIL_TYPE
 
 
 def read_request(event: dict[str, Any]) -> Call:
-    """Read a request to the URL; raises `RefusedError` for one without an identity or a body that makes sense.
+    """Parse a request to the URL; raises `RefusedError` for one without an identity or with an invalid body.
 
     The caller is the one that Lambda authenticated (AWS Lambda Developer Guide, "Invoking Lambda function URLs",
-    request payload, `authorizer.iam`, read 2026-11). What a request says of itself does not count.
+    request payload, `authorizer.iam`, read 2026-11). An identity in the request's body is ignored.
     """
     identity = event["requestContext"].get("authorizer", {}).get("iam", {}).get("userArn")
     caller = Caller.of_arn(identity) if isinstance(identity, str) else None
@@ -70,10 +70,11 @@ def read_request(event: dict[str, Any]) -> Call:
 
 
 def read_boost_event(event: dict[str, Any]) -> Call:
-    """Read an event of EventBridge; raises `RefusedError` for one that makes no sense.
+    """Parse an event of EventBridge; raises `RefusedError` for an invalid one.
 
-    The caller is the event's source: the rule lets only granted sources pass, and IAM says who may send them. Without
-    an id of its own a boost has the event's, which is the same when an event is delivered twice.
+    The caller is the event's source: the rule passes only granted sources, and IAM decides which identities may put
+    events with them. If the detail has no id, the boost gets the event's id, which is the same when an event is
+    delivered twice.
     """
     detail = event.get("detail")
     if not isinstance(detail, dict):

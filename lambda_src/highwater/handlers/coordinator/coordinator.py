@@ -44,17 +44,17 @@ from highwater.core.units import Dimension, Units
 from highwater.handlers.coordinator.call import Call, RefusedError
 from highwater.handlers.scaler.gather import RunOutcome
 
-# As long as the grants. Every job that waits for its capacity asks every two seconds, and an account has 40 reads of
-# parameters a second in all (AWS General Reference, Systems Manager quotas, read 2026-11)
+# Cached as long as the grants. Every job that waits for its capacity sends a request every two seconds, and an account
+# may read parameters 40 times a second in total (AWS General Reference, Systems Manager quotas, read 2026-11).
 _PLANS_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class KeptPlans:
-    """The plans of single tables, as they were read last.
+    """A cache of the plans of single tables.
 
     Attributes:
-        clock: Seconds that do not go back.
+        clock: Monotonic clock, in seconds.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -63,8 +63,8 @@ class KeptPlans:
     def read(self, home: Region, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
         """Return the plan of one table of *scaler*, read again after half a minute, or now if *is_anew*.
 
-        What is granted must go by the plan of a deploy that has just ended. Only a plan that can be served is kept: a
-        table that was just added to the scaler, or whose plan was just repaired, is found at the next request.
+        New grants must follow the plan of a deploy that has just ended. Only a readable plan is cached: a table that
+        was just added to the scaler, or whose plan was just repaired, is found at the next request.
         """
         now = self.clock()
         read_at, plans = self._read.get(label, (now, None))
@@ -76,7 +76,7 @@ class KeptPlans:
         return plans
 
 
-# How far back the writes of a table and its indexes are compared
+# The time over which the writes of a table and its indexes are compared
 _SHARES_MINUTES = 24 * 60
 
 
@@ -86,8 +86,8 @@ class TableState:
 
     Attributes:
         scaled: Its plan.
-        registered: What Application Auto Scaling has of its targets, with AWS's time.
-        described: What DynamoDB has of it.
+        registered: Its targets in Application Auto Scaling, with AWS's time.
+        described: The answer of DescribeTable.
     """
 
     scaled: ScaledPlan
@@ -96,7 +96,7 @@ class TableState:
 
     @classmethod
     def read(cls, scaled: ScaledPlan, region: Region) -> TableState:
-        """Look at a table; raises `RefusedError` where it is gone or AWS does not answer."""
+        """Read a table's state; raises `RefusedError` if the table does not exist or AWS does not answer."""
         try:
             described = region.describe_table(scaled.table)
         except TableNotFoundError:
@@ -110,7 +110,7 @@ class TableState:
 
     @property
     def now(self) -> datetime:
-        """AWS's time when the table was looked at."""
+        """AWS's time at which the state was read."""
         return self.registered.at
 
     def target(self, key: TargetKey) -> Target:
@@ -132,7 +132,7 @@ class TableState:
         return self.registered.is_suspended(TargetName(self.scaled.table, *key))
 
     def check_can_be_boosted(self, key: TargetKey) -> None:
-        """Raise `RefusedError` for a target whose floor or capacity nobody can set."""
+        """Raise `RefusedError` for a target whose floor or capacity cannot be set."""
         label = f"{self.scaled.label}, {self.target(key).label}"
         if key[0] not in self.described.capacities:
             raise RefusedError(409, f"{label}: the table has no such index yet; boost it when it is built")
@@ -142,9 +142,9 @@ class TableState:
             raise RefusedError(409, f"{label}: no scalable target is registered; deploy the table's stack again")
 
     def demand(self, key: TargetKey, boosted: int) -> int:
-        """Return what a target holds for demand alone, of which boosts account for *boosted*.
+        """Return the floor that demand alone asks for: the present floor less *boosted*, the units for boosts.
 
-        Nothing where nobody follows demand: target tracking then raises capacity above the floor by itself.
+        0 if the scaler does not follow demand: target tracking then raises capacity above the floor by itself.
         """
         if not self.scaled.mode.follows_demand:
             return 0
@@ -152,21 +152,21 @@ class TableState:
         return max((self.provisioned(key) if floor is None else floor) - boosted, 0)
 
     def wanted(self, key: TargetKey, leases: Iterable[Lease]) -> int:
-        """Return the least that a target is to have now, by plan and boosts, in units per second."""
+        """Return the floor of a target that plan and boosts ask for now, in units per second."""
         bounds, boosts = bounds_at(self.target(key), self.now), boosts_at(leases, key, self.now)
         ceiling = self.target(key).capacity.max_with_boosts
         return boosted_floor(bounds, boosts, self.scaled.plan.table_quota_units, ceiling)
 
     def is_ready(self, key: TargetKey, leases: Iterable[Lease]) -> bool:
-        """Whether a target has what plan and boosts ask for, and its table is not being changed."""
+        """Whether a target's floor and capacity have reached `wanted`, and its table is ACTIVE."""
         wanted, floor = self.wanted(key, leases), self.floor(key)
         has_floor = floor is None or floor >= wanted
         return has_floor and self.provisioned(key) >= wanted and self.described.is_active
 
     def index_shares(self, request: BoostRequest, region: Region) -> dict[TargetKey, int] | None:
-        """Return what each index consumed of the table's writes in the last day, in percent.
+        """Return each index's share of the table's consumed write units in the last day, in percent.
 
-        `None` where the request does not ask for it, or CloudWatch does not answer: each index is then boosted like its
+        `None` if the request does not need shares, or CloudWatch does not answer: each index is then boosted like its
         table, which is enough for any load.
         """
         indexes = [index for index, *_ in self.scaled.plan.resources() if index is not None]
@@ -186,7 +186,7 @@ class TableState:
 
 
 def read_table(document: dict[str, Any]) -> str:
-    """Return the table that a call is about; raises `RefusedError` for none."""
+    """Return the table that a call names; raises `RefusedError` if it names none."""
     table = document.get("table")
     if not isinstance(table, str) or not table:
         raise RefusedError(400, f"boost: table is {str(table)[:60]!r}; allowed: a table's name")
@@ -194,7 +194,7 @@ def read_table(document: dict[str, Any]) -> str:
 
 
 def grant_of(asked: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> Grant:
-    """Return what a lease gets beside those that are known."""
+    """Return the grant of a lease, given the known leases."""
     return grant(
         asked,
         state.target(asked.key),
@@ -206,7 +206,7 @@ def grant_of(asked: Lease, known: TableLeases, cap: BoostCap, state: TableState)
 
 
 def grant_of_known(lease: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> Grant:
-    """Return what a lease got before, for a request that arrives again; its limits as they are now."""
+    """Return the earlier grant of a lease whose request arrives again, with the limits as they are now."""
     if lease.asked is None:
         return Grant(lease, lease.units)
     asked = replace(lease, units=lease.asked, asked=None)
@@ -214,7 +214,7 @@ def grant_of_known(lease: Lease, known: TableLeases, cap: BoostCap, state: Table
 
 
 def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> None:
-    """Raise `RefusedError` unless a lease may go on for that time: others may have booked it, or the cap be lower."""
+    """Raise `RefusedError` if a lease cannot be extended: other leases are booked, or the caller's cap was lowered."""
     found = grant_of(more, known, cap, state)
     if not found.is_whole:
         why = "; ".join(sentence for _, sentence in found.limits)
@@ -223,9 +223,9 @@ def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState
 
 Answer = dict[str, Any]
 _MICRO = 1_000_000
-# the least that a table can do without growth
+# the least throughput that any table supports without adding partitions
 _PARTITION = Units(PARTITION_READ_UNITS, PARTITION_WRITE_UNITS)
-# DynamoDB does not say how long it adds partitions; docs/decisions/0009 has what is known.
+# AWS does not document how long adding partitions takes; docs/decisions/0009 has what is known.
 _GROWTH = "DynamoDB adds partitions first, which takes minutes; a high-water mark in the plan has them added before"
 
 
@@ -237,7 +237,7 @@ def outcome_of(grants: Sequence[Grant]) -> str:
 
 
 def grant_documents(grants: Iterable[Grant], state: TableState, region: str) -> list[dict[str, Any]]:
-    """Return what each target of a request gets, with the limits and the price of an hour in US dollars."""
+    """Return the grant of each target of a request, with its limits and the price of an hour in US dollars."""
     found = []
     for each in grants:
         price = unit_hour_micro_usd(
@@ -256,7 +256,7 @@ def grant_documents(grants: Iterable[Grant], state: TableState, region: str) -> 
 
 
 def notes_on(keys: Iterable[TargetKey], leases: Sequence[Lease], state: TableState) -> list[str]:
-    """Return what a job should know of the targets that it boosts: growth that comes first, and scaling that rests."""
+    """Return remarks on the targets of a boost: partitions that have to be added first, or suspended scaling."""
     notes = []
     for key in keys:
         label, wanted = state.target(key).label, state.wanted(key, leases)
@@ -269,7 +269,7 @@ def notes_on(keys: Iterable[TargetKey], leases: Sequence[Lease], state: TableSta
 
 
 def target_documents(keys: Iterable[TargetKey], leases: Sequence[Lease], state: TableState) -> list[dict[str, Any]]:
-    """Return how far each target is: what it is to have now, its floor and its capacity in units per second."""
+    """Return the state of each target: wanted floor, present floor and capacity, in units per second."""
     return [
         {
             "target": state.target(key).label,
@@ -282,7 +282,7 @@ def target_documents(keys: Iterable[TargetKey], leases: Sequence[Lease], state: 
     ]
 
 
-# Seconds that an invocation must have left to wait for others; each of them is one that the job waits
+# Seconds that an invocation must have left to retry after another request's write; the job waits for as long
 _SPARE_SECONDS = 10.0
 
 
@@ -292,15 +292,15 @@ class Coordinator:
 
     Attributes:
         scaler: The name under which the plans are in Systems Manager.
-        region_name: The function's region, whose prices count for its own tables.
-        region_of: Makes a region's adapter; `None` asks for the function's own.
-        plans: The plans that this function read last.
-        leases: Where boosts are kept.
-        read_caps: Reads who may boost what.
-        wakes: Has the function run while a boost is live.
-        turn: Has the scaler look at a table at once, and returns what was done.
-        pause: Waits a little before the attempt of that number, at a length of its own choice.
-        remaining_seconds: Answers how much time the invocation has left.
+        region_name: The function's region, whose prices apply to the region's tables.
+        region_of: Makes a region's adapter; `None` is the function's own region.
+        plans: A cache of plans.
+        leases: The table of leases.
+        read_caps: Reads the grants.
+        wakes: Makes the schedules that run the function while a boost is live.
+        turn: Runs the scaler's turn for a table at once, and returns its outcome.
+        pause: Waits before the attempt of the given number.
+        remaining_seconds: Returns how much time the invocation has left.
     """
 
     scaler: str
@@ -315,7 +315,7 @@ class Coordinator:
     remaining_seconds: Callable[[], float]
 
     def serve(self, call: Call) -> Answer:
-        """Carry out a call; raises `RefusedError` for one that cannot be."""
+        """Carry out a call; raises `RefusedError` for one that is rejected."""
         serve = {
             "begin": self._begin,
             "renew": self._renew,
@@ -369,7 +369,7 @@ class Coordinator:
     def _grant(
         self, request: BoostRequest, asked: Sequence[Lease], caller: Caller, cap: BoostCap, state: TableState
     ) -> tuple[list[Grant], bool]:
-        """Write what can be granted; or find what was granted before, if the request arrives again."""
+        """Write the leases that can be granted; if the request arrives again, find the earlier ones."""
         label, is_scheduled, attempt = request.table, False, 0
         keyed = [(each.key, each) for each in asked]
         while True:
@@ -388,7 +388,7 @@ class Coordinator:
                     self.wakes.rest(label, request.id)
                 return grants, True
             if not is_scheduled:
-                # first, so that no lease is ever live that nothing ends
+                # before the leases, so that each live lease has a schedule that ends it
                 self.wakes.run_every_minute(label, request.id, asked[0].start, asked[0].end, state.now)
                 is_scheduled = True
             try:
@@ -422,13 +422,13 @@ class Coordinator:
 
     def _release(self, caller: Caller, document: Answer) -> Answer:
         table, id = read_table(document), read_id(document)
-        # whoever has a boost may give it back, also when the grant was taken away meanwhile
+        # a boost's owner may release it even if its grant was removed meanwhile
         state, _ = self._look(table)
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
         self._tell(table, id, "release", {"owner": caller.name, "session": caller.session}, state)
         notes = self._set_floors(table)
         if own:
-            # some more runs, as this turn may have met one that still raised, or could not lower
+            # a few more runs: another run may have raised the floor during this turn, or this turn could not lower it
             self.wakes.run_every_minute(table, id, state.now, state.now, state.now)
         return {"id": id, "table": table, "released": bool(own), "notes": notes}
 
@@ -442,7 +442,7 @@ class Coordinator:
         *,
         may_be_over: bool = False,
     ) -> list[Lease]:
-        """Write the leases of one boost as they are *changed*."""
+        """Apply *changed* to the leases of one boost, and write them."""
         attempt = 0
         while True:
             known = self.leases.read(table)
@@ -490,7 +490,7 @@ class Coordinator:
         return {"table": table, "log": self.leases.read_log(table)}
 
     def _pulse(self, caller: Caller, document: Answer) -> Answer:
-        """Have the scaler look at a table at once, as the fleet asks for help."""
+        """Run the scaler's turn for a table at once, because its fleet needs help."""
         table = read_table(document)
         self._cap(caller, table)
         self._plan(table)
@@ -520,7 +520,7 @@ class Coordinator:
     def _own(
         self, known: TableLeases, id: str, caller: Caller, state: TableState, *, may_be_over: bool = False
     ) -> list[Lease]:
-        """The leases of one boost, which only its owner may ask for; without those that are over."""
+        """Return the leases of one boost that have not ended; only the boost's owner may request them."""
         own = [lease for lease in known.leases if lease.id == id]
         label = state.scaled.label
         for lease in own:
@@ -541,7 +541,7 @@ class Coordinator:
         ]
 
     def _tell(self, table: str, id: str, what: str, entry: Answer, state: TableState) -> None:
-        """Add to the log; a boost is not refused for want of an entry."""
+        """Add to the log; if that fails, the boost is not rejected."""
         try:
             self.leases.log(table, id, what, entry, state.now)
         except (LeasesUnavailableError, LeasesOvertakenError):

@@ -1,4 +1,4 @@
-"""The function of a `BoostCoordinator`: requests of jobs and events that ask for boosts; all else is the scaler's."""
+"""The function of a `BoostCoordinator`: serves requests and events for boosts; other events go to the scaler."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from highwater.handlers.coordinator.coordinator import Coordinator, KeptPlans
 from highwater.handlers.scaler import handler as scaler
 
 logger = Logger(log_uncaught_exceptions=False)
-# A grant that is taken back counts so long in functions that are warm. A storm of requests must not exceed the rate at
-# which parameters may be read.
+# How long warm functions cache grants; a grant that is removed still counts for as long. Without the cache, many
+# requests at once would exceed the rate at which parameters may be read.
 _CAPS_KEPT_SECONDS = 30
 _UNAVAILABLE = 500
-# how long a request waits that others came before
+# pauses of a request that lost against another request's write
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve a request to the function's URL, an event that asks for a boost, or what starts the scaler.
+    """Serve a request to the function's URL, an event that requests a boost, or an event of the scaler.
 
-    A request is answered with a status code and a JSON object; a refusal has the member `error`.
+    A request is answered with a status code and a JSON object; a rejection has the member `error`.
 
     Raises:
-        RefusedError: An event cannot be served now; Lambda tries it again.
-        Exception: An event failed, or one of the scaler's, which raises the scaler's errors.
+        RefusedError: An event cannot be served now; Lambda retries it.
+        Exception: An event failed; an event of the scaler raises the scaler's errors.
     """
     if not is_request(event) and not is_boost_event(event):
         return scaler.handler(event, context)
@@ -49,7 +49,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     except RefusedError as refused:
         logger.warning("boost refused", extra={"status": refused.status, "error": str(refused)})
         if is_boost_event(event) and refused.status >= _UNAVAILABLE:
-            # Lambda tries the event again, and then keeps it in the dead-letter queue
+            # Lambda retries the event, and then puts it into the dead-letter queue
             raise
         return _answer(refused.status, {"error": str(refused)})
     except Exception as error:
@@ -95,7 +95,7 @@ def _pause(attempt: int) -> None:
 
 @dataclass(slots=True)
 class _Caps:
-    """Who may boost what, kept for half a minute in a warm function."""
+    """The grants, cached for half a minute in a warm function."""
 
     caps: tuple[BoostCap, ...] = ()
     read_at: float = float("-inf")

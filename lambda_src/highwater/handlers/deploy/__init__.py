@@ -1,1 +1,1 @@
-"""Custom resources of deploys: floors of open windows, high-water marks, and what is left behind by a deletion."""
+"""Custom resources of deploys: floors of open windows, high-water marks, and capacity left behind by a deletion."""

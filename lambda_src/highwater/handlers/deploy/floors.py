@@ -1,4 +1,4 @@
-"""Floors and ceilings after a deploy, and after one that was rolled back: what the plan asks for now."""
+"""Sets the floors and ceilings that the plan asks for now, after a deploy or a rollback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("highwater")
 
 # Pauses of five seconds between two attempts to raise the capacity of an index that is being built
 _PAUSES_PER_TRY = 12
-# Looks at a table whose indexes are built, for its capacity to reach the floors
+# How often a table whose indexes are built is described while its capacity is below the floors
 _TRIES_AFTER_BUILD = 60
 
 
@@ -38,11 +38,11 @@ class FloorsNotReachedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asserted:
-    """What came of setting the floors.
+    """The result of setting the floors.
 
     Attributes:
         reason: A sentence about the changes, for CloudFormation.
-        building: Indexes that are being built: `raise_to_floors` is to be called for the table.
+        building: Indexes that are being built: if there are any, call `raise_to_floors` for the table.
     """
 
     reason: str
@@ -58,8 +58,8 @@ def assert_floors(
 ) -> Asserted:
     """Set every target to the bounds that the plan asks for now, and wait until its capacity has reached the floor.
 
-    An index that is being built is not waited for, because that can take hours. Meanwhile DynamoDB may refuse changes
-    of the table's own capacity, so nothing is waited for that has not come about after a first look.
+    An index that is being built is not waited for, because that can take hours. Meanwhile DynamoDB may reject changes
+    of the table's own capacity, so capacity that is still below its floor at the first check is not waited for either.
 
     Raises:
         FloorsNotReachedError: The time is up, and a bound is wrong, or capacity is below a floor and the table is not
@@ -132,7 +132,7 @@ def raise_to_floors(
                     patience.until_accepted(partial(set_bounds, autoscaling, name, live[name]))
             for index, units in _while_built(table, described, live).items():
                 _provision(partial(tables.set_capacity, dynamodb, table, index, units), patience)
-            # of several targets registered at once, one may be refused because the table is changed for another
+            # of several targets registered at once, one may be rejected while the table is changed for another
             if is_built and not below_floor:
                 return
         tries_left -= is_built
@@ -142,7 +142,7 @@ def raise_to_floors(
 
 
 def _while_built(table: str, described: tables.DescribedTable, live: Mapping[TargetName, Bounds]) -> dict[str, Units]:
-    """The indexes that are being built with less than they should have meanwhile, each with the units to provision."""
+    """Return the indexes that are being built with too little capacity, each with the units to provision meanwhile."""
     wanted = {}
     of_table = described.capacities[None]
     for index in sorted(described.building):
@@ -157,7 +157,7 @@ def _while_built(table: str, described: tables.DescribedTable, live: Mapping[Tar
 
 
 def _provision(change: Callable[[], None], patience: Patience) -> None:
-    """Try a change once; what DynamoDB refuses while it builds an index is tried again a minute later."""
+    """Try a change once; one that DynamoDB rejects while it builds an index is retried a minute later."""
     try:
         patience.until_permitted(change)
     except (tables.TableBusyError, tables.OvertakenError, tables.TableRefusedError) as refused:
@@ -165,7 +165,7 @@ def _provision(change: Callable[[], None], patience: Patience) -> None:
 
 
 def _below_floor(described: tables.DescribedTable, wanted: Mapping[TargetName, Bounds]) -> dict[TargetName, int]:
-    """The targets whose capacity is below their floor, each with its capacity in units per second."""
+    """Return the targets whose capacity is below their floor, each with its capacity in units per second."""
     below_floor = {}
     for name, bounds in wanted.items():
         capacity = described.capacities.get(name.index)
@@ -197,9 +197,9 @@ def _labels(targets: Mapping[TargetName, Target], names: Mapping[TargetName, int
 
 
 _ROLLING_BACK = "UPDATE_ROLLBACK_IN_PROGRESS"
-# Somebody can continue a rollback that failed, or give it up; it updates nothing twice that it has updated
+# A failed rollback can be continued or abandoned; a continued one does not repeat the updates that it has done
 _NOT_OVER = frozenset({_ROLLING_BACK, "UPDATE_ROLLBACK_FAILED"})
-# Targets are as they were before; what is left to do is to delete what was new.
+# Targets are as they were before the deploy; only new resources may still have to be deleted.
 _ROLLED_BACK = frozenset({"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"})
 
 

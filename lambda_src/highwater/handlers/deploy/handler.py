@@ -1,9 +1,9 @@
-"""What a deploy asks for once the tables stand: floors of open windows, and high-water marks.
+"""The function for deploys: sets floors of open windows and high-water marks once the tables are deployed.
 
-The function behind the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`,
-`Custom::HighwaterAftermath` and `Custom::HighwaterScaled`. The third has floors set after a rollback, and capacity
-lowered after the removal of a table's targets. The last one has the scaler look at a table right after a deploy, and
-puts floors back to the plan's when the scaler is removed.
+It serves the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`, `Custom::HighwaterAftermath` and
+`Custom::HighwaterScaled`. The third sets floors after a rollback, and lowers capacity after a table's targets were
+removed. The fourth invokes the scaler for a table right after a deploy, and resets floors to the plan's when the scaler
+is removed.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ SCALED_TYPE = "Custom::HighwaterScaled"
 def handler(event: dict[str, Any], context: Any) -> None:
     """Serve one custom resource event, or the continuation of one that outlived its invocation.
 
-    CloudFormation is answered exactly once per event. A job that has to wait longer than one invocation may last
-    invokes this function again with where it stands.
+    CloudFormation is answered exactly once per event. Work that takes longer than one invocation invokes this function
+    again and passes its progress on.
     """
     Deployment().serve(event, Patience(lambda: context.get_remaining_time_in_millis() / 1000))
 
 
 def invoke(function: str, event: dict[str, Any]) -> None:
-    """Have a function serve an event, without waiting for it."""
+    """Invoke a function with an event, without waiting for it."""
     boto3.client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=json.dumps(event).encode())
 
 
@@ -61,12 +61,12 @@ class Deployment:
 
     Attributes:
         dynamodb: Makes a client of DynamoDB in a region, `None` for the function's own.
-        autoscaling: Likewise of Application Auto Scaling.
-        cloudwatch: Likewise of CloudWatch.
+        autoscaling: The same for Application Auto Scaling.
+        cloudwatch: The same for CloudWatch.
         ssm: Makes a client of Systems Manager.
         stacks: Makes a client of CloudFormation.
-        answer: Gives CloudFormation the answer to an event.
-        invoke: Has a function, named by name or ARN, serve an event.
+        answer: Sends CloudFormation the answer to an event.
+        invoke: Invokes a function, given by name or ARN, with an event.
     """
 
     dynamodb: Callable[[str | None], DynamoDBClient] = tables.client
@@ -78,18 +78,18 @@ class Deployment:
     invoke: Callable[[str, dict[str, Any]], None] = invoke
 
     def serve(self, event: dict[str, Any], patience: Patience) -> None:
-        """Serve one event and answer CloudFormation, unless another invocation goes on with it.
+        """Serve one event and answer CloudFormation, unless another invocation continues with it.
 
         Raises:
-            Exception: Whatever goes wrong after CloudFormation was answered; Lambda then tries the event again.
+            Exception: Any error after CloudFormation was answered; Lambda then retries the event.
         """
         try:
             outcome = self._serve(event, patience)
         except Exception as error:
             if event.get("HighwaterAnswered"):
-                # nobody waits for an answer any more; Lambda itself tries an asynchronous invocation twice again
+                # CloudFormation does not wait for an answer any more; Lambda retries an asynchronous invocation twice
                 raise
-            # the deploy must learn of any failure at once instead of waiting an hour for an answer
+            # answer any failure at once: the deploy would otherwise wait an hour for an answer
             logger.exception("failed")
             outcome = response.failure(str(error) or type(error).__name__)
         if outcome is None:
@@ -140,7 +140,7 @@ class Deployment:
     def _raise_later(
         self, event: dict[str, Any], clients: tuple[DynamoDBClient, ApplicationAutoScalingClient], patience: Patience
     ) -> response.Outcome | None:
-        """Go on after CloudFormation was answered, in other invocations, until the table's indexes are built."""
+        """Continue after CloudFormation was answered, in other invocations, until the table's indexes are built."""
         properties = event["ResourceProperties"]
         try:
             floors.raise_to_floors(properties["TableName"], properties["Plan"], *clients, patience)
@@ -151,11 +151,11 @@ class Deployment:
         return response.success("the indexes are built, and capacity is raised to the floors")
 
     def _go_on_after_the_answer(self, event: dict[str, Any], patience: Patience) -> None:
-        """Have another invocation go on with an event that CloudFormation is answered now."""
+        """Start another invocation to continue with an event whose answer is sent to CloudFormation now."""
         self._invoke_itself(event | {"HighwaterAnswered": True, "HighwaterInvocations": 1}, patience)
 
     def _wait_on(self, event: dict[str, Any], given_up: str, patience: Patience) -> response.Outcome | None:
-        """Have the next invocation wait on; after half a day, fail with the text *given_up*."""
+        """Start another invocation to continue waiting; after half a day, fail with the text *given_up*."""
         invocations = event["HighwaterInvocations"]
         if invocations >= MAX_AWAITING_INVOCATIONS:
             return response.failure(given_up)
@@ -166,33 +166,33 @@ class Deployment:
         self._invoke(os.environ["AWS_LAMBDA_FUNCTION_NAME"], event, patience)
 
     def _invoke(self, function: str, event: dict[str, Any], patience: Patience) -> None:
-        # the deploy may have allowed it only seconds before
+        # the deploy may have added the permission only seconds ago
         patience.until_accepted(partial(self.invoke, function, event))
 
     def _hand_over(self, event: dict[str, Any], patience: Patience) -> None:
-        """Note in the plans of scalers which of them looks after the table from now on.
+        """Record in the plans of scalers which scaler manages the table from now on.
 
         When a table leaves a scaler, CloudFormation deletes the scaler's plan only after this update, and a run in
-        between would set the floors of the old plan. A rollback takes the note back.
+        between would set the floors of the old plan. A rollback reverts the record.
         """
         old = event.get("OldResourceProperties", {})
         present = event["ResourceProperties"].get("ScalerPlan")
-        # a table that was replaced stays with its scaler until its plan is deleted: a rollback may need it again, and
-        # would not reach this resource, whose id changes with the table
+        # A table that was replaced remains with its scaler until its plan is deleted: a rollback may need it again, and
+        # would not update this resource, whose id changes with the table.
         before = old.get("ScalerPlan") if old.get("TableName") == event["ResourceProperties"]["TableName"] else None
         for parameter, released in ((present, False), (before, True)):
             if parameter is None or (released and parameter == present):
                 continue
             patience.until_accepted(partial(parameters.set_released, self.ssm(), parameter, released=released))
             if released:
-                # a run that has read the plan already is over by then
+                # long enough for a run that has already read the plan to end
                 patience.pause()
 
     def _is_released(self, parameter: str, patience: Patience) -> bool:
         try:
             return patience.until_accepted(partial(parameters.is_released, self.ssm(), parameter))
         except tables.TableRefusedError:
-            # a deletion must not fail for want of a permission that went before it
+            # a deletion must not fail because its permission was deleted first
             return False
 
     def _marks(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
@@ -207,7 +207,7 @@ class Deployment:
             try:
                 is_rolling_back = event["RequestType"] == "Update" and floors.is_rolling_back(client, stack, patience)
             except (tables.TableRefusedError, TimeIsUpError) as refused:
-                # a rollback must not fail for this
+                # this must not make a rollback fail
                 reason = f"floors are left as they are if this is a rollback, as the stack cannot be read: {refused}"
                 return response.success(reason)
             if not is_rolling_back:
@@ -225,15 +225,15 @@ class Deployment:
         return response.success(done.reason)
 
     def _take_back(self, event: dict[str, Any], patience: Patience) -> None:
-        """After a rollback, have a scaler that the failed deploy gave the table to leave it alone.
+        """After a rollback, release the table from the scaler to which the failed deploy added it.
 
-        CloudFormation deletes the scaler's plan at the end of a rollback, and the custom resource that would set its
-        floors back may not have been reached.
+        CloudFormation deletes the scaler's plan at the end of a rollback, and the custom resource that would reset the
+        floors may not have been updated.
         """
         try:
             self._hand_over(event, patience)
         except (tables.TableRefusedError, TimeIsUpError) as refused:
-            # the permission may have come with the failed deploy, and be gone
+            # the permission may have been part of the failed deploy, and be deleted
             logger.warning("the scaler's plan is left as it is: %s", refused)
 
     def _lower_capacity(self, properties: dict[str, Any], patience: Patience) -> response.Outcome:

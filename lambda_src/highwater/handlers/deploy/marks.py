@@ -28,7 +28,7 @@ logger = logging.getLogger("highwater")
 
 
 class TableOutOfReachError(Exception):
-    """Nothing of the table can be changed until somebody restores the table or its key."""
+    """The table cannot be changed until an operator restores the table or its key."""
 
     def __init__(self, table: str, status: str) -> None:
         super().__init__(f"table {table} is {status}, so its capacity and marks cannot be changed")
@@ -47,7 +47,7 @@ class Progress:
 
     @classmethod
     def of(cls, event: dict[str, Any]) -> Progress:
-        """Return the progress in a continued event; an event from CloudFormation has none and starts anew."""
+        """Return the progress in a continued event; an event from CloudFormation has none yet."""
         progress = event.get("HighwaterProgress")
         return cls(**progress) if progress else cls()
 
@@ -62,7 +62,7 @@ class MarksJob:
     patience: Patience
 
     def attempt(self, change: Callable[[], None]) -> bool:
-        """Try a change once; return false if DynamoDB refused it and the table must be described again."""
+        """Try a change once; return false if DynamoDB rejected it and the table must be described again."""
         try:
             self.patience.until_permitted(change)
         except (TableBusyError, OvertakenError) as refused:
@@ -71,7 +71,7 @@ class MarksJob:
         return True
 
     def describe(self) -> tables.DescribedTable:
-        """Describe the table; raises `TableOutOfReachError` if nothing of it can be changed."""
+        """Describe the table; raises `TableOutOfReachError` if it cannot be changed."""
         described = self.patience.until_accepted(partial(tables.describe_table, self.dynamodb, self.table))
         if described.out_of_reach:
             raise TableOutOfReachError(self.table, described.out_of_reach)
@@ -92,7 +92,7 @@ class MarksJob:
 
     def wait_for_indexes(self, names: list[str], deploy: str) -> bool:
         """Wait until none of these indexes is being built; return false if a later deploy than *deploy* took over."""
-        # DynamoDB shows a note some seconds late
+        # DynamoDB returns a new tag only after some seconds
         self.patience.pause()
         while (described := self.describe()).building.intersection(names):
             self.patience.pause()
@@ -103,17 +103,17 @@ class MarksJob:
         return True
 
     def note_awaiting(self, deploy: str) -> None:
-        """Note in a tag that marks of *deploy* wait for indexes, until a later deploy changes or removes them."""
+        """Record in a tag that marks of *deploy* wait for indexes, until a later deploy changes or removes them."""
         arn = self.describe().arn
         self.patience.until_accepted(partial(tags.write_awaiting, self.dynamodb, arn, deploy))
 
     def forget_awaiting(self) -> None:
-        """Have earlier deploys no longer raise what they left for later."""
+        """Stop earlier deploys from raising the marks that they deferred."""
         arn = self.describe().arn
         self.patience.until_accepted(partial(tags.clear_awaiting, self.dynamodb, arn))
 
     def too_low(self, described: tables.DescribedTable, wanted: dict[str | None, Units]) -> dict[str | None, Units]:
-        """The marks of *wanted* that are too low, except those of indexes that are being built."""
+        """Return the marks of *wanted* that are too low, except those of indexes that are being built."""
         return {
             index: units
             for index, units in wanted.items()
@@ -143,7 +143,7 @@ def mark_text(index: str | None, units: Units) -> str:
     return f"{subject} to {units.read} RCU and {units.write} WCU"
 
 
-# A raise is given up after this many invocations of 15 minutes.
+# Raising a mark is abandoned after this many invocations of 15 minutes.
 _MAX_RAISING_INVOCATIONS = 3
 
 
@@ -165,8 +165,8 @@ def serve(
         return failure(f"table {table} does not exist")
     except (ForbiddenError, TableOutOfReachError) as refused:
         if event["RequestType"] == "Delete":
-            # the permission went with a table that was replaced, or the table may never be within reach again;
-            # CloudFormation would keep the stack for ever
+            # The permission was deleted with a table that was replaced, or the table may stay out of reach for ever. A
+            # failure here would keep the stack from ever being deleted.
             return success(f"the marks are left as they are: {refused}")
         raise
     except TimeIsUpError:
@@ -180,7 +180,7 @@ def _work(job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[s
             return success("nothing is raised: a later deploy changed or removed the marks")
         progress.awaited = []
     elif not event.get("HighwaterProgress"):
-        # what an earlier deploy left to be raised is not declared any more, or this event raises it
+        # marks that an earlier deploy deferred are not declared any more, or this event raises them
         job.forget_awaiting()
     if event["RequestType"] == "Delete":
         return success("nothing to undo: a high-water mark never falls")
@@ -194,7 +194,7 @@ def _work(job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[s
 def _await_indexes(
     job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None], done: str
 ) -> Outcome:
-    """Have another invocation raise the marks of the indexes that are being built, and let the deploy go on."""
+    """Start another invocation to raise the marks of indexes that are being built, and let the deploy continue."""
     progress = job.progress
     awaited = progress.building or progress.blocking
     job.note_awaiting(event["RequestId"])
@@ -211,7 +211,7 @@ def _marks(properties: dict[str, Any]) -> dict[str | None, Units]:
 def _continue_later(
     job: MarksJob, event: dict[str, Any], continue_later: Callable[[dict[str, Any]], None]
 ) -> Outcome | None:
-    """Start another invocation to continue the work; return an outcome if the deploy can go on or has failed."""
+    """Start another invocation to continue the work; return an outcome if the deploy can continue or has failed."""
     progress = job.progress
     if progress.awaited:
         progress.awaiting_invocations += 1
@@ -221,7 +221,7 @@ def _continue_later(
         return None
     if event["RequestType"] != "Delete":
         if progress.blocking:
-            # while an index is built, DynamoDB refuses some changes of its table too; the deploy must not wait
+            # while an index is built, DynamoDB rejects some changes of its table too; the deploy must not wait
             return _await_indexes(job, event, continue_later, _raised(progress) or "no mark could be raised so far")
         progress.raising_invocations += 1
         if progress.raising_invocations >= _MAX_RAISING_INVOCATIONS:

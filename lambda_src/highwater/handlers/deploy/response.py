@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-# CloudFormation refuses longer responses (User Guide, "Custom resource response objects", read 2026-11)
+# CloudFormation rejects longer responses (User Guide, "Custom resource response objects", read 2026-11)
 _LONGEST_ANSWER_BYTES = 4096
 # Addresses of an AWS emulator on this machine, which may receive responses over plain HTTP
 _LOOPBACK = (("http", "localhost"), ("http", "127.0.0.1"))
@@ -28,7 +28,7 @@ class Outcome:
 
 
 def success(reason: str) -> Outcome:
-    """Return the outcome that lets CloudFormation go on."""
+    """Return the outcome with which CloudFormation continues."""
     return Outcome(True, reason)
 
 
@@ -42,7 +42,7 @@ def answer(event: dict[str, Any], outcome: Outcome) -> None:
 
     Raises:
         ValueError: The URL is neither https nor a loopback address.
-        OSError: The URL cannot be reached or refuses the response.
+        OSError: The URL cannot be reached or rejects the response.
     """
     url = event["ResponseURL"]
     parts = urlsplit(url)

@@ -1,7 +1,7 @@
-"""What is left behind when nothing scales a table any longer: floors of its plan, and capacity that is not too high.
+"""Cleanup when nothing scales a table any longer: resets floors to the plan's, and lowers capacity that is too high.
 
-A deletion does not fail for what is gone, nor for what AWS refuses: CloudFormation would keep the whole stack, and ask
-again for what cannot be done. The answer says what was left.
+A deletion does not fail for resources that no longer exist, nor for calls that AWS rejects: CloudFormation would keep
+the whole stack, and retry a call that cannot succeed. The answer says what was left unchanged.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 NO_TABLE = "the table does not exist any more"
-# Minutes of traffic that the capacity left behind must hold. CloudWatch has the newest of them some minutes late.
+# The remaining capacity must be enough for the traffic of these minutes. CloudWatch has the newest some minutes late.
 _TRAFFIC_MINUTES = 15
-# The utilization at which target tracking holds a table by default leaves room for traffic that grows.
+# The default target utilization of target tracking, which leaves room for growing traffic.
 _UTILIZATION_PERCENT = 70
 
 
@@ -82,13 +82,14 @@ def lower_capacity(
 ) -> str:
     """Lower the capacity of the table and its indexes to their base floors, but not below their recent traffic.
 
-    Nothing closes an open window once its scheduled actions are gone, and nothing scales in.
+    Without the scheduled actions nothing would close an open window, and without the policies nothing would scale in.
 
     Returns:
-        A sentence for CloudFormation: what was lowered; and what was not, with its cost and how to lower it by hand.
+        A sentence for CloudFormation: the capacity that was lowered, and the capacity that was not, with its cost and
+        how to lower it by hand.
     """
     try:
-        # a raise that is under way does not show yet
+        # DescribeTable does not return the new units while capacity is being raised
         described = _wait_until_active(dynamodb, table, patience)
         if described.out_of_reach:
             return f"capacity of {table} is left as it is: the table is {described.out_of_reach}; {_by_hand(plan)}"
@@ -113,14 +114,14 @@ def lower_capacity(
     except TableNotFoundError:
         return NO_TABLE
     except (TableRefusedError, TimeIsUpError) as refused:
-        # the permission for a table that was replaced goes before the table does
+        # the permission for a table that was replaced is deleted before the table
         return f"capacity of {table} is left as it is: {refused}; {_by_hand(plan)}"
     lowered = f"lowered {', '.join(done)}" if done else "no capacity was lowered"
     return "; ".join([lowered, *left])
 
 
 def _by_hand(plan: Plan) -> str:
-    """What retained capacity may cost that could not be read, and how to lower it."""
+    """Return a sentence with the possible cost of retained capacity that could not be read, and how to lower it."""
     surplus = dict.fromkeys(Dimension, 0)
     for target in plan.targets():
         surplus[target.dimension] += bounds_with(target, target.windows).min - bounds_with(target, ()).min
@@ -136,11 +137,11 @@ def _needed(
     cloudwatch: CloudWatchClient,
     patience: Patience,
 ) -> dict[str | None, Units]:
-    """The capacity of the table and each index that holds the base floors and the traffic of the last minutes."""
+    """Return the capacity that the table and each index need for their base floors and the last minutes' traffic."""
     names = {TargetName(table, *target.key): target for target in plan.targets()}
     now = patience.until_accepted(partial(read_targets, autoscaling, names)).at
     read = partial(read_consumption, cloudwatch, names, _TRAFFIC_MINUTES, now)
-    # without knowing the traffic, nothing may be lowered
+    # raises if the metrics cannot be read: nothing may be lowered without knowing the traffic
     consumed = patience.until_accepted(read)
     units: dict[tuple[str | None, Dimension], int] = {}
     for name, target in names.items():
@@ -166,15 +167,15 @@ def _cost(units: Units) -> str:
 
 
 def _wait_until_active(dynamodb: DynamoDBClient, table: str, patience: Patience) -> tables.DescribedTable:
-    """Wait while capacity is being changed, for as long as there is time; return what is there then."""
+    """Wait while capacity is being changed, as long as there is time; return the table's state after that."""
     return _wait_while(lambda described: not described.is_active, dynamodb, table, patience)
 
 
 def _wait_until_it_can_be_deleted(dynamodb: DynamoDBClient, table: str, patience: Patience) -> None:
-    """Wait, for as long as there is time, for what keeps DynamoDB from deleting a table.
+    """Wait, as long as there is time, until DynamoDB accepts the deletion of a table.
 
-    That is a change of its capacity, warm throughput that is being raised, which takes some minutes, and an index that
-    is being built (measured by others, 2026-10).
+    It rejects a deletion while the capacity is being changed, while warm throughput is being raised, which takes some
+    minutes, and while an index is being built (measured by others, 2026-10).
     """
 
     def is_held(described: tables.DescribedTable) -> bool:

@@ -11,7 +11,7 @@ from highwater.aws.tables import ForbiddenError, TableBusyError, translating
 
 T = TypeVar("T")
 
-# An index that is not built after half a day, in invocations of 15 minutes, is not waited for any longer.
+# After half a day, in invocations of 15 minutes, waiting for an index to be built ends.
 MAX_AWAITING_INVOCATIONS = 48
 _POLL_SECONDS = 5.0
 # Seconds before the end of an invocation at which waiting stops, so that it can still answer or start another
@@ -44,12 +44,12 @@ class Patience:
         self.sleep(_POLL_SECONDS)
 
     def until_permitted(self, call: Callable[[], T]) -> T:
-        """Repeat *call*, with pauses, while AWS refuses it for want of a permission, for up to two minutes.
+        """Repeat *call*, with pauses, while AWS denies it because a permission is missing, for up to two minutes.
 
         CloudFormation invokes the function seconds after it changed the function's role.
 
         Raises:
-            Exception: The errors of `translating`, of which `ForbiddenError` means that AWS still refuses, or that the
+            Exception: The errors of `translating`. `ForbiddenError` means that AWS still denies the call, or that the
                 invocation has no time left to wait.
         """
         for _ in range(_PAUSES_FOR_PERMISSIONS):
@@ -59,7 +59,7 @@ class Patience:
                 try:
                     self.pause()
                 except TimeIsUpError:
-                    # another invocation would begin to wait anew, and so on for ever
+                    # not `TimeIsUpError`: another invocation would then wait again, and so on for ever
                     raise refused from None
         return translating(call)
 
@@ -67,7 +67,7 @@ class Patience:
         """Repeat *call*, with pauses, while AWS is busy; while a permission is missing, for up to two minutes.
 
         Raises:
-            Exception: The errors of `translating` but `TableBusyError`.
+            Exception: The errors of `translating`, except `TableBusyError`.
             TimeIsUpError: The invocation has no time left to wait.
         """
         while True:

@@ -1,1 +1,1 @@
-"""The scaler's function: gather what AWS knows of each table, review it in the core, apply what the review says."""
+"""The scaler's function: read each table's state from AWS, review it in the core, and apply the review."""

@@ -14,22 +14,22 @@ from highwater.core.scaler.attention import FULL_TICK_MINUTES
 from highwater.core.scaler.stages import decision_document
 from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, ThresholdChange
 
-# Under this share of the least that provisioned capacity can cost, on-demand is cheaper whatever scales the table.
+# Below this share of the lower bound of provisioned cost, on-demand is cheaper whatever scales the table.
 _CHEAPER_ON_DEMAND_PERCENT = 100
 
 
 @dataclass(slots=True)
 class Application:
-    """One table's review on its way to AWS.
+    """Applies one table's review to AWS.
 
     Attributes:
-        region: Where the table is.
-        gathered: What the review was made from, of the region.
-        seen: And of the table.
-        review: What is to be done.
+        region: The adapter of the table's region.
+        gathered: The state of the region from which the review was made.
+        seen: The state of the table from which the review was made.
+        review: The review to apply.
         dry_run: Log, and change nothing.
-        outcome: What was done, of this table alone: tables are done in threads of their own.
-        kept: What is kept in the coordinator's table.
+        outcome: The outcome for this table only, because each table is handled in a separate thread.
+        kept: The coordinator's table.
     """
 
     region: Region
@@ -41,12 +41,12 @@ class Application:
     kept: Kept = NOTHING_KEPT
 
     def apply(self) -> RunOutcome:
-        """Do it.
+        """Apply the review and return the outcome.
 
         Raises:
-            TableNotFoundError: The table is gone.
-            TableBusyError: AWS did not accept a floor for now.
-            TableRefusedError: AWS refuses a floor.
+            TableNotFoundError: The table does not exist any more.
+            TableBusyError: AWS does not accept a floor at present.
+            TableRefusedError: AWS rejects a floor.
         """
         self._note_skips()
         self._compare_with_on_demand()
@@ -66,15 +66,15 @@ class Application:
             if skip.reason is SkipReason.PAUSED:
                 self.outcome.count("Paused")
             elif skip.reason not in (SkipReason.NO_INDEX, SkipReason.BEING_CHANGED):
-                # an index that is gone, and a change that takes its time, are no news
+                # a deleted index, and a change that is still in progress, are not worth a line in the log
                 name = TargetName(self.review.scaled.table, *skip.target.key)
                 region = "" if self.review.scaled.region is None else f" in {self.review.scaled.region}"
                 self.outcome.notes.append(f"{name}{region}: {skip.reason}")
 
     def _note_boosted(self) -> None:
-        """Note which part of each floor is boosts', for the next turn; it comes after the floors (decision 19)."""
+        """Record the units of each floor that are for boosts, for the next turn; after the floors (decision 19)."""
         decided = {decision.key: decision.boosted for decision in self.review.decisions}
-        # a target that was left alone keeps its note
+        # a target that this turn did not decide on keeps its record
         now = {key: units for key, units in (dict(self.seen.boosted) | decided).items() if units}
         leases = self.kept.leases
         if leases is None or self.dry_run or self.seen.lacks_leases or now == self.seen.boosted:
@@ -85,7 +85,7 @@ class Application:
             self.outcome.notes.append(f"{self.review.scaled.label}: boosts' part of floors is not noted: {error}")
 
     def _tell_fleet(self) -> None:
-        """Leave hints for a fleet that tells what it asks for, so that its processes see when to ask for help."""
+        """Write hints for a fleet that sends pulses, from which its processes conclude when to wake the scaler."""
         scaled, now = self.review.scaled, self.review.clock.now
         hints = {each.decision.key: each.hint for each in self.review.targets if each.hint is not None}
         if self.kept.pulses is None or self.dry_run or not hints:
@@ -109,7 +109,7 @@ class Application:
         registered = self.gathered.registered.of(name)
         if self.dry_run or (reviewed.bounds == registered and not reviewed.is_below_floor):
             return
-        # another run may have raised the floor since this one looked: of two runs the higher floor must stay
+        # another run may have raised the floor since this run read it: of two runs the higher floor must stay
         live = self.region.read_targets([name]).of(name)
         if live is not None and live != registered and live.min > reviewed.bounds.min:
             self.outcome.notes.append(f"{name}: the floor stays at {live.min:,}, which another run has just set")
@@ -127,13 +127,13 @@ class Application:
                 self.region.set_capacity(scaled.table, index, units)
                 self.outcome.count("CapacitiesSet")
             except (DecreaseRefusedError, TableBusyError, OvertakenError) as refused:
-                # the next run looks again
+                # the next run decides again
                 self.outcome.notes.append(f"{scaled.label}: {refused}")
 
     def _ask_for_threshold(self, reviewed: TargetReview) -> None:
-        """Ask for the alarm's threshold to follow the capacity. A target without an alarm is looked at by ticks alone.
+        """Request that the alarm's threshold follow the capacity. Targets without alarm are reviewed by ticks only.
 
-        The run moves thresholds after the floors of all tables: floors are what help, and CloudWatch accepts only few
+        The run moves thresholds after the floors of all tables: floors are more urgent, and CloudWatch accepts only few
         changes of alarms a second.
         """
         alarm = self.gathered.alarms.get(self._name(reviewed.decision))
@@ -150,7 +150,7 @@ class Application:
             self.outcome.count("AtCeiling")
         if decision.limited_by(LimitCode.DECREASE_BUDGET):
             self.outcome.count("DecreaseBudgetExhausted")
-        # the plan's floor limits an idle target all day, which is nothing to log
+        # an idle target is limited by the plan's floor all day, which is not worth a line in the log
         was_limited = any(limit.code is not LimitCode.BASELINE for limit in decision.limits)
         if decision.changes or was_limited or decision.has_hot_key:
             self.outcome.decisions.append(self._document(decision))

@@ -1,4 +1,4 @@
-"""What starts the scaler: a tick, an alarm, a boost, a run that was handed on, or somebody by hand."""
+"""Events that start the scaler: a tick, an alarm, a boost, tables handed on by another run, or a call by hand."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ BOOST = "boost"
 
 @dataclass(frozen=True, slots=True)
 class ScalerEvent:
-    """One event, read.
+    """One parsed event.
 
     Attributes:
-        kind: `tick`, `alarm`, `tables`, or `boost` where a job waits for the answer.
-        now: The event's time, in UTC; `None` for a call by hand without one, which takes the service's.
-        tables: The tables that are looked at, empty for all.
-        attempt: How many runs had these tables before.
+        kind: `tick`, `alarm`, `tables`, or `boost` if a job waits for the answer.
+        now: The event's time, in UTC; `None` for a call by hand without a time, for which AWS's time is used.
+        tables: The tables to review, empty for all.
+        attempt: The number of earlier runs for these tables.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class ScalerEvent:
 
     @classmethod
     def read(cls, event: dict[str, Any]) -> ScalerEvent:
-        """Read an event; raises `ValueError` with what was got for one that is none of the scaler's."""
+        """Parse an event; raises `ValueError` with the event if it is not one of the scaler's."""
         if event.get("source") == "aws.cloudwatch":
             target = target_of_event(event)
             if target is None:
@@ -54,7 +54,7 @@ class ScalerEvent:
         return cls(kind, _instant(event.get("time")), tuple(tables), attempt)
 
     def again(self, tables: list[str], attempt: int) -> dict[str, Any]:
-        """The event of a run for just these tables, at the same time."""
+        """Return the event for a run for just these tables, with the same time."""
         event: dict[str, Any] = {"highwater": TABLES, "tables": tables, "attempt": attempt}
         return event if self.now is None else event | {"time": self.now.isoformat()}
 

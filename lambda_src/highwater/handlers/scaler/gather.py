@@ -1,4 +1,4 @@
-"""Reads what AWS knows of the tables that are due: in few calls for a region, then one table at a time."""
+"""Reads the state of the tables that are due from AWS: in few calls for a region, then one table at a time."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class ThresholdChange:
 
 @dataclass(slots=True)
 class RunOutcome:
-    """What a run did.
+    """The outcome of a run.
 
     Attributes:
         decisions: Every decision that changes something or was limited, as documents for the log.
         failed: Labels of the tables that failed, and why.
-        left: Labels of the tables that there was no time for.
-        notes: Sentences for the log that somebody should read.
-        counts: Figures for CloudWatch, by the names of its metrics.
+        left: Labels of the tables for which there was no time.
+        notes: Sentences for an operator, for the log.
+        counts: Values for CloudWatch, by metric name.
         thresholds: The alarms whose thresholds are still to be moved.
     """
 
@@ -54,7 +54,7 @@ class RunOutcome:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The answer to whoever invoked the function."""
+        """Return the answer for the caller of the function."""
         return {"counts": self.counts, "failed": self.failed, "left": self.left, "decisions": self.decisions}
 
     def count(self, name: str, by: int = 1) -> None:
@@ -62,7 +62,7 @@ class RunOutcome:
         self.counts[name] = self.counts.get(name, 0) + by
 
     def add(self, other: RunOutcome) -> None:
-        """Add what was done for one table."""
+        """Add the outcome for one table."""
         self.decisions += other.decisions
         self.notes += other.notes
         self.thresholds += other.thresholds
@@ -70,10 +70,10 @@ class RunOutcome:
             self.count(name, value)
 
 
-# A run takes minutes, and one that was handed on some more. An older event belongs to another day: one that somebody
-# takes out of the dead-letter queue must not set last week's floors.
+# A run takes minutes, and a run to which tables were handed on some more. An older event is outdated: one that is sent
+# again from the dead-letter queue must not set last week's floors.
 OLDEST_EVENT = timedelta(minutes=10)
-# A read that fails has been tried four times, which may have taken a minute.
+# A read that fails was tried four times, which may have taken a minute.
 _MOST_FAILED_READS = 2
 
 
@@ -90,20 +90,20 @@ class DueTable:
     targets: tuple[Target, ...]
 
     def names(self) -> Mapping[TargetName, Target]:
-        """The targets by the names that AWS knows them by."""
+        """Return the targets by their names in Application Auto Scaling."""
         return {TargetName(self.scaled.table, target.index, target.dimension): target for target in self.targets}
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredRegion:
-    """What is known of a region before its tables are looked at one by one.
+    """The state of a region, read before its tables are handled one by one.
 
     Attributes:
         clock: The times of the turn.
         due: The tables with targets that are due.
-        registered: What Application Auto Scaling has of these targets.
+        registered: Bounds and suspensions of these targets in Application Auto Scaling.
         alarms: The targets' alarms.
-        consumed: The targets' last minutes, without throttles.
+        consumed: The targets' consumption in the last minutes, without throttles.
     """
 
     clock: Clock
@@ -116,7 +116,7 @@ class GatheredRegion:
 def gather_region(
     region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
 ) -> GatheredRegion | None:
-    """Find the targets of *plans* that are due and read what takes one call for many; `None` where none is due."""
+    """Find the targets of *plans* that are due, and read their state in joint calls; `None` if none is due."""
     complete = [_with_live_indexes(region, scaled, event) for scaled in plans]
     alarms = _read_alarms(region, complete, event, outcome)
     due = tuple(_due_tables(complete, event, alarms, outcome))
@@ -134,9 +134,9 @@ def see_table(
     """Describe one table, read its boosts, and throttles of those of its targets that may have throttled.
 
     Raises:
-        TableNotFoundError: The table is gone.
+        TableNotFoundError: The table does not exist any more.
         TableBusyError: DynamoDB did not answer.
-        TableRefusedError: DynamoDB refuses.
+        TableRefusedError: DynamoDB rejects the call.
     """
     return observe_table(
         region,
@@ -154,7 +154,7 @@ def see_table(
 def _due_tables(
     plans: Iterable[ScaledPlan], event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm], outcome: RunOutcome
 ) -> Iterator[DueTable]:
-    """The tables with targets that are due. A plan whose windows make no sense fails alone."""
+    """Yield the tables with targets that are due. A plan with invalid windows fails without affecting the others."""
     for scaled in plans:
         try:
             targets = _due(scaled, event, alarms)
@@ -167,7 +167,7 @@ def _due_tables(
 
 
 def _due(scaled: ScaledPlan, event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm]) -> tuple[Target, ...]:
-    """A tick looks at the targets whose turn it is; any other event at all targets of the tables that it names."""
+    """Return the targets to review: for a tick, those whose turn it is; for any other event, all of its tables."""
     if event.kind != TICK or event.now is None:
         return scaled_targets(scaled)
 
@@ -179,7 +179,7 @@ def _due(scaled: ScaledPlan, event: ScalerEvent, alarms: Mapping[TargetName, Tar
 
 
 def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -> ScaledPlan:
-    """A plan that tags chose, with the indexes that its table has."""
+    """Return a plan of a tagged table with the table's present indexes."""
     if not scaled.is_tagged:
         return scaled
     if event.kind == TICK and event.now is not None and not is_full_tick(scaled.table, _minute(event.now)):
@@ -187,7 +187,7 @@ def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -
     try:
         live = region.describe_table(scaled.table)
     except (tables.TableNotFoundError, tables.TableBusyError, tables.TableRefusedError):
-        # the same call fails again when the table is looked at, and then counts against this table alone
+        # the same call fails again when the table is read, and then only this table fails
         return scaled
     return scaled.with_indexes(index for index in live.capacities if index is not None)
 
@@ -195,14 +195,15 @@ def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -
 def _read_alarms(
     region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
 ) -> Mapping[TargetName, TargetAlarm]:
-    """The targets' alarms. Without them a tick looks at each target in its own minute, and thresholds stay.
+    """Return the targets' alarms. If they cannot be read, a tick reviews each target in its minute; thresholds stay.
 
-    An event for some tables asks for their alarms only: a storm of alarms would exceed the rate of DescribeAlarms.
+    An event for some tables reads their alarms only: when many alarms go off at once, reading all of them for each
+    event would exceed the rate of DescribeAlarms.
     """
     following = [scaled for scaled in plans if scaled.mode.follows_demand]
     names = [TargetName(scaled.table, *target.key) for scaled in following for target in scaled_targets(scaled)]
     if event.kind == BOOST or not names:
-        # somebody waits; the next tick moves the thresholds
+        # a job waits for the answer; the next tick moves the thresholds
         return {}
     try:
         return region.read_alarms(names if event.tables else None)
@@ -212,7 +213,7 @@ def _read_alarms(
 
 
 def _clock(event: ScalerEvent, service: datetime, outcome: RunOutcome) -> Clock:
-    """The event's minute, and AWS's time where that is later; AWS's alone for an event without a time or an old one."""
+    """Return the event's minute, or AWS's time if that is later, or if the event has no time or is too old."""
     of_event = service if event.now is None else event.now
     if abs(of_event - service) > OLDEST_EVENT:
         outcome.notes.append(
@@ -226,7 +227,7 @@ def _clock(event: ScalerEvent, service: datetime, outcome: RunOutcome) -> Clock:
 def _read_consumption(
     region: Region, due: Iterable[DueTable], clock: Clock, outcome: RunOutcome
 ) -> Mapping[TargetName, Observation]:
-    """The last minutes of every target that is due; nothing for those that CloudWatch does not answer for."""
+    """Return the last minutes of every target that is due; nothing for targets whose metrics could not be read."""
     found: dict[TargetName, Observation] = {}
     by_minutes: dict[int, list[TargetName]] = {}
     for table in due:
@@ -240,7 +241,7 @@ def _read_consumption(
             if failed < _MOST_FAILED_READS:
                 found |= region.read_consumption(names, minutes, clock.now)
                 continue
-        except Exception as error:  # without metrics floors may rise to their plans and never fall
+        except Exception as error:  # without metrics, floors may rise to their plans but never fall
             outcome.notes.append(f"no metrics could be read: {type(error).__name__}: {error}")
             failed += 1
         outcome.count("MetricsMissing", len(names))
@@ -249,7 +250,7 @@ def _read_consumption(
 
 
 def _batches(by_minutes: Mapping[int, list[TargetName]]) -> Iterator[tuple[int, list[TargetName]]]:
-    """The targets in groups that are read at once, so that one refused call leaves the others what they were told."""
+    """Yield the targets in groups that are read in one call, so that a failed call does not affect the other groups."""
     for minutes, names in by_minutes.items():
         size = metrics_per_call(minutes)
         for start in range(0, len(names), size):

@@ -1,7 +1,7 @@
-"""The scaler's function: every run looks at the world and sets what should be there now.
+"""The scaler's function: every run reads the present state and sets the floors that should apply now.
 
-Nothing is remembered between runs but what CloudWatch, Application Auto Scaling and DynamoDB know. So the next run
-heals a lost event, a crash, a deploy that reset a floor, and a change by hand.
+The only state between runs is what CloudWatch, Application Auto Scaling and DynamoDB have. So the next run corrects the
+effects of a lost event, a crash, a deploy that reset a floor, and a change by hand.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ _PUBLISHED = frozenset(
         "UnreadablePlans",
     }
 )
-# What a run keeps of its time for handing on and for its report.
+# Seconds of a run's time that are reserved for handing tables on and for its report.
 _MARGIN_SECONDS = 15
 _MOST_ATTEMPTS = 2
 
 
 class TablesFailedError(Exception):
-    """Tables failed again; Lambda keeps the event in its dead-letter queue."""
+    """Tables failed again; Lambda puts the event into the dead-letter queue."""
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve a tick, an alarm, a deploy, or a call by hand; answers what was done.
+    """Serve a tick, an alarm, a deploy, or a call by hand; return a summary of the run.
 
     Raises:
         ValueError: The event is none of these.
-        TablesFailedError: Tables failed in a run that was theirs alone.
+        TablesFailedError: Tables failed in a run for these tables only.
     """
     return scaler_of_environment().serve(event, lambda: context.get_remaining_time_in_millis() / 1000).summary
 
 
 def scaler_of_environment() -> Scaler:
-    """Return the scaler as the function's environment variables set it up."""
+    """Return the scaler with the options in the function's environment variables."""
     leases = os.environ.get("HIGHWATER_LEASES")
     return Scaler(
         Options(
@@ -85,7 +85,7 @@ def _kept_in(name: str) -> Kept:
 
 
 def hand_on(event: dict[str, Any]) -> None:
-    """Have this function serve another event, without waiting for it."""
+    """Invoke this function with another event, without waiting for it."""
     boto3.client("lambda").invoke(
         FunctionName=os.environ["AWS_LAMBDA_FUNCTION_NAME"], InvocationType="Event", Payload=json.dumps(event).encode()
     )
@@ -113,12 +113,12 @@ class Scaler:
     """Serves events.
 
     Attributes:
-        options: How the scaler was set up.
-        region_of: Makes a region's adapter; `None` asks for the scaler's own region.
-        hand_on: Has an event served by another run.
-        report: Logs what was done.
+        options: The scaler's options.
+        region_of: Makes a region's adapter; `None` is the scaler's own region.
+        hand_on: Starts another run for an event.
+        report: Logs the outcome of a run.
         plan_cache: Plans that earlier runs have read.
-        kept: What is kept in the coordinator's table; by default there is none.
+        kept: The coordinator's table; by default there is none.
     """
 
     options: Options = field(default_factory=Options)
@@ -131,18 +131,18 @@ class Scaler:
     def serve(self, document: dict[str, Any], remaining_seconds: Callable[[], float]) -> RunOutcome:
         """Run for one event.
 
-        A table that fails is handed to a run of its own, and after that to the dead-letter queue. Tables that there
-        was no time for are handed on.
+        A table that fails is handed on to a separate run; if that fails too, to the dead-letter queue. Tables for which
+        there was no time are handed on to another run.
 
         Raises:
-            ValueError: The event is none of the scaler's.
-            TablesFailedError: Tables failed in a run that was theirs alone.
+            ValueError: The event is not one of the scaler's.
+            TablesFailedError: Tables failed in a run for these tables only.
         """
         event = ScalerEvent.read(document)
         run = ScalerRun(
             event,
             lambda: remaining_seconds() - _MARGIN_SECONDS,
-            cache(self.region_of),  # a run makes a region's clients once
+            cache(self.region_of),  # a run makes the clients of a region only once
             plan_cache=self.plan_cache,
             options=self.options,
             kept=self.kept,
@@ -158,6 +158,6 @@ class Scaler:
         return outcome
 
 
-# kept while the function is warm
+# cached while the function is warm
 _PLANS = PlanCache()
 _lease_client = cache(lease_client)

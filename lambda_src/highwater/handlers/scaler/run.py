@@ -1,4 +1,4 @@
-"""One run of the scaler: its tables region by region, each table in a thread of its own, and the run's outcome."""
+"""One run of the scaler: its tables region by region, each table in a separate thread, and the run's outcome."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_READ_ALWAYS = 200
 
 @dataclass(slots=True)
 class PlanCache:
-    """The plans as they were read last.
+    """A cache of the plans.
 
     Attributes:
-        kept: For how long, by the events' time.
-        most_read_always: Up to so many plans are read in every run.
+        kept: How long plans are cached, by the events' time.
+        most_read_always: Up to this number of plans, all plans are read in every run.
     """
 
     kept: timedelta = _KEPT
@@ -35,9 +35,9 @@ class PlanCache:
     _plans: ScaledPlans | None = None
 
     def read(self, home: Region, scaler: str, now: datetime | None) -> ScaledPlans:
-        """The plans of *scaler*.
+        """Return the plans of *scaler*.
 
-        They are read again where the last reading is too old or later than *now*, or *now* is not known.
+        They are read again if the cached ones are too old or later than *now*, or if *now* is not known.
         """
         is_fresh = now is not None and self._read_at is not None and timedelta(0) <= now - self._read_at < self.kept
         if self._plans is None or not is_fresh or len(self._plans.plans) <= self.most_read_always:
@@ -48,24 +48,24 @@ class PlanCache:
 
 _THREADS = 8
 # CloudWatch accepts about three changes of alarms a second for the whole account (CloudWatch User Guide, "CloudWatch
-# service quotas", PutMetricAlarm, read 2026-11), so this many take half a minute. The next turns move the others.
+# service quotas", PutMetricAlarm, read 2026-11), so this many take half a minute. The next runs move the others.
 MOST_THRESHOLDS_MOVED = 100
-# So many calls in one run that CloudWatch had no room for mean that the rate is exceeded.
+# If CloudWatch throttles this many calls in one run, the rate is exceeded.
 _MOST_BUSY = 3
-# So many refusals mean that a permission is missing, not that somebody has changed some alarms by hand.
+# This many rejected calls mean that a permission is missing, not that some alarms were changed by hand.
 _MOST_REFUSALS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a scaler was set up.
+    """The options of a scaler.
 
     Attributes:
-        name: The scaler's name, unique in its account and region: the folder of its plans.
+        name: The scaler's name, unique in its account and region: part of the path of its plans.
         function: The name of its Lambda function, empty if not known.
         dry_run: Decide and log, and change nothing.
-        sees_tags: Also look after tables that tags choose.
-        regions: Where tables are looked for by tags, beside the scaler's own region.
+        sees_tags: Also manage tables that have the tag `highwater:managed`.
+        regions: Regions in which to search for tagged tables, in addition to the scaler's own region.
     """
 
     name: str = "scaler"
@@ -80,13 +80,13 @@ class ScalerRun:
     """One run.
 
     Attributes:
-        event: What started it.
-        remaining_seconds: Answers how much time is left for it.
-        region_of: Makes a region's adapter; `None` asks for the scaler's own, where the plans are kept.
-        plan_cache: Plans that the runs before have read.
-        options: How the scaler was set up.
-        outcome: What it did so far.
-        kept: What is kept in the coordinator's table; by default there is none.
+        event: The event that started it.
+        remaining_seconds: Returns how much time the run has left.
+        region_of: Makes a region's adapter; `None` is the scaler's own region, which has the plans.
+        plan_cache: Plans that earlier runs have read.
+        options: The scaler's options.
+        outcome: The outcome so far.
+        kept: The coordinator's table; by default there is none.
     """
 
     event: ScalerEvent
@@ -98,10 +98,10 @@ class ScalerRun:
     kept: Kept = NOTHING_KEPT
 
     def run(self) -> RunOutcome:
-        """Bring every target that is due to where it should be.
+        """Set floor or capacity of every target that is due.
 
-        One table's failure never touches another's, nor one region's another's. A failure where the plans are kept
-        fails the run, which Lambda then tries again.
+        A failure of one table or region does not affect the others. If the plans cannot be read, the run fails, and
+        Lambda retries it.
         """
         home = self.region_of(None)
         read = self._read_plans(home)
@@ -122,13 +122,13 @@ class ScalerRun:
         return self.outcome
 
     def _read_plans(self, home: Region) -> ScaledPlans:
-        # a run by hand, after a deploy or after a failure needs the plans as they are now
+        # a run by hand, after a deploy or after a failure needs the newest plans, not cached ones
         if self.event.tables:
             plans = home.read_plans_of(self.options.name, self.event.tables)
         else:
             cache = self.plan_cache if self.event.kind == TICK else PlanCache()
             plans = cache.read(home, self.options.name, self.event.now)
-        # tags are read for the whole region at once, which an event for tables with plans does without
+        # tags are read for the whole region at once, which an event for tables with plans does not need
         is_complete = bool(self.event.tables) and len(plans.plans) == len(set(self.event.tables))
         if not self.options.sees_tags or is_complete:
             return plans
@@ -142,7 +142,7 @@ class ScalerRun:
         return plans
 
     def _scale_region(self, name: str | None, home: Region, plans: list[ScaledPlan]) -> int:
-        """Scale the tables of one region; how many targets were due."""
+        """Scale the tables of one region; return how many targets were due."""
         try:
             region = home if name is None else self.region_of(name)
             gathered = gather_region(region, plans, self.event, self.outcome)
@@ -166,7 +166,7 @@ class ScalerRun:
         return sum(len(due.targets) for due in gathered.due)
 
     def _note_other_scalers(self, gathered: GatheredRegion) -> None:
-        """Note each table whose alarm starts another function: two scalers then set the same floors."""
+        """Report each table whose alarm starts another function: two scalers then set the same floors."""
         if not self.options.function:
             return
         for due in gathered.due:
@@ -180,12 +180,12 @@ class ScalerRun:
                 )
 
     def _note_other_tagged_scalers(self) -> None:
-        """Note, once an hour, other scalers of tagged tables, whose functions are in the regions searched for them.
+        """Report, once an hour, other scalers of tagged tables in the searched regions.
 
-        Tagged tables have no alarm that names its scaler's function.
+        Tagged tables have no alarm that names a scaler's function, so the functions themselves are searched for.
         """
         at, options = self.event.now, self.options
-        # a dry run sets nothing that another scaler could set too
+        # a dry run sets nothing, so it cannot conflict with another scaler
         may_meet_others = options.sees_tags and options.function and not options.dry_run
         if not may_meet_others or self.event.kind != TICK or at is None:
             return
@@ -200,7 +200,7 @@ class ScalerRun:
                     f"other scalers of tagged tables in {where} could not be read: {type(error).__name__}: {error}"
                 )
                 continue
-            # a function of another region is another one, whatever its name
+            # a function in another region is not this one, even if it has the same name
             others = sorted(functions - {options.function} if name is None else functions)
             if others:
                 self.outcome.notes.append(
@@ -209,10 +209,10 @@ class ScalerRun:
                 )
 
     def _move_thresholds(self) -> None:
-        """Move thresholds of alarms, within the run's limits; the next turns do the rest.
+        """Move thresholds of alarms, within the run's limits; the next runs do the rest.
 
         A run that an alarm started moves none: when alarms of many tables go off at once, there is a run for each, and
-        together they would exceed the rate of the account. The next tick looks at these targets again.
+        together they would exceed the rate of the account. The next tick reviews these targets again.
         """
         if self.event.kind == ALARM:
             return
