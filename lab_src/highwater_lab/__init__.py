@@ -1,1 +1,1 @@
-"""Highwater's lab: the local cloud, and pictures of plans."""
+"""Highwater's lab: simulation, rehearsals, recommendations, reports, and the client side of the local cloud."""

@@ -48,7 +48,7 @@ def replace_file(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        # mkstemp creates the file for its owner alone; the user's umask decides here
+        # mkstemp makes the file accessible to its owner only; the user's umask is applied here
         mask = os.umask(0)
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)

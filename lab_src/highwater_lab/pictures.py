@@ -51,7 +51,7 @@ def terminal_chart(target: Target, start: datetime, days: int, zone: ZoneInfo, w
 
 
 def load_pyplot() -> Any:
-    """Matplotlib's pyplot for pictures in files, in which a name such as `table/${Name}` is text and no formula."""
+    """Return Matplotlib's pyplot for pictures in files, without formulas: `table/${Name}` is drawn as text."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -62,13 +62,13 @@ def load_pyplot() -> Any:
 
 
 def drawable(text: str) -> str:
-    """The text with a substitute for each character that no font can have."""
+    """Return the text with a substitute for each character that no font can have."""
     return inert(text.encode("utf-8", "replace").decode())
 
 
 @contextmanager
 def quiet_about_glyphs() -> Iterator[None]:
-    """Draw names in scripts that the font lacks as boxes, without a warning for each letter."""
+    """Suppress the warning for each letter that the font lacks; such letters are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

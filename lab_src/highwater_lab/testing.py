@@ -14,6 +14,12 @@ def assert_rehearsal(
         rehearsal: The result of `rehearse`.
         max_throttled_percent: The highest percentage of requested units that may be throttled; `None` for no limit.
         max_cost_per_month: The highest cost in USD a month, without one-time charges; `None` for no limit.
+
+    Example:
+        ```python
+        rehearsal = rehearse("cdk.out", "orders.csv", table="Shop/Orders")
+        assert_rehearsal(rehearsal, max_throttled_percent=0.1, max_cost_per_month=900)
+        ```
     """
     __tracebackhide__ = True
     limits = Limits(max_throttled_percent=max_throttled_percent, max_cost_per_month=max_cost_per_month)

@@ -1,4 +1,4 @@
-"""The cloud's own clock: it runs, in real time or faster, or it is driven and stands still until it is moved."""
+"""The cloud's clock: it runs, in real time or faster, or it is driven and stands still until it is moved."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 class CloudClock:
-    """Runs as real time does, or *speed* times faster, from wherever it was last moved to; it never goes back.
+    """Runs in real time, or *speed* times faster, from the time to which it was last moved; monotonic.
 
-    With *driven_from*, it stands still at that time, and `hold` alone moves it.
+    With *driven_from*, it stands still at that time, and only `hold` moves it.
 
     Attributes:
-        speed: How many times faster than real time it runs; 0 for a clock that is driven.
+        speed: How many times faster than real time it runs; 0 for a driven clock.
     """
 
     def __init__(self, speed: int = 1, driven_from: datetime | None = None) -> None:
@@ -35,7 +35,7 @@ class CloudClock:
         self._held = max(at, self.now())
 
     def release(self) -> None:
-        """Run on from where the clock was held; a driven clock goes on standing still."""
+        """Resume running from the time of `hold`; a driven clock still stands still."""
         if self._held is not None and not self.is_driven:
             self._run_from(max(self._held, self._running()))
             self._held = None
@@ -53,7 +53,7 @@ class CloudClock:
 
 
 class CloudTime:
-    """What MiniStack's services take for the module `time`: this cloud's time, and real time for all that waits."""
+    """Replaces the module `time` in MiniStack's services: `time` is this cloud's time, all other functions are real."""
 
     def __init__(self, clock: CloudClock) -> None:
         self._clock = clock
@@ -63,5 +63,5 @@ class CloudTime:
         return self._clock.now().timestamp()
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is real time's."""
+        """Return any other member of the real module `time`."""
         return getattr(time, name)

@@ -1,4 +1,4 @@
-"""CloudFormation: resource types that MiniStack lacks in whole or in part, and one operation at a time for a stack."""
+"""CloudFormation: resource types that MiniStack lacks or implements in part, and one operation at a time per stack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Properties = dict[str, Any]
 
 
 def indexed(kind: str, properties: Properties) -> Properties:
-    """A global table's indexes have their capacity elsewhere; MiniStack gives them five units."""
+    """Give indexes without units some: 0, or 5 as in MiniStack for a global table, which declares them elsewhere."""
     for index in properties.get("GlobalSecondaryIndexes") or []:
         if kind == ministack.TABLE or properties.get("BillingMode") == "PAY_PER_REQUEST":
             zero = {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
@@ -33,7 +33,7 @@ def indexed(kind: str, properties: Properties) -> Properties:
 
 
 def align_index_throughput(before: Properties, after: Properties) -> dict[str, Properties]:
-    """Make index capacities equal on both sides, as MiniStack makes a changed index anew; returns what changed."""
+    """Make index capacities equal on both sides, as MiniStack replaces a changed index; return the changed ones."""
     old = {index["IndexName"]: index for index in before.get("GlobalSecondaryIndexes") or []}
     changed = {}
     for index in after.get("GlobalSecondaryIndexes") or []:
@@ -50,7 +50,7 @@ def align_index_throughput(before: Properties, after: Properties) -> dict[str, P
 
 
 def index_changes(before: Properties, after: Properties) -> int:
-    """How many indexes a table gets and loses; none where it is replaced, as a new table has all its indexes."""
+    """Return how many indexes a table gets and loses; 0 if it is replaced, as a new table has all its indexes."""
     if any(before.get(name) != after.get(name) for name in ("TableName", "KeySchema", "LocalSecondaryIndexes")):
         return 0
     old, new = ({index["IndexName"] for index in each.get("GlobalSecondaryIndexes") or []} for each in (before, after))
@@ -58,17 +58,17 @@ def index_changes(before: Properties, after: Properties) -> int:
 
 
 def action_text(action: Properties) -> str:
-    """A scheduled action as one text, to compare it with another."""
+    """Return a scheduled action as text, to compare it with another."""
     return json.dumps(action, sort_keys=True, default=str)
 
 
 def whole(value: object) -> int | None:
-    """A whole number that a template may carry as text; `None` where it gives none."""
+    """Return a whole number that a template may have as text; `None` if there is none."""
     return None if value is None else int(str(value))
 
 
 def instant(text: object) -> datetime | None:
-    """A time of a template, in UTC where it names no zone; `None` where it gives none."""
+    """Return a time of a template, in UTC if it names no zone; `None` if there is none."""
     if text is None:
         return None
     at = datetime.fromisoformat(str(text))
@@ -76,7 +76,7 @@ def instant(text: object) -> datetime | None:
 
 
 def numbers(value: Any) -> Any:
-    """Numbers and booleans that a template carries as text, as the services want them."""
+    """Convert numbers and booleans that a template has as text to the types that the services expect."""
     if isinstance(value, dict):
         return {name: numbers(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -98,7 +98,7 @@ class NamedResourceError(ValueError):
 
 
 class NamedResources:
-    """Refuses names of tables, indexes and alarms in stacks; known to MiniStack as soon as this is made."""
+    """Rejects names of tables, indexes and alarms in stacks; in effect as soon as this is created."""
 
     def __init__(self) -> None:
         for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
@@ -113,7 +113,7 @@ def _checking(
 ) -> Callable[[str, Document, str], Any]:
     def create(logical_id: str, properties: Document, stack: str) -> Any:
         name = properties.get(member)
-        # names that the engine makes up are free and fit
+        # names that the engine generates are unused and valid
         refused = refusal(name) if isinstance(name, str) else None
         if refused is not None:
             raise NamedResourceError(refused)
@@ -175,7 +175,7 @@ _ONE_INDEX = "Cannot perform more than one GSI creation or deletion in a single 
 class Provisioners:
     """Creates, updates and deletes the resources of these types for MiniStack's CloudFormation engine.
 
-    They are known to it as soon as this is made, in front of its own handlers for DynamoDB.
+    They are in effect as soon as this is created, and wrap MiniStack's own handlers for DynamoDB.
     """
 
     def __init__(self, tables: Tables, autoscaling: Callable[[], AutoScaling]) -> None:
@@ -199,7 +199,7 @@ class Provisioners:
         NamedResources()
 
     def create_target(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
-        """Register the target and put its scheduled actions; one that is registered already is refused."""
+        """Register the target and put its scheduled actions; a target that is registered already is rejected."""
         key = _key(properties)
         physical_id = _target_id(key)
         if key in self._autoscaling().targets:
@@ -208,18 +208,18 @@ class Provisioners:
         try:
             self._register(key, properties)
         except ValueError:
-            # CloudFormation forgets a resource that it could not make, so nothing of it may stay
+            # CloudFormation does not delete a resource that it could not create, so nothing of it may remain
             self.delete_target(physical_id, properties)
             raise
         return physical_id, {"Id": physical_id}
 
     def update_target(self, physical_id: str, old: Properties, new: Properties, _stack: str) -> Created:
-        """Register again, which clamps at once; put the actions that changed, delete those that are gone."""
+        """Register again, which clamps at once; put changed actions, and delete removed ones."""
         key = _key(new)
         try:
             self._register(key, new, {action_text(action) for action in old.get("ScheduledActions") or []})
         except ValueError:
-            # the engine rolls back what it changed, but not inside a resource that failed half-way
+            # the engine rolls back its changes, but not those inside a resource that failed half-way
             self._restore(key, old, new)
             raise
         kept = {action["ScheduledActionName"] for action in new.get("ScheduledActions") or []}
@@ -238,7 +238,7 @@ class Provisioners:
         self._register(key, old)
 
     def delete_target(self, physical_id: str, _properties: Properties) -> None:
-        """Deregister the target, if it is still there."""
+        """Deregister the target, if it still exists."""
         key = _key_of_id(physical_id)
         if key in self._autoscaling().targets:
             self._autoscaling().deregister(key)
@@ -295,7 +295,7 @@ class Provisioners:
 
     def _creating(self, kind: str, own: Callable[..., Created]) -> Callable[..., Created]:
         def create(logical_id: str, properties: Properties, stack: str) -> Created:
-            # the engine keeps the properties to compare the next template with, so the table gets a copy
+            # the engine compares the next template with these properties, so the table gets a copy
             created = own(logical_id, indexed(kind, copy.deepcopy(properties)), stack)
             self._complete(created[0], kind, {}, properties)
             return created
@@ -319,7 +319,7 @@ class Provisioners:
         return update
 
     def _complete(self, name: str, kind: str, old: Properties, new: Properties) -> None:
-        """What MiniStack leaves out: warm throughput, point-in-time recovery, time to live, encryption, targets."""
+        """Apply what MiniStack lacks: warm throughput, point-in-time recovery, time to live, encryption, targets."""
         if not old:
             self._tables.raise_warm(name, None, new.get("WarmThroughput") or {})
             for index in new.get("GlobalSecondaryIndexes") or []:
@@ -340,7 +340,7 @@ class Provisioners:
             self._scale_global_table(name, new, replica)
 
     def _raise_changed_marks(self, name: str, old: Properties, new: Properties) -> None:
-        """Marks that the template changed; a lower one fails the update, as on AWS."""
+        """Raise marks that the template changed; a lower one fails the update, as on AWS."""
         if new.get("WarmThroughput") and new.get("WarmThroughput") != old.get("WarmThroughput"):
             self._call_update({"TableName": name, "WarmThroughput": numbers(new["WarmThroughput"])})
         before = {index["IndexName"]: index for index in old.get("GlobalSecondaryIndexes") or []}
@@ -353,7 +353,7 @@ class Provisioners:
                 self._call_update({"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
 
     def _scale_global_table(self, name: str, properties: Properties, replica: Properties) -> None:
-        """A global table's own auto scaling settings, and its indexes', become targets with a policy each."""
+        """Create a target with a policy for each auto scaling setting of a global table and its indexes."""
         reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
         resources: list[tuple[str | None, Properties, Properties]] = [(None, properties, replica)]
         resources += [
@@ -411,7 +411,7 @@ def _policy_key(properties: Properties) -> TargetKey:
 
 
 def _called(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call, and tell a service's refusal the way the engine reports reasons."""
+    """Call a function, and convert a service's rejection to the form in which the engine reports reasons."""
     try:
         return function(*args, **kwargs)
     except ServiceError as refused:
@@ -424,11 +424,11 @@ _DELETABLE: Final = frozenset({"CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS", "DELE
 
 
 class Stacks:
-    """Refuses what CloudFormation refuses, and puts the rest in order; known to MiniStack as soon as this is made."""
+    """Rejects what CloudFormation rejects, and serializes the other operations; in effect as soon as it is created."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        # by stack id: set when what is under way has ended
+        # by stack id: set when the operation in progress has ended
         self._under_way: dict[str, asyncio.Event] = {}
         for deploy in ministack.DEPLOYS:
             deploy.replace(partial(self._deploy, deploy.now))
@@ -448,7 +448,7 @@ class Stacks:
     async def _delete(self, stack_name: str, stack_id: str, *arguments: Any, **options: Any) -> None:
         creation = self._under_way.get(stack_id)
         if creation is not None:
-            # a resource whose creation is under way has to be there before it can be deleted
+            # a resource that is being created must exist before it can be deleted
             await creation.wait()
         with self._timeline.changing_stack():
             await self._delete_resources(stack_name, stack_id, *arguments, **options)

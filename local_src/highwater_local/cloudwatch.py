@@ -1,4 +1,4 @@
-"""CloudWatch: DynamoDB's metrics, as late as AWS's, and alarms, evaluated once a minute of this cloud's clock."""
+"""CloudWatch: DynamoDB's metrics, with AWS's delay, and alarms, evaluated once a minute of this cloud's clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from highwater_local.dynamodb.call import meters_of
 from highwater_local.dynamodb.meters import MINUTES_KEPT, Meter, TableMeters
 
 _NAMESPACE = "AWS/DynamoDB"
-# What CloudWatch calls the causes; a write that an index holds back is told by the index
+# CloudWatch's names of the causes; a write throttled by an index is reported for the index
 _CAUSES = {
     Cause.PROVISIONED: "ProvisionedThroughput",
     Cause.KEY_RANGE: "KeyRangeThroughput",
@@ -27,9 +27,9 @@ _CAUSES = {
 
 
 class Metrics:
-    """Puts what the meters measured into MiniStack's CloudWatch before it answers a question.
+    """Publishes the meters' measurements to MiniStack's CloudWatch before it answers a request.
 
-    *second* tells the cloud's time in seconds since 1970.
+    *second* returns the cloud's time in seconds since 1970.
     """
 
     def __init__(self, second: Callable[[], int]) -> None:
@@ -38,7 +38,7 @@ class Metrics:
             query.replace(self._after_publishing(query.now))
 
     def publish(self) -> None:
-        """Put every minute that is due and not there yet, for all tables of the account and region at hand."""
+        """Publish every minute that is due and not published yet, for all tables of the present account and region."""
         newest = (self._second() - Timing().metric_delay) // 60 - 1
         for name, table in list(ministack.tables().items()):
             meters = meters_of(table)
@@ -99,7 +99,7 @@ _FILL: Final = re.compile(r"FILL\((\w+), ?0\)")
 
 
 def accept_filled_alarms() -> None:
-    """Teach the CloudFormation engine these alarms. Other expressions stay refused, with MiniStack's message."""
+    """Make the CloudFormation engine accept these alarms. It still rejects other expressions, with its own message."""
     ministack.wrap_resource_handler(ministack.ALARM, "create", _creating)
     ministack.wrap_resource_handler(ministack.ALARM, "update", _updating)
 
@@ -126,7 +126,7 @@ def _noted(created: Created, properties: Properties) -> Created:
 
 
 def _plain(properties: Properties) -> Properties:
-    """The properties of an alarm on the metric alone."""
+    """Return the properties of an alarm on the metric without the expression."""
     filled = _filled_metric(properties)
     if filled is None:
         return properties
@@ -142,7 +142,7 @@ def _plain(properties: Properties) -> Properties:
 
 
 def _filled_metric(properties: Properties) -> dict[str, Any] | None:
-    """The metric whose missing datapoints the alarm counts as 0."""
+    """Return the metric whose missing datapoints the alarm counts as 0."""
     queries = {query["Id"]: query for query in properties.get("Metrics") or []}
     shown = [query for query in queries.values() if query.get("Expression")]
     match = _FILL.fullmatch(shown[0]["Expression"]) if len(queries) == 2 and len(shown) == 1 else None
@@ -151,7 +151,7 @@ def _filled_metric(properties: Properties) -> dict[str, Any] | None:
 
 
 Document = dict[str, Any]
-# Datapoints of DynamoDB come 150 s late: an alarm looks a little farther back than its periods
+# Datapoints of DynamoDB come 150 s late: an alarm reads some periods more than it evaluates
 _MORE_PERIODS: Final = 4
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
     "GreaterThanOrEqualToThreshold": operator.ge,
@@ -163,7 +163,7 @@ _ACTIONS: Final = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DAT
 
 
 class Alarms:
-    """The metric alarms of every account and region, judged here in MiniStack's stead; *now* tells the cloud's time."""
+    """The metric alarms of every account and region, evaluated here, not by MiniStack; *now* is the cloud's time."""
 
     def __init__(self, metrics: Metrics, now: Callable[[], datetime]) -> None:
         self._metrics = metrics
@@ -173,7 +173,7 @@ class Alarms:
         self._to_topics = ministack.start_alarm_actions.replace(self.start_actions)
 
     def judge_all(self) -> None:
-        """Judge every alarm; to be called once a minute."""
+        """Evaluate every alarm; to be called once a minute."""
         for scope in ministack.alarm_scopes():
             with ministack.request_scope(*scope):
                 self._metrics.publish()
@@ -182,7 +182,7 @@ class Alarms:
                         self.judge(alarm)
 
     def judge(self, alarm: Document) -> None:
-        """Bring one alarm's state up to date, and start its actions where that changes."""
+        """Update one alarm's state, and start its actions if the state changes."""
         compare = _COMPARISONS.get(alarm.get("ComparisonOperator") or "")
         if compare is None or not alarm.get("MetricName"):
             return
@@ -203,7 +203,7 @@ class Alarms:
         ministack.judge_parent_alarms(alarm)
 
     def start_actions(self, alarm: Document, old: str, new: str, reason: str) -> None:
-        """Tell SNS topics, start Lambda functions that are named directly, and tell EventBridge."""
+        """Notify SNS topics, start Lambda functions that are named directly, and send an event to EventBridge."""
         self._to_topics(alarm, old, new, reason)
         at = self._now().strftime("%Y-%m-%dT%H:%M:%S.000+0000")
         told = {
@@ -235,7 +235,7 @@ class Alarms:
                 ministack.invoke_function(action, json.dumps(payload))
 
     def _newest_values(self, alarm: Document) -> list[float]:
-        """The statistic of the newest periods that have datapoints, oldest first, as many as it looks at."""
+        """Return the statistic of the newest periods with datapoints, oldest first, as many as the alarm evaluates."""
         dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions") or []}
         period, count = int(alarm.get("Period") or 60), int(alarm.get("EvaluationPeriods") or 1)
         end = int(self._now().timestamp()) // period * period
@@ -254,12 +254,12 @@ class Alarms:
 
 
 def is_of_auto_scaling(alarm: Document) -> bool:
-    """Whether the alarm is one of a target tracking policy, which are judged when somebody asks for them."""
+    """Whether the alarm is one of a target tracking policy, which are evaluated when a client requests them."""
     return str(alarm["AlarmName"]).startswith("TargetTracking-")
 
 
 def _state(alarm: Document, breaching: list[bool]) -> str | None:
-    """The state that datapoints ask for; `None` to leave it as it is."""
+    """Return the state that follows from the datapoints; `None` if it does not change."""
     count = int(alarm.get("EvaluationPeriods") or 1)
     needed = int(alarm.get("DatapointsToAlarm") or count)
     missing = count - len(breaching)

@@ -13,7 +13,7 @@ from highwater_local.clock import CloudClock
 from highwater_local.timeline import Agenda, StuckError, Timeline
 
 CONTROL_PATH: Final = "/_highwater/"
-# Ten years: zone rules are guesses before that
+# Ten years: further ahead, time zone rules are not reliable
 _LONGEST_SECONDS: Final = 3660 * 24 * 3600
 _LONGEST_ECHO: Final = 60
 _MOST_SEATS: Final = 1_000
@@ -23,14 +23,14 @@ Document = dict[str, Any]
 
 
 class _WrongError(Exception):
-    """A command that cannot be carried out; the message says why."""
+    """A command cannot be carried out; the message says why."""
 
 
 class Commands:
     """Answers the commands.
 
-    *run_of* names the run of a function that a request of Lambda's belongs to; *contents* counts what the cloud holds,
-    by the names of `CloudStatus`.
+    *run_of* returns the run of a function to which a Lambda request belongs; *contents* returns the counts of the
+    cloud's resources, by the names of `CloudStatus`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Commands:
         self._timeline = timeline
         self._run_of = run_of
         self._contents = contents
-        # a page can make a browser send GET without a word
+        # a web page can make a browser send a GET request unnoticed
         self._commands: dict[str, tuple[str, Callable[[Document], Awaitable[Document]]]] = {
             "status": ("GET", self._status),
             "advance": ("POST", self._advance),
@@ -59,7 +59,7 @@ class Commands:
         }
 
     async def answer(self, path: str, method: str, body: bytes) -> Answer:
-        """Carry a command out; the HTTP status and the document to answer with."""
+        """Carry out a command; return the HTTP status and the document of the answer."""
         name = path.removeprefix(CONTROL_PATH)
         if name not in self._commands:
             *others, last = self._commands
@@ -85,7 +85,7 @@ class Commands:
     async def _advance(self, given: Document) -> Document:
         await self._agenda.advance(timedelta(seconds=_whole(given, "seconds", 0, _LONGEST_SECONDS)))
         if self._clock.is_driven and not self._timeline.has_seats:
-            # until all that was started has ended
+            # until everything that was started has ended
             await self._timeline.wait(timedelta(0))
         return await self._status(given)
 
@@ -143,7 +143,7 @@ def _length(given: Document) -> timedelta:
 
 
 def _document(body: bytes) -> Document:
-    """The request's JSON object; an empty one where it is something else."""
+    """Return the request's JSON object; an empty one if the body is not an object."""
     try:
         document = json.loads(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Lambda functions: their runs, counted for the clock, their logs and metrics, and their URLs."""
+"""Lambda functions: their runs, for which a driven clock waits, their logs and metrics, and their URLs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 
 class Functions:
-    """Stands in front of MiniStack's log of functions; *second* tells the cloud's time in seconds since 1970."""
+    """Wraps MiniStack's logging of functions; *second* returns the cloud's time in seconds since 1970."""
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
@@ -33,15 +33,15 @@ class Functions:
         log_as_lambda_does()
 
     def _append_now(self, stream: Document, events: list[Document]) -> None:
-        """Put this cloud's time to what a service writes into a log: it comes in as it happens."""
+        """Date a service's log events by this cloud's clock, as they are written when they happen."""
         now = dict.fromkeys(("timestamp", "ingestionTime"), self._second() * 1000)
-        # what a client puts has a time of its own
+        # events that a client puts have their own time
         self._append(
             stream, [event | now if event["timestamp"] == event["ingestionTime"] else event for event in events]
         )
 
     def _count_throttle(self, name: str, duration_ms: float, error: bool, throttle: bool) -> None:
-        """Count a run that was refused; the others are counted when they have ended."""
+        """Count a throttled run; other runs are counted when they have ended."""
         if throttle:
             self._count(name, duration_ms, error, throttle)
 
@@ -50,7 +50,7 @@ class Functions:
     ) -> None:
         configuration = func.get("config") or func
         group = (configuration.get("LoggingConfig") or {}).get("LogGroup")
-        # Lambda makes the group of its own again when it has been deleted, and no other
+        # Lambda creates its default log group again if it was deleted, but no other group
         if group in (None, f"/aws/lambda/{configuration['FunctionName']}") or group in ministack.log_groups.now:
             self._emit(func, request_id, log_text, error, duration_ms, **named)
         self._count(configuration["FunctionName"], duration_ms, error, False)
@@ -60,7 +60,7 @@ class Functions:
 
 
 def _with_recursion(own: Callable[..., tuple[str, Document]]) -> Callable[..., tuple[str, Document]]:
-    """Give a function of a template its `RecursiveLoop`, which MiniStack takes from requests alone."""
+    """Apply `RecursiveLoop` of a template's function, which MiniStack supports in requests only."""
 
     def provision(name: str, *properties_and_stack: Any) -> tuple[str, Document]:
         created = own(name, *properties_and_stack)
@@ -73,7 +73,7 @@ def _with_recursion(own: Callable[..., tuple[str, Document]]) -> Callable[..., t
 
 
 def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float], str]]:
-    """The metrics of a line in the embedded metric format; none of any other line."""
+    """Yield the metrics of a line in the embedded metric format; none for any other line."""
     if '"_aws"' not in line:
         return
     try:
@@ -87,12 +87,12 @@ def _printed(line: str) -> Iterator[tuple[str, str, dict[str, str], list[float],
                     unit = metric.get("Unit", "None")
                     yield directive["Namespace"], metric["Name"], dimensions, values, unit
     except (ValueError, KeyError, TypeError, AttributeError):
-        # AWS leaves such a line in the log and makes no metric of it
+        # AWS logs such a line and makes no metric of it
         return
 
 
 class FunctionUrls:
-    """Stands in front of MiniStack's function URLs, of a cloud on *port*."""
+    """Wraps MiniStack's function URLs, of a cloud on *port*."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -100,7 +100,7 @@ class FunctionUrls:
         self._attributes = ministack.function_url_attributes.replace(self._here)
 
     def _here(self, config: Document) -> Document:
-        """The attributes of a URL in CloudFormation, with an address that leads to this cloud."""
+        """Return the attributes of a URL in CloudFormation, with an address of this cloud."""
         found: Document = self._attributes(config)
         id = str(found["FunctionUrl"]).split("://", 1)[-1].split(".", 1)[0]
         return found | {"FunctionUrl": f"http://localhost:{self._port}{URL_PATH}{id}/"}
@@ -114,9 +114,9 @@ class FunctionUrls:
 
 
 def caller_of(headers: Document, account: str) -> Document | None:
-    """Who signed a request, by its session token or access key; `None` for one that is not signed.
+    """Return the signer of a request, by its session token or access key; `None` for one that is not signed.
 
-    Keys that this cloud did not give out are taken for those of the account's root, as everywhere in it.
+    Keys that this cloud did not issue count as those of the account's root, as everywhere in the cloud.
     """
     role = role_of_token(headers.get("x-amz-security-token", ""))
     key = ministack.access_key_of(headers)
@@ -145,9 +145,9 @@ def _identity(key: str, account: str, arn: str, user: str) -> Document:
     }
 
 
-# before the first and the second retry of a function that failed
+# pauses before the first and the second retry of a failed function
 _AFTER_ERROR: Final = (timedelta(minutes=1), timedelta(minutes=2))
-# before retries of an invocation that was throttled: twice as long each time, from the first to the second
+# pauses before retries of a throttled invocation: doubled each time, from the first value to the second
 _AFTER_THROTTLE: Final = (timedelta(seconds=1), timedelta(minutes=5))
 _MOST_RETRIES: Final = 2
 _LONGEST_AGE_SECONDS: Final = 6 * 3600
@@ -155,15 +155,15 @@ _REFUSED: Final = 400
 
 
 class Invocations:
-    """Stands in front of MiniStack's ways to run a function; in force as soon as this is made."""
+    """Wraps MiniStack's ways to run a function; in effect as soon as this is created."""
 
     def __init__(self, timeline: Timeline, port: int, *, is_driven: bool) -> None:
         self._timeline = timeline
         # the run in the background that a thread belongs to
         self._run: contextvars.ContextVar[str | None] = contextvars.ContextVar("run", default=None)
-        # that run, by the request of one of its tries
+        # that run, by the request id of one of its attempts
         self._runs_of_requests: dict[str, str] = {}
-        # runs of executions of state machines whose thread has not begun
+        # runs of executions of state machines whose thread has not started
         self._starting: deque[str] = deque()
         give_cloud_time(port, is_driven=is_driven)
         self._in_worker = ministack.run_in_worker.replace(self._run_in_worker)
@@ -174,7 +174,7 @@ class Invocations:
         ministack.wait_in_state.replace(self._wait_in_state)
 
     def run_of(self, request_id: str) -> str:
-        """The run that a function's request belongs to."""
+        """Return the run to which a function's request belongs."""
         return self._runs_of_requests.get(request_id, request_id)
 
     def start(self, function: Document, event: Any) -> None:
@@ -185,7 +185,7 @@ class Invocations:
         threading.Thread(target=context.run, args=(self._run_with_retries, run, function, event), daemon=True).start()
 
     def _invoke(self, arn: str, payload: str) -> None:
-        """What EventBridge, its Scheduler and alarms do."""
+        """Invoke a function for EventBridge, its Scheduler or an alarm."""
         function, configuration, _ = ministack.find_function(arn)
         if function and configuration:
             self.start(ministack.function_version(function, configuration), json.loads(payload))
@@ -204,7 +204,7 @@ class Invocations:
             self._timeline.end(run)
 
     def _try(self, run: str, function: Document, event: Any) -> Document:
-        """Run it until it succeeds or its retries or its time are used up; what its last try answered."""
+        """Run a function until it succeeds or its retries or its time are used up; return the last attempt's answer."""
         rules = _rules(function)
         most = rules.get("MaximumRetryAttempts")
         retries = iter(_AFTER_ERROR[: _MOST_RETRIES if most is None else int(most)])
@@ -225,7 +225,7 @@ class Invocations:
             self._timeline.sleep(pause, run)
 
     def _run_in_worker(self, function: Document, event: Any, request_id: str) -> Document:
-        """Run it in a process; one that somebody waits for is counted from here on."""
+        """Run a function in a process; a synchronous invocation becomes a run of the timeline here."""
         background = self._run.get()
         counted = nullcontext() if background else self._timeline.running(request_id, is_background=False)
         if background:
@@ -238,7 +238,7 @@ class Invocations:
             self._runs_of_requests.pop(request_id, None)
 
     def _start_execution(self, request: Document) -> Any:
-        """Start an execution of a state machine, which is counted from here on."""
+        """Start an execution of a state machine, which becomes a run of the timeline here."""
         run = str(uuid4())
         self._timeline.begin(run, is_background=True)
         self._starting.append(run)
@@ -255,7 +255,7 @@ class Invocations:
             self._run_execution(arn)
 
     def _wait_in_state(self, seconds: float) -> None:
-        """Wait in a state of an execution, or before it tries a state again."""
+        """Wait in a state of an execution, or before the retry of a state."""
         run = self._run.get()
         if run is not None and seconds > 0:
             self._timeline.sleep(timedelta(seconds=seconds), run)
@@ -273,7 +273,7 @@ def _failure_target(function: Document, configuration: Document) -> str:
 
 
 def _patient(function: Document) -> Document:
-    """The function with more real time than its own: its timeout is one of the cloud's clock."""
+    """Return the function with a longer timeout in real time, as its own timeout is in the cloud's time."""
     configuration = function.get("config") or function
     if not str(configuration.get("Runtime", "python")).startswith("python"):
         return function

@@ -1,8 +1,8 @@
-"""Keeps web pages away from the local cloud, which runs code for whoever can speak to it.
+"""Rejects requests of web pages to the local cloud, which runs code for any client that can reach it.
 
-A browser on the developer's machine reaches loopback, and sends there what any page asks for. Three headers tell such
-requests from those of AWS's tools, and pages cannot set them: `Host` is the name under which a page reached the cloud,
-which a rebound DNS name betrays; `Origin` and `Sec-Fetch-Site` say where a page is from (Fetch Standard, and Fetch
+A browser on the developer's machine can reach loopback, and sends requests there for any page. Three headers, which
+pages cannot set, distinguish such requests from those of AWS's tools: `Host` is the name by which a page reached the
+cloud, and shows a rebound DNS name; `Origin` and `Sec-Fetch-Site` say where a page is from (Fetch Standard, and Fetch
 Metadata Request Headers, read 2026-11).
 """
 
@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-# browsers and resolvers take every name below localhost for loopback (RFC 6761); S3 puts a bucket's name in front
+# browsers and resolvers resolve every name below localhost to loopback (RFC 6761); S3 puts a bucket's name in front
 _LOOPBACK: Final = re.compile(r"(?:[a-z0-9_.-]+\.)?localhost|127\.0\.0\.1|\[::1\]")
 _FROM_ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 _CORS: Final = b"access-control-"
@@ -22,10 +22,10 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Guard:
-    """An ASGI application in front of another: refuses requests of web pages, and keeps CORS headers from answers.
+    """ASGI middleware that rejects requests of web pages, and removes CORS headers from answers.
 
-    Requests must name loopback and *port* as their host. A page may call the cloud only if it is from the cloud itself
-    or from one of the *origins*, which get CORS headers.
+    The host of a request must be loopback with *port*. A page may call the cloud only if it is from the cloud itself or
+    from one of the *origins*, which get CORS headers.
     """
 
     def __init__(self, app: Any, port: int, origins: Sequence[str] = ()) -> None:
@@ -34,7 +34,7 @@ class Guard:
         self._origins = frozenset(origins)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Refuse one request, or pass it on."""
+        """Reject one request, or pass it on."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -51,7 +51,7 @@ class Guard:
         await self._app(scope, receive, _with_cors(send, [] if origin is None else _cors(origin, headers)))
 
     def refusal(self, headers: dict[str, list[str]]) -> str | None:
-        """Why a request with these headers is refused; `None` for one that is not."""
+        """Return why a request with these headers is rejected; `None` for one that is not."""
         hosts = headers.get("host", [])
         if not hosts or not all(self._is_own(host) for host in hosts):
             return f"refused: Host is {_shown(hosts)}; expected localhost, 127.0.0.1 or [::1] with port {self._port}"

@@ -1,4 +1,4 @@
-"""Names in the modules of another package that this one calls, or replaces with its own."""
+"""Functions and values in MiniStack's modules that this package calls, or replaces with its own."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from importlib import import_module, metadata
 from typing import Any, Final
 
 _PACKAGE: Final = "ministack"
-# every one that a module has declared, in order
+# all declared values, in order
 DECLARED: Final[list[Value]] = []
 
 
 class Value:
-    """A name in one of the package's modules, and the members that its value must have."""
+    """A name in one of MiniStack's modules, and the members that its value must have."""
 
     def __init__(self, module: str, name: str, *members: str) -> None:
         self._place = f"{_PACKAGE}.{module}"
@@ -24,17 +24,17 @@ class Value:
 
     @property
     def now(self) -> Any:
-        """What the package uses under that name now."""
+        """The present value of that name in MiniStack."""
         return getattr(self._module, self._name)
 
     def replace(self, new: Any) -> Any:
-        """Have the package use *new* from now on; what it used until now."""
+        """Make MiniStack use *new* from now on; return the value until now."""
         before = self.now
         setattr(self._module, self._name, new)
         return before
 
     def lacking(self) -> Iterator[str]:
-        """Import the module; what cannot be found of the value, by its full name."""
+        """Import the module; yield the full name of everything that is missing of the value."""
         path = f"{self._place}.{self._name}"
         try:
             self._module = import_module(self._place)
@@ -49,10 +49,10 @@ class Value:
 
 
 class Function(Value):
-    """A function of the package's, to call or to replace."""
+    """A function of MiniStack, to call or to replace."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Call what stands under that name now, as the package does."""
+        """Call the present value of that name, as MiniStack does."""
         return self.now(*arguments, **options)
 
     def _wrong(self, path: str, value: Any) -> Iterator[str]:
@@ -61,7 +61,7 @@ class Function(Value):
 
 
 class Handlers(Value):
-    """Functions by the names of their actions, by kinds of resources."""
+    """Functions by the names of their actions, by resource types."""
 
     def __init__(self, module: str, name: str, kinds: tuple[str, ...], actions: tuple[str, ...]) -> None:
         super().__init__(module, name)
@@ -74,7 +74,7 @@ class Handlers(Value):
 
 
 class Script(Value):
-    """A program in a text, with a line that is looked for."""
+    """A program as text, with a line after which code is inserted."""
 
     def __init__(self, module: str, name: str, line: str) -> None:
         super().__init__(module, name)
@@ -92,7 +92,7 @@ Document = dict[str, Any]
 
 
 class MiniStackError(Exception):
-    """MiniStack is not there, is of another version, or lacks what this cloud needs of it."""
+    """MiniStack is not installed, is of another version, or lacks a function that this cloud needs."""
 
     def __init__(self, found: str | None, lacking: list[str]) -> None:
         installed = f"{found or 'none'} is installed" + (f", without {', '.join(lacking)}" if lacking else "")
@@ -105,7 +105,7 @@ ALARM: Final = "AWS::CloudWatch::Alarm"
 
 app: Final = Function("app", "app")
 
-# the account and region that a request is for, and answers
+# the account and region of a request, and answers
 get_account_id: Final = Function("core.responses", "get_account_id")
 get_region: Final = Function("core.responses", "get_region")
 request_scope: Final = Function("core.responses", "request_scope")
@@ -115,7 +115,7 @@ _set_account: Final = Function("core.responses", "set_request_account_id")
 _set_region: Final = Function("core.responses", "set_request_region")
 _region_of: Final = Function("core.router", "extract_region")
 
-# what a request asks for, and what policies say to it
+# a request's service and action, and the evaluation of policies
 service_of: Final = Function("core.router", "detect_service")
 action_of: Final = Function("core.iam_actions", "extract_iam_action")
 resource_arn_of: Final = Function("core.iam_actions", "extract_resource_arn")
@@ -168,7 +168,7 @@ WRITING_STATEMENTS: Final = tuple(
     Function("services.dynamodb", name) for name in ("_partiql_insert", "_partiql_update", "_partiql_delete")
 )
 
-# what every operation on items goes through
+# the functions by which every operation reads and writes items
 set_item: Final = Function("services.dynamodb", "_set_item")
 remove_item: Final = Function("services.dynamodb", "_remove_item")
 items_replaced: Final = Function("services.dynamodb", "_items_replaced")
@@ -199,7 +199,7 @@ start_alarm_actions: Final = Function("services.cloudwatch", "_dispatch_alarm_ac
 record_alarm_history: Final = Function("services.cloudwatch", "_record_history")
 _alarms: Final = Value("services.cloudwatch", "_alarms", "_data", "values")
 
-# stacks: what a deploy and a deletion do in the background, and the requests for them
+# stacks: the background work of deploys and deletions, and the requests for them
 DEPLOYS: Final = tuple(
     Function(f"services.cloudformation.{module}", "_deploy_stack_async") for module in ("handlers", "changesets")
 )
@@ -233,7 +233,7 @@ invoke_function: Final = Function("services.eventbridge", "_dispatch_to_lambda")
 start_scheduler: Final = Function("services.scheduler", "start_scheduler")
 run_schedules: Final = Function("services.scheduler", "_tick_schedules")
 _last_fired: Final = Value("services.scheduler", "_schedule_last_fired", "items")
-# runs functions in Python; after the line the context of an invocation is known
+# the source of MiniStack's Python worker; code is inserted after this line, where an invocation's context exists
 PYTHON_WORKER_CONTEXT: Final = '_ms_ctx = _ms_msg.get("ctx") or {}'
 PYTHON_WORKER: Final = Script("core.lambda_runtime", "_PYTHON_WORKER_SCRIPT", PYTHON_WORKER_CONTEXT)
 run_function: Final = Function("services.lambda_svc", "_execute_function")
@@ -260,7 +260,7 @@ _clocks: Final = tuple(
     Value(f"services.{service}", "time")
     for service in ("cloudwatch", "cloudwatch_logs", "cloudformation.provisioners", "dynamodb", "scheduler")
 )
-# what the CloudFormation engine calls for each type of resource
+# the functions that the CloudFormation engine calls for each resource type
 _handlers: Final = Handlers(
     "services.cloudformation.provisioners", "_RESOURCE_HANDLERS", (TABLE, GLOBAL_TABLE, ALARM), ("create", "update")
 )
@@ -282,78 +282,78 @@ def load() -> None:
 
 
 def run_by(clock: object) -> None:
-    """Have the services with a clock of this cloud's take *clock* for the module `time`."""
+    """Replace the module `time` by *clock* in the services that use this cloud's time."""
     for time in _clocks:
         time.replace(clock)
 
 
 def enter_scope(headers: Mapping[str, str]) -> None:
-    """Take the account and region of a request's headers for all that follows in it."""
+    """Set the account and region of a request's headers for the rest of the request."""
     _set_account(access_key_of(headers, {}) or "test")
     _set_region(_region_of(headers, {}))
 
 
 def tables() -> dict[str, Document]:
-    """The tables of the account and region at hand, by name."""
+    """Return the tables of the present account and region, by name."""
     found: dict[str, Document] = _tables.now
     return found
 
 
 def find_table(name: object) -> Document | None:
-    """The table of that name or ARN, `None` where there is none."""
+    """Return the table of that name or ARN, `None` if there is none."""
     return tables().get(_table_name(name)) if isinstance(name, str) else None
 
 
 def table_names() -> list[str]:
-    """The names of the tables of all accounts and regions."""
+    """Return the names of the tables of all accounts and regions."""
     return sorted(table["TableName"] for table in _tables.now._data.values())
 
 
 def alarm_scopes() -> set[tuple[str, str]]:
-    """Accounts and regions that have alarms."""
+    """Return the accounts and regions that have alarms."""
     return {key[:2] for key in _alarms.now._data}
 
 
 def alarms_by_name() -> MutableMapping[Any, Document]:
-    """The alarms of the account and region at hand, to add to and to take from."""
+    """Return the alarms of the present account and region, as a mapping that may be changed."""
     found: MutableMapping[Any, Document] = _alarms.now
     return found
 
 
 def parameters() -> Mapping[Any, Document]:
-    """Systems Manager's parameters of the account and region at hand, by name."""
+    """Return Systems Manager's parameters of the present account and region, by name."""
     found: Mapping[Any, Document] = _parameters.now
     return found
 
 
 def datapoints(namespace: str, metric: str, dimensions: Mapping[str, str]) -> list[Document]:
-    """What was put into a metric, in no order."""
+    """Return the datapoints of a metric, in no particular order."""
     return _datapoints.now.get((namespace, metric, _dimensions_key(dimensions))) or []
 
 
 def statistic_of(points: list[Document], statistic: str) -> float | None:
-    """A statistic of some datapoints, `None` where they do not have it."""
+    """Return a statistic of datapoints, `None` if they do not have it."""
     value = _statistic(_statistics(points), statistic, points)
     return None if value is None else float(value)
 
 
 def round_last_runs() -> None:
-    """Have schedules count from whole minutes: of one that ran a little late, the next run would be left out."""
+    """Round the last runs of schedules to whole minutes: if one was a little late, the next would be left out."""
     fired = _last_fired.now
     for key, at in list(fired.items()):
         fired[key] = int(at) // 60 * 60
 
 
 def add_resource_type(kind: str, handlers: Mapping[str, Callable[..., Any]], replacing: tuple[str, ...]) -> None:
-    """Teach the CloudFormation engine a type of resource; properties in *replacing* cannot be updated in place."""
+    """Add a resource type to the CloudFormation engine; properties in *replacing* cannot be updated in place."""
     _handlers.now[kind] = dict(handlers)
     _replacing.now[kind] = replacing
 
 
 def replace_tables_on(properties: tuple[str, ...]) -> None:
-    """Have the CloudFormation engine make a table anew, under another name, where one of *properties* changes.
+    """Make the CloudFormation engine replace a table, under another name, if one of *properties* changes.
 
-    A table that the template names cannot be replaced: the update is refused.
+    A table that is named in the template cannot be replaced: the update is rejected.
     """
     _replacing.now[TABLE] = (*_replacing.now[TABLE], *properties)
     named = _custom_names.now[TABLE]
@@ -366,6 +366,6 @@ def replace_tables_on(properties: tuple[str, ...]) -> None:
 
 
 def wrap_resource_handler(kind: str, action: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Stand in front of what the CloudFormation engine does to `create` or `update` a resource."""
+    """Wrap the CloudFormation engine's handler that `create`s or `update`s a resource."""
     handlers = _handlers.now[kind]
     handlers[action] = wrap(handlers[action])

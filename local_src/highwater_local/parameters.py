@@ -1,4 +1,4 @@
-"""What Systems Manager refuses of its parameters, and MiniStack takes.
+"""Rejections of parameters by Systems Manager that MiniStack lacks.
 
 A parameter of the advanced tier cannot go back to the standard tier, each tier has a largest value, and names have a
 longest path (AWS Systems Manager User Guide, "Managing parameter tiers" and "Creating Parameter Store parameters in
@@ -15,14 +15,14 @@ Request = dict[str, Any]
 _MOST_BYTES: Final = {"Standard": 4_096, "Advanced": 8_192, "Intelligent-Tiering": 8_192}
 _MOST_NAMES: Final = 10
 _MOST_LEVELS: Final = 15
-# of a parameter's ARN, which ends with its name
+# The longest ARN of a parameter, which ends with its name
 _MOST_CHARACTERS: Final = 1_011
 _DOWNGRADE: Final = (
     "This parameter uses the advanced-parameter tier. You can't downgrade a parameter from the advanced-parameter tier "
     "to the standard-parameter tier. If necessary, you can delete the advanced parameter and recreate it as a standard "
     "parameter."
 )
-# as users report it; for the advanced tier this cloud says the same of its own
+# the text that users report; for the advanced tier the same text is assumed
 _TOO_LONG: Final = "{tier} tier parameters support a maximum parameter value of {most} characters."
 _UPGRADE: Final = (
     " To create a larger parameter value, upgrade the parameter to use the advanced-parameter tier. For more "
@@ -40,7 +40,7 @@ _UNMET: Final = (
 
 
 class Parameters:
-    """Refuses what Systems Manager refuses; known to MiniStack as soon as this is made."""
+    """Rejects parameters that Systems Manager rejects; in effect as soon as this is created."""
 
     def __init__(self) -> None:
         self._own_put = ministack.put_parameter.replace(self._put)
@@ -79,7 +79,7 @@ def _too_long(tier: str) -> Any:
 
 
 def _name_refusal(name: str) -> Any:
-    """The answer to a parameter of that name, `None` where Systems Manager takes it."""
+    """Return the rejection of a parameter of that name, `None` if Systems Manager accepts it."""
     arn = f"arn:aws:ssm:{ministack.get_region()}:{ministack.get_account_id()}:parameter/{name.removeprefix('/')}"
     if len(arn) > _MOST_CHARACTERS:
         return _refused(_LONG_NAME.format(length=len(arn), most=_MOST_CHARACTERS))

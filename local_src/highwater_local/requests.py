@@ -1,4 +1,4 @@
-"""Requests to the cloud before a service sees them: bodies, members of a wrong type, and faults of a service."""
+"""Checks of requests before they reach a service: bodies, members of a wrong type; and errors inside a service."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from botocore.exceptions import UnknownServiceError
 from botocore.model import OperationNotFoundError, ServiceModel
 from botocore.validate import ParamValidator
 
-# AWS's JSON protocols carry an object. Python's parser gives up somewhere above this many levels
+# The body in AWS's JSON protocols is an object. Python's parser fails somewhere above this many levels
 _DEEP: Final = 900
 
 
 async def read_body(receive: Any) -> bytes:
-    """The whole body of a request."""
+    """Return the whole body of a request."""
     body = b""
     while True:
         message = await receive()
@@ -26,7 +26,7 @@ async def read_body(receive: Any) -> bytes:
 
 
 def again(body: bytes, receive: Any) -> Any:
-    """Receive a body that was read already, and then what else comes, such as the end of the connection."""
+    """Return a `receive` that yields a body that was read already, and then later messages, such as a disconnect."""
     is_read = False
 
     async def receive_again() -> Any:
@@ -40,10 +40,10 @@ def again(body: bytes, receive: Any) -> Any:
 
 
 def is_object(body: bytes) -> bool:
-    """Whether a body of AWS's JSON protocols is a JSON object, as far as this cloud can read it; none is an empty one.
+    """Whether a body of AWS's JSON protocols is a JSON object that this cloud can read; no body is an empty object.
 
-    A service looks at the rest. Parsing every body twice would cost more than most requests do, so that only those are
-    parsed here that may be nested too deeply.
+    The service checks the rest. Parsing every body twice would cost more than most requests, so only bodies that may be
+    nested too deeply are parsed here.
     """
     text = body.lstrip()
     if not text:
@@ -62,11 +62,11 @@ _FAULT: Final = 500
 
 
 class HeldFaults:
-    """Sends an answer on, but holds back one that says that the service failed.
+    """Forwards an answer, but buffers one that reports an internal error of the service.
 
     Attributes:
-        has_begun: Whether an answer was sent on.
-        held: The messages held back.
+        has_begun: Whether an answer was forwarded.
+        held: The buffered messages.
     """
 
     def __init__(self, send: Any) -> None:
@@ -75,7 +75,7 @@ class HeldFaults:
         self.held: list[Any] = []
 
     async def __call__(self, message: Any) -> None:
-        """Send one message of an answer, or hold it back."""
+        """Forward one message of an answer, or buffer it."""
         if self.held or (message["type"] == "http.response.start" and message["status"] >= _FAULT):
             self.held.append(message)
             return
@@ -83,7 +83,7 @@ class HeldFaults:
         await self._send(message)
 
     async def release(self) -> None:
-        """Send what was held back."""
+        """Forward the buffered messages."""
         for message in self.held:
             await self._send(message)
 
@@ -101,7 +101,7 @@ _PREFIXES: Final = {
 
 
 def malformed(target: str, body: bytes) -> dict[str, Any] | None:
-    """Return what AWS answers, with status 400, to a request that its model does not allow; `None` for any other.
+    """Return AWS's answer, with status 400, to a request that its model does not allow; `None` for any other.
 
     *target* is the header `X-Amz-Target`, *body* a JSON object.
     """
@@ -113,7 +113,7 @@ def malformed(target: str, body: bytes) -> dict[str, Any] | None:
     prefix, _, operation = target.rpartition(".")
     model = _model(_PREFIXES.get(prefix, ""))
     if model is None:
-        # MiniStack knows services by how their prefixes begin
+        # MiniStack recognizes services by the start of their prefixes
         is_misspelt = any(prefix.startswith(known.split("_")[0]) for known in _PREFIXES)
         return _unknown(target) if is_misspelt else None
     try:
@@ -123,7 +123,7 @@ def malformed(target: str, body: bytes) -> dict[str, Any] | None:
     if shape is None:
         return None
     lines = ParamValidator().validate(document, shape).generate_report().splitlines()
-    # AWS leaves members alone that it does not know, so they are to blame only where nothing else is
+    # AWS ignores unknown members, so they are reported only if there is no other error
     wrong = sorted(lines, key=lambda line: line.startswith("Unknown parameter"))
     if not wrong:
         return None

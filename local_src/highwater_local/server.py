@@ -44,7 +44,7 @@ _CLOCKED_PREFIXES = (AUTOSCALING_PREFIX, "DynamoDB_")
 class LocalAws:
     """The ASGI application: control requests, Application Auto Scaling, and everything else to MiniStack.
 
-    MiniStack has to be loaded; its services are this cloud's as soon as this is made.
+    MiniStack has to be loaded; its services are wrapped as soon as this is created.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LocalAws:
                 await guarded.release()
 
     def _contents(self) -> dict[str, int]:
-        """What the cloud holds, for its status."""
+        """Return the counts of the cloud's resources, for its status."""
         services = self._autoscaling.values()
         return {
             "tables": len(ministack.table_names()),
@@ -171,7 +171,7 @@ class LocalAws:
         await send({"type": "http.response.body", "body": body})
 
     def _dated(self, send: Any) -> Any:
-        """Date answers by the cloud's clock: what runs in the cloud reads the time from there."""
+        """Date answers by the cloud's clock: code that runs in the cloud reads the time from them."""
 
         async def dated(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -200,19 +200,19 @@ def _log_by(clock: CloudClock) -> None:
 
 
 def _end_with_caller(lifeline: int, loop: asyncio.AbstractEventLoop) -> None:
-    """End when *lifeline*, a pipe that only the caller can write to, breaks; not after a byte that lets go."""
+    """End the server when *lifeline*, a pipe that only the caller can write to, breaks; not after it wrote a byte."""
 
     def watch() -> None:
         loop.remove_reader(lifeline)
         if os.read(lifeline, 1) == b"":
-            # with the processes of functions, which are of this group
+            # also ends the processes of functions, which are in this process group
             os.killpg(os.getpgrp(), signal.SIGTERM)
 
     loop.add_reader(lifeline, watch)
 
 
 async def serve(aws: LocalAws, given: argparse.Namespace) -> None:
-    """Serve on the sockets given until told to end by a signal; web pages of given origins may call the cloud."""
+    """Serve on the given sockets until a signal ends the server; web pages of the given origins may call the cloud."""
     from hypercorn.asyncio import serve as hypercorn_serve
     from hypercorn.config import Config
 
@@ -250,7 +250,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="enforce the policies of roles, and rates of calls")
     parser.add_argument("--allow-origin", action="append", default=[], help="origin of web pages that may call it")
     given = parser.parse_args(arguments)
-    # MiniStack's settings; listeners other than this one stay off
+    # MiniStack's settings; all listeners except this one are off
     os.environ.update(
         GATEWAY_PORT=str(given.port),
         MINISTACK_HOST="localhost",
@@ -278,7 +278,7 @@ def main(arguments: list[str] | None = None) -> int:
     aws = LocalAws(given.port, clock, has_instant_updates=given.instant_updates, is_strict=given.strict)
     _log_by(aws.clock)
     asyncio.run(serve(aws, given))
-    # worker threads of finished Lambdas must not keep the process
+    # worker threads of finished Lambdas must not keep the process alive
     sys.stdout.flush()
     os._exit(0)
 

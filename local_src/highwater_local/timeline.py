@@ -1,13 +1,13 @@
-"""The moments that clients and functions wait for, and what moves a driven clock to them; what falls due in the cloud.
+"""Moves a driven clock to the next moment for which a client or function waits, or at which an event is due.
 
-A driven clock moves when nobody is at work: every function that runs waits, and so does every client. It then goes to
-the next moment: what falls due in the cloud, or the first waiter, which is woken alone. So everything happens in one
-order, at its own time, however fast the machine is.
+A driven clock moves when nothing is working: every running function waits, and so does every client. It then moves to
+the next moment: an event that falls due in the cloud, or the first waiter, which is woken alone. So everything happens
+in one order, at its own time, however fast the machine is.
 
-Clients that work side by side take a seat each: the clock moves only when all of them wait. A client without a seat is
-taken to be alone. Functions that somebody waits for, such as a synchronous invocation or a custom resource of a stack,
-take their caller's part: when such a function waits, its caller does. Functions in the background, which an event, an
-alarm or a schedule started, never move the clock, but it waits until they have ended or wait themselves.
+Concurrent clients take a seat each: the clock moves only when all of them wait. A client without a seat is assumed to
+be the only one. A function whose caller waits for it, such as a synchronous invocation or a custom resource of a stack,
+counts as its caller: when such a function waits, its caller does. Functions in the background, which an event, an alarm
+or a schedule started, never move the clock, but the clock waits until they have ended or wait themselves.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 
 
 class Schedules:
-    """The schedules of every account and region, run from here in MiniStack's stead."""
+    """The schedules of every account and region, run from here instead of by MiniStack."""
 
     def __init__(self) -> None:
-        # MiniStack's own thread rests
+        # MiniStack's own thread is not started
         ministack.start_scheduler.replace(lambda: None)
         self._invoke = ministack.invoke_target.replace(self._invoke_with_time)
 
     def run_due(self) -> None:
-        """Start what is due by now; rates count from whole minutes, or a tick a little early would be left out."""
+        """Start all schedules due by now; rates count from whole minutes, or a slightly early run would be left out."""
         ministack.run_schedules()
         ministack.round_last_runs()
 
     def _invoke_with_time(self, target: dict[str, Any], event: dict[str, Any], *more: Any) -> Any:
-        """With the context attribute of the scheduled time filled in, as far as a target's input asks for it."""
+        """Invoke a target, with the scheduled time filled in where the target's input has this context attribute."""
         text = target.get("Input")
         if event.get("Source") == "aws.scheduler" and isinstance(text, str) and _SCHEDULED_TIME in text:
             at = datetime.fromtimestamp(int(event["Time"]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -58,7 +58,7 @@ _SHORTEST_TICK = 0.005
 
 
 class Agenda:
-    """Runs what falls due for every account and region; *services* may gain members at any time."""
+    """Runs everything that falls due, for every account and region; *services* may gain members at any time."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class Agenda:
         self._ran_until = clock.now()
 
     async def follow_clock(self) -> None:
-        """Run what falls due on a clock that runs, every second of the cloud where possible, until cancelled."""
+        """With a running clock, run what falls due, every second of the cloud if possible, until cancelled."""
         while True:
             await asyncio.sleep(max(_SHORTEST_TICK, 1 / self._clock.speed))
             self._run_until(self._clock.now(), hold=False)
             self._run_schedules()
 
     def next_due(self) -> datetime:
-        """When something falls due next: a minute's schedules or alarms, or a scheduled action."""
+        """Return when something falls due next: a minute's schedules or alarms, or a scheduled action."""
         ran = int(self._ran_until.timestamp())
         runs = [due for service in self._services.values() if (due := service.next_run(ran)) is not None]
         moments = [self._next_judgement(), datetime.fromtimestamp((self._scheduled_minute + 1) * 60, UTC)]
@@ -100,7 +100,7 @@ class Agenda:
         try:
             while self._ran_until < goal:
                 self._run_until(min(goal, self._ran_until + _DAY), hold=True)
-                # other requests get a turn between days
+                # lets other requests run between days
                 await asyncio.sleep(0)
             self._clock.hold(goal)
         finally:
@@ -108,13 +108,13 @@ class Agenda:
         self._run_schedules()
 
     def _run_schedules(self) -> None:
-        """Start what EventBridge Scheduler has due, where the clock has a new minute."""
+        """Start the due schedules of EventBridge Scheduler, if the clock has reached a new minute."""
         if self._clock.second() // 60 > self._scheduled_minute:
             self._scheduled_minute = self._clock.second() // 60
             self._schedules.run_due()
 
     def _next_judgement(self) -> datetime:
-        """When the next minute's datapoint has set off its alarm."""
+        """Return when alarms are evaluated with the next minute's datapoint."""
         minute = self._ran_until.replace(second=TIMING.acting_second, microsecond=0)
         return minute if minute > self._ran_until else minute + _MINUTE
 
@@ -147,15 +147,15 @@ _LONGEST_PAUSE: Final = timedelta(seconds=0.05)
 
 
 class StuckError(Exception):
-    """The clock cannot move; the message says for whom it waits."""
+    """The clock cannot move; the message says what it waits for."""
 
 
 @dataclass(order=True, slots=True)
 class _Waiter:
-    """Who waits for a moment: a client's seat, a run of a function, or a client alone; in the order of waking."""
+    """A waiter for a moment: a client's seat, a run of a function, or a single client; sorted by order of waking."""
 
     due: datetime
-    # at the same moment functions go before clients, clients by their seats
+    # at the same moment functions are woken before clients, and clients in the order of their seats
     rank: tuple[int, int]
     seat: int | None = field(compare=False, default=None)
     run: str | None = field(compare=False, default=None)
@@ -163,7 +163,7 @@ class _Waiter:
 
 
 class Timeline:
-    """Everybody who waits for a time of this cloud's clock."""
+    """All clients and functions that wait for a time of this cloud's clock."""
 
     def __init__(self, clock: CloudClock, agenda: Agenda) -> None:
         self._clock = clock
@@ -171,7 +171,7 @@ class Timeline:
         self._waiters: list[_Waiter] = []
         self._numbers = itertools.count(1)
         self._seats: set[int] = set()
-        # whether they are in the background, by run; changed by threads of functions
+        # by run, whether it is in the background; changed by threads of functions
         self._runs: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._stacks = 0
@@ -179,18 +179,18 @@ class Timeline:
         self._changed = asyncio.Event()
 
     async def drive(self) -> None:
-        """Move a driven clock whenever nobody is at work, until cancelled."""
+        """Move a driven clock whenever nothing is working, until cancelled."""
         self._loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
             while self._waiters and self._is_calm():
                 self._move()
-                # whoever was woken or started gets its turn
+                # lets the woken or started task run
                 await asyncio.sleep(0)
             await self._changed.wait()
 
     async def wait(self, length: timedelta, *, seat: int | None = None, run: str | None = None) -> None:
-        """Return when *length* has passed on the clock; who waits has a *seat*, is a *run* of a function, or is alone.
+        """Return when *length* has passed on the clock, for a client's *seat*, a function's *run*, or a single client.
 
         Raises:
             StuckError: The clock did not move for five minutes of real time.
@@ -219,24 +219,24 @@ class Timeline:
         asyncio.run_coroutine_threadsafe(self.wait(length, run=run), self._loop).result()
 
     def take_seats(self, number: int) -> list[int]:
-        """Seats for clients that work side by side from now on; at the same moment the first is woken first."""
+        """Take seats for concurrent clients; at the same moment, the one with the first seat is woken first."""
         taken = [next(self._numbers) for _ in range(number)]
         self._seats.update(taken)
         return taken
 
     @property
     def has_seats(self) -> bool:
-        """Whether clients work side by side now."""
+        """Whether there are concurrent clients now."""
         return bool(self._seats)
 
     def leave(self, seat: int) -> None:
-        """Wait for this client no longer."""
+        """Remove a client's seat: the clock no longer waits for it."""
         self._seats.discard(seat)
         self._changed.set()
 
     @contextmanager
     def running(self, run: str, *, is_background: bool) -> Iterator[None]:
-        """A run of a function; called in the server's threads too."""
+        """Register a run of a function for the length of the block; called in the server's threads too."""
         self.begin(run, is_background=is_background)
         try:
             yield
@@ -244,19 +244,19 @@ class Timeline:
             self.end(run)
 
     def begin(self, run: str, *, is_background: bool) -> None:
-        """A run of a function begins."""
+        """Record that a run of a function begins."""
         with self._lock:
             self._runs[run] = is_background
 
     def end(self, run: str) -> None:
-        """A run of a function has ended."""
+        """Record that a run of a function has ended."""
         with self._lock:
             self._runs.pop(run, None)
         self._notice()
 
     @contextmanager
     def changing_stack(self) -> Iterator[None]:
-        """Count an operation on a stack as a caller that waits: functions that sleep meanwhile move the clock."""
+        """Count an operation on a stack as a waiting caller: functions that sleep meanwhile move the clock."""
         self._stacks += 1
         self._notice()
         try:
@@ -279,13 +279,13 @@ class Timeline:
             first.woken.set_result(None)
 
     def _is_calm(self) -> bool:
-        """Whether nobody is at work, and somebody waits whom the clock moves for."""
+        """Whether nothing is working, and there is a waiter for which the clock moves."""
         waiting = {waiter.run for waiter in self._waiters if waiter.run is not None}
         with self._lock:
             runs = dict(self._runs)
         if any(run not in waiting for run in runs):
             return False
-        # of a stack's operation, the function that it waits for may be one that goes on in the background
+        # a stack's operation may wait for a function that continues in the background
         called = max(sum(not runs.get(run, True) for run in waiting), self._stacks)
         if self._seats:
             return len({waiter.seat for waiter in self._waiters} & self._seats) + called >= len(self._seats)

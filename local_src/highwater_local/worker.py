@@ -6,7 +6,7 @@ from typing import Final
 
 from highwater_local import ministack
 
-# A function's timeout is one of the cloud's clock; a machine that is slow may take so many times as long
+# A function's timeout is in the cloud's time; on a slow machine the run may take this many times as long in real time
 PATIENCE: Final = 20
 _TIME_PROLOGUE: Final = """
 import concurrent.futures, http.client as _hw_http, json as _hw_json, os as _hw_os, queue, time as _hw_time
@@ -70,7 +70,7 @@ _BEGIN: Final = """
 
 
 def give_cloud_time(port: int, *, is_driven: bool) -> None:
-    """Have functions in Python go by the time of the cloud at *port* from now on."""
+    """Make functions in Python use the time of the cloud at *port* from now on."""
     line = ministack.PYTHON_WORKER_CONTEXT
     prologue = _TIME_PROLOGUE.replace("__PORT__", str(port)).replace("__PATIENCE__", str(PATIENCE))
     prologue = prologue.replace("__TICKS__", str(not is_driven))
@@ -99,7 +99,7 @@ _NOTE_REQUEST: Final = """
 
 
 def log_as_lambda_does() -> None:
-    """Have functions in Python log like that from now on."""
+    """Make functions in Python log as in Lambda from now on."""
     line = ministack.PYTHON_WORKER_CONTEXT
     script: str = ministack.PYTHON_WORKER.now
     ministack.PYTHON_WORKER.replace(_LOG_PROLOGUE + script.replace(line, line + _NOTE_REQUEST))

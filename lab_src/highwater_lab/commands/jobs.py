@@ -27,7 +27,7 @@ class BoostOption(click.ParamType[PlannedBoost]):
     name = "boost"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> PlannedBoost:
-        """Parse the text; raise `click.BadParameter` if it is no boost."""
+        """Parse the text; raise `click.BadParameter` if it is not a boost."""
         if isinstance(value, PlannedBoost):
             return value
         match = _BOOST_FORM.fullmatch(" ".join(str(value).split()))
@@ -65,7 +65,7 @@ class JobOption(click.ParamType[PlannedJob]):
     name = "job"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> PlannedJob:
-        """Parse the text; raise `click.BadParameter` if it is no job."""
+        """Parse the text; raise `click.BadParameter` if it is not a job."""
         if isinstance(value, PlannedJob):
             return value
         match = _JOB_FORM.fullmatch(" ".join(str(value).split()))

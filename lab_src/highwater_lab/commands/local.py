@@ -134,7 +134,7 @@ def up(
                 options,
                 inherited=(place,),
             )
-            # noted before it is let go: whenever this command is killed, the server is known or ends
+            # recorded before the server may outlive this command, so that no unrecorded server is left behind
             remember(Whereabouts(server.port, server.pid))
             server.outlive_caller()
     except CloudError as error:

@@ -26,7 +26,7 @@ class Misuse(click.UsageError):
 
 
 class Finite(click.FloatRange):
-    """A click type for finite numbers within a range; NaN and infinity are refused."""
+    """A click type for finite numbers within a range; NaN and infinity are rejected."""
 
     name = "number"
 

@@ -1,4 +1,4 @@
-"""`highwater prices`: show the prices that costs are computed with, and make a newer file of them."""
+"""`highwater prices`: shows the prices from which costs are computed, and fetches newer ones into a file."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, console
 
 
 def _print_scaler(recommendation: Recommendation, limit: float, console: Console) -> None:
-    """Say so where the scaler, with pulses or without, keeps the limit for less than the recommended plan."""
+    """Print whether the scaler, with or without pulses, stays within the limit at a lower cost than the plan."""
     within = {name: each for name, each in recommendation.scaled.items() if each.throttled_percent <= limit}
     name = min(within, key=lambda each: within[each].cost_per_month, default=None)
     if name is None or (
@@ -168,7 +168,7 @@ def _print_scaler(recommendation: Recommendation, limit: float, console: Console
 
 
 def _print_days_hint(recommendation: Recommendation, traffic: Traffic) -> None:
-    """Print on standard error if windows know some days of the week only, because the traffic has no others."""
+    """Print on standard error if the windows are for some days of the week only, as the traffic has no others."""
     plan = recommendation.best.plan
     if plan is None or not plan.windows or traffic.minutes >= _MINUTES_PER_WEEK:
         return

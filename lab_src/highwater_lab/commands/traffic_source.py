@@ -1,4 +1,4 @@
-"""Where `rehearse` and `recommend` get their traffic, and the prices and times that they simulate it with."""
+"""The traffic of `rehearse` and `recommend`, and the prices and delays for their simulations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _path = click.Path(path_type=Path)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficSource:
-    """What the traffic options of a command say; `traffic_options` documents each."""
+    """The values of a command's traffic options; `traffic_options` documents each."""
 
     traffic_file: Path | None
     scenario: str | None
@@ -55,12 +55,12 @@ class TrafficSource:
 
     @property
     def table_region(self) -> str | None:
-        """The region of the live table, as far as an option or AWS_REGION says it, `None` without a live table."""
-        # boto3 itself knows AWS_DEFAULT_REGION only
+        """The region of the live table from an option or AWS_REGION; `None` if neither is set, or for other sources."""
+        # boto3 itself reads AWS_DEFAULT_REGION only
         return None if self.live_table is None else self.region or os.environ.get("AWS_REGION") or None
 
     def has_vector_indexes(self) -> bool:
-        """Whether the live table has vector indexes; no traffic from elsewhere says so. Raises `Misuse`."""
+        """Whether the live table has vector indexes; false for traffic from other sources. Raises `Misuse`."""
         if self.live_table is None:
             return False
         with _telling_of(self.live_table):
@@ -71,8 +71,8 @@ class TrafficSource:
         """The traffic, scaled and moved in time.
 
         Raises:
-            Misuse: Not just one source is given, an option is given that does not fit it, CloudWatch refuses, or there
-                is nothing to simulate.
+            Misuse: No source or several are given, an option does not fit the source, CloudWatch rejects the call, or
+                there is nothing to simulate.
             TrafficError: The file or the table has no usable traffic.
         """
         self._check_options()
@@ -97,7 +97,7 @@ class TrafficSource:
         return load_prices(self.price_region or self.table_region or DEFAULT_REGION, self.prices_file)
 
     def timing(self) -> Timing:
-        """How late CloudWatch is."""
+        """The delays of the AWS services."""
         return Timing(metric_delay=self.metric_delay)
 
     def _check_options(self) -> None:
@@ -133,7 +133,7 @@ class TrafficSource:
             )
 
     def _session(self) -> Session:
-        """A session of `--profile`, whose credentials then come before those of the environment."""
+        """A session of `--profile`, whose credentials then take precedence over those of the environment."""
         import boto3
         from botocore.exceptions import ProfileNotFound
 
@@ -189,7 +189,7 @@ _OPTIONS = (
 
 
 def traffic_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Give a command the options that say where traffic comes from, as one argument, `source`."""
+    """Add the options for the source of traffic to a command; it gets them as one argument, `source`."""
 
     @functools.wraps(command)
     def with_source(**given: Any) -> object:
@@ -203,7 +203,7 @@ def traffic_options(command: Callable[..., object]) -> Callable[..., object]:
 
 @contextlib.contextmanager
 def _telling_of(table: str) -> Iterator[None]:
-    """Raise `Misuse` where a request about a live table fails."""
+    """Raise `Misuse` if a request about a live table fails."""
     from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     try:

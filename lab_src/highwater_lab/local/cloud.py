@@ -14,25 +14,29 @@ from highwater_lab.local.control import CloudControl, CloudStatus
 from highwater_lab.local.lockstep import SeatClock, play
 from highwater_lab.local.process import ServerOptions, ServerProcess, start_process
 
-# where a driven clock begins: midnight at the start of a Monday
+# the start of a driven clock: midnight at the start of a Monday
 DRIVEN_FROM: Final = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @dataclass(slots=True)
 class LocalCloud:
-    """A local cloud for the length of a `with` block, on a port of its own unless one is given.
+    """A local cloud for the length of a `with` block, on a free port unless one is given.
 
-    Its *clock* is "running" or "driven". A running one runs in real time, or with *speed* N N times faster: what AWS
-    does takes an N-th of its time, and capacity units are for seconds of that clock. A driven one stands still until
-    `step`, `advance` or `play` moves it, so that a test has the same result on every machine; it begins at
+    Its *clock* is "running" or "driven". A running clock runs in real time, or *speed* times faster: everything in the
+    cloud is then faster by that factor, and capacity units are per second of that clock. A driven clock stands still
+    until `step`, `advance` or `play` moves it, so that a test has the same result on every machine; it starts at
     *starts_at*, by default Monday 2026-01-05 at midnight, UTC.
 
-    With *has_instant_updates* a change of a table's capacity, billing mode or warm throughput is in force at once, as a
-    fast test suite may want it; by default it takes the time that AWS takes. If it *is_strict*, functions may do only
-    what the policies of their roles allow, and calls that come too fast are refused. Web pages may call it only if they
-    are of one of the *allowed_origins*, such as `http://localhost:3000`.
+    With *has_instant_updates*, a change of a table's capacity, billing mode or warm throughput takes effect at once,
+    for fast test suites; by default it takes as long as on AWS. If the cloud *is_strict*, functions have only the
+    permissions of their roles' policies, and calls above AWS's rates are throttled. Web pages may call it only if they
+    are from one of the *allowed_origins*, such as `http://localhost:3000`.
 
-    Example: `with LocalCloud() as cloud: cloud.client("dynamodb").list_tables()`.
+    Example:
+        ```python
+        with LocalCloud() as cloud:
+            print(cloud.client("dynamodb").list_tables()["TableNames"])
+        ```
     """
 
     port: int = 0
@@ -58,7 +62,7 @@ class LocalCloud:
             raise ValueError(f"starts_at: got {self.starts_at.isoformat()} without a time zone; add tzinfo=UTC")
 
     def __enter__(self) -> LocalCloud:
-        """Start it; raises `CloudError` where it cannot start."""
+        """Start the cloud; raises `CloudError` if it cannot start."""
         self._scratch = tempfile.TemporaryDirectory(prefix="highwater-local-", ignore_cleanup_errors=True)
         try:
             folder = Path(self._scratch.name)
@@ -81,7 +85,7 @@ class LocalCloud:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
+        """Stop the cloud."""
         if self._server is not None:
             self._server.stop()
         self._scratch.cleanup()
@@ -93,62 +97,65 @@ class LocalCloud:
 
     @property
     def endpoint(self) -> str:
-        """Where AWS clients find it."""
+        """The endpoint URL for AWS clients."""
         return self.control.endpoint
 
     def environment(self) -> dict[str, str]:
-        """The variables that point AWS's tools at it."""
+        """The environment variables that direct AWS's tools to it."""
         return self.control.environment()
 
     def client_arguments(self) -> dict[str, str]:
-        """What `boto3.client` needs to talk to it."""
+        """The arguments for `boto3.client`."""
         return self.control.client_arguments()
 
     def client(self, service: str, config: Any = None) -> Any:
-        """A boto3 client of that service, talking to this cloud, with a `botocore.config.Config` if one is given."""
+        """Return a boto3 client of that service for this cloud, with a `botocore.config.Config` if one is given."""
         return self.control.client(service, config)
 
     def status(self) -> CloudStatus:
-        """How it is."""
+        """Return the cloud's status."""
         return self.control.status()
 
     def step(self, ahead: timedelta | float) -> CloudStatus:
         """Move a driven clock ahead by a `timedelta` or a number of seconds.
 
-        All that falls due on the way happens at its own time: scheduled actions, target tracking, alarms, schedules,
-        and the functions that they start, each of which ends, or waits for a later time, before the clock moves on.
-        0 waits for functions that run in the background.
+        Everything that falls due on the way runs at its own time: scheduled actions, target tracking, alarms,
+        schedules, and the functions that they start. Each function ends, or waits for a later time, before the clock
+        moves on. 0 waits for functions that run in the background.
 
         Raises:
-            CloudError: The clock runs, or it cannot move because a function hangs.
+            CloudError: The clock is a running one, or it cannot move because a function hangs.
         """
         return self.control.step(ahead if isinstance(ahead, timedelta) else timedelta(seconds=ahead))
 
     def play(self, *jobs: Callable[[SeatClock], Any]) -> list[Any]:
-        """Run *jobs* side by side in lock-step with a driven clock; what they return, in their order.
+        """Run *jobs* concurrently in lock-step with a driven clock; return their results in the order of the jobs.
 
-        Each is called in a thread of its own with its `SeatClock`. One of them works at a time; the clock moves when
-        all of them wait, to the next moment that one of them waits for. In a job, `time.sleep`, `time.time`,
-        `time.monotonic` and waits for a `threading.Event` are the clock's, so the pauses of an SDK's retries are in the
-        cloud's time too. In other threads, and in an event loop, they are the machine's, except in threads that run in
-        a copy of the job's context, as `asyncio.to_thread` starts them.
+        Each job is called in a separate thread with its `SeatClock`. One job works at a time; when all of them wait,
+        the clock moves to the next moment for which one of them waits. In a job, `time.sleep`, `time.time`,
+        `time.monotonic` and waits for a `threading.Event` use the cloud's clock, so the pauses of an SDK's retries do
+        too. In other threads, and in an event loop, they use the machine's clock, except in threads that run in a copy
+        of the job's context, as `asyncio.to_thread` starts them.
 
         Raises:
-            CloudError: The clock runs, or it cannot move because a job neither waits nor ends.
-            BaseException: What the first job raised that failed.
+            CloudError: The clock is a running one, or it cannot move because a job neither waits nor ends.
+            BaseException: The exception of the first job that failed.
 
-        Example: `cloud.play(lambda clock: clock.sleep(10))`.
+        Example:
+            ```python
+            cloud.play(lambda clock: clock.sleep(10))
+            ```
         """
         return play(self.control, jobs)
 
     def advance(self, ahead: timedelta) -> CloudStatus:
         """Move its clock ahead by whole seconds, running scheduled actions, target tracking and alarms on the way.
 
-        Schedules of EventBridge Scheduler run once, at the end, and functions see the time at the end: a long way is
-        short work. `step` runs everything at its own time.
+        Schedules of EventBridge Scheduler run once, at the end, and functions see the time at the end, so that long
+        times are fast. `step` runs everything at its own time.
         """
         return self.control.advance(ahead)
 
     def run_at(self, speed: int) -> CloudStatus:
-        """Have a running clock run *speed* times faster than real time, 1 to 1,000, from now on."""
+        """Make a running clock run *speed* times faster than real time, 1 to 1,000, from now on."""
         return self.control.run_at(speed)

@@ -1,4 +1,4 @@
-"""Asking a running local cloud: its status, its clock, and clients that talk to it."""
+"""Control of a running local cloud: its status, its clock, and clients for it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
-# moving the clock by a year has much to do
+# moving the clock by a year takes long
 _PATIENCE = timedelta(minutes=10)
 _ORIGIN = re.compile(r"https?://[a-z0-9.\[\]:-]+")
 
 
 def is_origin(text: str) -> bool:
-    """Whether *text* is an origin as browsers send it: scheme, host and, where it is not the usual one, port."""
+    """Whether *text* is an origin as browsers send it: scheme, host and, unless it is the default, port."""
     return _ORIGIN.fullmatch(text) is not None
 
 
@@ -31,17 +31,17 @@ class CloudError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CloudStatus:
-    """What the local cloud says of itself.
+    """The status of the local cloud.
 
     Attributes:
-        endpoint: Where AWS clients find it.
-        now: Its clock, in UTC.
-        speed: How many times faster than real time that runs; 0 for a clock that is driven.
-        pid: Its process.
-        version: Which `highwater-local` it is.
-        tables: How many tables it holds.
-        scalable_targets: How many targets are registered.
-        scheduled_actions: How many scheduled actions wait.
+        endpoint: The endpoint URL for AWS clients.
+        now: The time of its clock, in UTC.
+        speed: How many times faster than real time its clock runs; 0 for a driven clock.
+        pid: Its process id.
+        version: The version of `highwater-local`.
+        tables: The number of tables.
+        scalable_targets: The number of registered targets.
+        scheduled_actions: The number of scheduled actions.
     """
 
     endpoint: str
@@ -55,38 +55,38 @@ class CloudStatus:
 
 
 class CloudControl:
-    """Talks to a running local cloud."""
+    """Sends commands to a running local cloud."""
 
     def __init__(self, port: int) -> None:
         self.port = port
 
     @property
     def endpoint(self) -> str:
-        """Where AWS clients find it; by this name, as S3 addresses are made of it."""
+        """The endpoint URL for AWS clients; by this name, as S3 addresses are derived from it."""
         return f"http://localhost:{self.port}"
 
     def status(self, within: timedelta = _PATIENCE) -> CloudStatus:
-        """How it is; raises `CloudError` where nothing answers, or not *within* that time."""
+        """Return the cloud's status; raises `CloudError` if nothing answers *within* that time."""
         return self._status(self._ask("status", within=within))
 
     def advance(self, ahead: timedelta) -> CloudStatus:
-        """Move its clock ahead, running all that falls due on the way, in order."""
+        """Move its clock ahead, and run everything that falls due on the way, in order."""
         return self._status(self._ask("advance", {"seconds": int(ahead.total_seconds())}))
 
     def run_at(self, speed: int) -> CloudStatus:
-        """Have its clock run *speed* times faster than real time, 1 to 1,000, from now on."""
+        """Make its clock run *speed* times faster than real time, 1 to 1,000, from now on."""
         return self._status(self._ask("speed", {"speed": speed}))
 
     def step(self, ahead: timedelta) -> CloudStatus:
-        """Move its driven clock ahead, and wait until all that this started has ended or waits for a later time."""
+        """Move its driven clock ahead; wait until everything that this starts has ended or waits for a later time."""
         return self._status(self._ask("step", {"seconds": ahead.total_seconds()}))
 
     def connect(self) -> http.client.HTTPConnection:
-        """A connection for many calls of `wait`, one after the other; the caller closes it."""
+        """Return a connection for successive calls of `wait`; the caller closes it."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE.total_seconds())
 
     def wait(self, connection: http.client.HTTPConnection, seconds: float, seat: int) -> datetime:
-        """Wait for its driven clock together with all that have taken a seat; the time then."""
+        """Wait on its driven clock together with all clients that have taken a seat; return the time after that."""
         try:
             connection.request("POST", "/_highwater/wait", json.dumps({"seconds": seconds, "seat": seat}))
             with connection.getresponse() as answer:
@@ -98,7 +98,7 @@ class CloudControl:
         return datetime.fromisoformat(document["now"])
 
     def take_seats(self, number: int) -> Sequence[int]:
-        """Seats for clients that work side by side from now on."""
+        """Take seats for clients that work concurrently from now on."""
         return list(self._ask("seats", {"number": number})["seats"])
 
     def leave(self, seat: int) -> None:
@@ -106,7 +106,7 @@ class CloudControl:
         self._ask("leave", {"seat": seat})
 
     def environment(self) -> dict[str, str]:
-        """The variables that point AWS's tools at it: endpoint, region, and credentials that mean nothing."""
+        """The environment variables that direct AWS's tools to it: endpoint, region, and dummy credentials."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_REGION": REGION,
@@ -118,7 +118,7 @@ class CloudControl:
         }
 
     def client_arguments(self) -> dict[str, str]:
-        """What `boto3.client` needs to talk to it."""
+        """The arguments for `boto3.client`."""
         return {
             "endpoint_url": self.endpoint,
             "region_name": REGION,
@@ -127,8 +127,8 @@ class CloudControl:
         }
 
     def client(self, service: str, config: Any = None) -> Any:
-        """A boto3 client of that service, talking to this cloud, with a `botocore.config.Config` if one is given."""
-        # most commands need none, and it takes longer to import than they take to run
+        """Return a boto3 client of that service for this cloud, with a `botocore.config.Config` if one is given."""
+        # imported here, as most commands need no client and the import takes longer than they run
         import boto3
 
         return boto3.client(service, config=config, **self.client_arguments())  # type: ignore[call-overload] # any name
@@ -138,7 +138,7 @@ class CloudControl:
     ) -> dict[str, Any]:
         body = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/_highwater/{command}", data=body)
-        # a proxy of the user's must not be asked about loopback
+        # requests to loopback must not go to the user's proxy
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=within.total_seconds()) as answer:

@@ -23,7 +23,7 @@ from highwater_lab.traffic import Stream, Traffic
 
 @dataclass(slots=True)
 class LoadMinute:
-    """What was asked for and granted in one minute of the cloud's clock, in units; the answer's minute counts."""
+    """Units requested and granted in one minute of the cloud's clock, by the minute of the answer."""
 
     asked: float = 0.0
     granted: float = 0.0
@@ -32,20 +32,20 @@ class LoadMinute:
 
 @dataclass(slots=True)
 class LoadReport:
-    """What the clients saw.
+    """The results of a load.
 
     Attributes:
         begun: The cloud's time at the start.
-        speed: How many times faster than real time its clock ran; 0 for a clock that was driven.
-        units_per_request: How large each request was, by dimension.
+        speed: How many times faster than real time its clock ran; 0 for a driven clock.
+        units_per_request: The size of each request in units, by dimension.
         minutes: By dimension, each minute of the cloud since the start.
-        requests: How many were sent.
-        throttled_requests: How many of them were throttled in the end.
-        retries: How often the SDK sent one again.
+        requests: The number of requests sent.
+        throttled_requests: The number of requests that were throttled after all retries.
+        retries: The number of retries by the SDK.
         unanswered: How often the server failed to answer, or the connection was lost, and the load sent it again.
         latencies_ms: Real milliseconds of each answered request.
-        most_behind_seconds: By how many cloud seconds the latest answer came after its request had been due.
-        failure: What ended the load before its time; empty if nothing did.
+        most_behind_seconds: The longest time from a request's due time to its answer, in seconds of the cloud's clock.
+        failure: The reason why the load ended early; empty if it did not.
     """
 
     begun: datetime
@@ -61,11 +61,11 @@ class LoadReport:
     failure: str = ""
 
     def total(self, dimension: Dimension, member: str) -> float:
-        """All units `asked`, `granted` or `throttled` of a dimension."""
+        """Return the sum of the units `asked`, `granted` or `throttled` of a dimension."""
         return float(sum(getattr(minute, member) for minute in self.minutes[dimension]))
 
     def latency_ms(self, percent: int) -> float:
-        """A percentile of the latencies, 0 where nothing was answered."""
+        """Return a percentile of the latencies, 0 if nothing was answered."""
         if len(self.latencies_ms) < 2:
             return self.latencies_ms[0] if self.latencies_ms else 0.0
         return statistics.quantiles(self.latencies_ms, n=100)[percent - 1]
@@ -74,7 +74,7 @@ class LoadReport:
 def ask(
     client: Any, table: str, key: list[str], values: list[str], dimension: Dimension, units: int
 ) -> tuple[int, dict[str, Any]]:
-    """Send one request; the units granted, and the answer."""
+    """Send one request; return the units granted, and the answer."""
     names = [{name: {"S": value} for name in key} for value in values]
     if dimension is Dimension.WRITE:
         return units, client.put_item(TableName=table, Item=_item(names[0], units * 1024))
@@ -87,7 +87,7 @@ def ask(
 
 
 def is_unanswered(error: Exception) -> bool:
-    """Whether the same request may be answered in a moment: an error of the server's own, or a lost connection."""
+    """Whether a retry may succeed: after a server error, or a lost connection."""
     from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
     if isinstance(error, ClientError):
@@ -97,19 +97,19 @@ def is_unanswered(error: Exception) -> bool:
 
 
 def _aside(names: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """A key under which nothing is written, so that its read costs one unit."""
+    """Return a key without an item, so that its read costs one unit."""
     return {name: {"S": f"read-{value['S']}"} for name, value in names.items()}
 
 
 def _item(names: dict[str, dict[str, str]], size: int) -> dict[str, dict[str, str]]:
-    """An item of just *size* bytes."""
+    """Return an item of exactly *size* bytes."""
     used = sum(len(name) + len(value["S"]) for name, value in names.items()) + len("fill")
     return names | {"fill": {"S": "x" * max(0, size - used)}}
 
 
-# Requests a real second that a machine of two cores sends and serves with room to spare
+# Requests per real second that a machine with two cores easily sends and serves
 MOST_REQUESTS_PER_SECOND = 250
-# in a second of a driven clock, which takes as long as its requests do
+# requests per second of a driven clock; such a second takes as long as its requests
 _DRIVEN_REQUESTS_PER_SECOND = 10
 # An item of 400 KB, a batch of a hundred keys
 _MOST_UNITS_PER_REQUEST = {Dimension.READ: 100, Dimension.WRITE: 390}
@@ -128,31 +128,31 @@ class LoadError(HighwaterError, ValueError):
 
 
 class LoadClock(Protocol):
-    """What time it is where a table is, in UTC, and how fast that clock runs."""
+    """The clock of the cloud that has the table, in UTC, and its speed."""
 
     @property
     def now(self) -> datetime:
-        """The time."""
+        """The present time."""
 
     @property
     def speed(self) -> int:
-        """How many times faster than real time: 1 on AWS, 0 for a clock that is driven."""
+        """How many times faster than real time it runs: 1 on AWS, 0 for a driven clock."""
 
 
 class Cloud(Protocol):
-    """Where a table is: a local cloud or an AWS account."""
+    """A local cloud or an AWS account that has the table."""
 
     def status(self) -> LoadClock:
-        """What time it is there."""
+        """Return its clock."""
 
     def client(self, service: str, config: Any = None) -> Any:
-        """A boto3 client of that service, with a `botocore.config.Config` if one is given."""
+        """Return a boto3 client of that service, with a `botocore.config.Config` if one is given."""
 
 
 def units_per_request(
     traffic: Traffic, dimension: Dimension, speed: int, requests_per_second: int = MOST_REQUESTS_PER_SECOND
 ) -> int:
-    """How large requests must be, in units, for this machine to send them in time; raises `LoadError` if too large."""
+    """Return the units per request with which this machine sends them in time; raises `LoadError` if too many."""
     rates = traffic.rates.get(Stream(None, dimension))
     if rates is None or not any(rates):
         return 1
@@ -168,15 +168,15 @@ def units_per_request(
 
 
 class Load:
-    """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table make them.
+    """Sends *traffic* to *table*; streams of indexes are not sent, as writes to the table also write to its indexes.
 
-    At its peak it sends *requests_per_second*: of real time where the clock runs, by default 250, and of the cloud's
-    where it is driven, by default 10. With fewer, requests are larger. *prepare* is called with each DynamoDB client
-    before its first request. A request that the server fails to answer is sent again up to *unanswered_retries* times,
-    with longer and longer pauses, and then ends the load.
+    At its peak it sends *requests_per_second*: per second of real time with a running clock, by default 250; per second
+    of the cloud's clock with a driven one, by default 10. With a lower number, requests are larger. *prepare* is called
+    with each DynamoDB client before its first request. A request that the server fails to answer is retried up to
+    *unanswered_retries* times, with increasing pauses, and then ends the load.
 
-    Where the clock is driven, one thread sends each request when it is due, and waits for the answer and for the next
-    one's time: the same load meets the same answers on every machine.
+    With a driven clock, one thread sends each request when it is due, and waits for its answer and for the next due
+    time, so that the same load gets the same answers on every machine.
     """
 
     def __init__(
@@ -210,14 +210,14 @@ class Load:
 
     @property
     def report(self) -> LoadReport | None:
-        """What was seen so far; `None` before the first request."""
+        """The results so far; `None` before the first request."""
         return self._report
 
     def run(self) -> LoadReport:
-        """Send it all and return what was seen, with the failure if one ended it.
+        """Send all traffic and return the results, with the failure if one ended the load.
 
-        Raises `LoadError` for a table that is not there and traffic that is too much. Where the block is left by an
-        exception, such as KeyboardInterrupt, `report` still tells what was seen.
+        Raises `LoadError` if the table does not exist, or there is too much traffic. After an exception such as
+        KeyboardInterrupt, `report` still has the results so far.
         """
         if self._cloud.status().speed == 0:
             if not isinstance(self._cloud, CloudControl):
@@ -243,7 +243,7 @@ class Load:
         return report
 
     def run_on(self, clock: SeatClock) -> LoadReport:
-        """Send it all as a job of `play`, in lock-step with others; as `run` otherwise."""
+        """Send all traffic as a job of `play`, in lock-step with other jobs; otherwise like `run`."""
         report, sizes, key = self._begin()
         begun = clock.time()
         elapsed = lambda: clock.time() - begun  # noqa: E731 - a clock
@@ -252,7 +252,7 @@ class Load:
         with self._failing(report) as client:
             for second in range(length):
                 due = {d: int(self._asked_until(d, second + 1) / size) for d, size in sizes.items()}
-                # spread over the second, so that others who send in it get their turn
+                # spread over the second, so that other clients get their turn in it
                 moments = sorted(
                     (second + number / (due[d] - sent[d]), d) for d in sizes for number in range(due[d] - sent[d])
                 )
@@ -269,7 +269,7 @@ class Load:
         return report
 
     def _begin(self) -> tuple[LoadReport, dict[Dimension, int], list[str]]:
-        """An empty report, how large requests are by dimension, and the names of the table's key."""
+        """Return an empty report, the units per request by dimension, and the names of the table's key attributes."""
         status = self._cloud.status()
         dimensions = [d for d in Dimension if Stream(None, d) in self._traffic.rates]
         if not dimensions:
@@ -284,11 +284,11 @@ class Load:
         return self._report, sizes, key
 
     def stop(self) -> None:
-        """End the traffic now; `run`, in another thread, returns what was seen until then."""
+        """End the traffic now; `run`, in another thread, returns the results so far."""
         self._is_stopped.set()
 
     def _pace(self, report: LoadReport, elapsed: Callable[[], float], sizes: dict[Dimension, int]) -> None:
-        """Hand out requests as they fall due on the cloud's clock."""
+        """Queue requests for the sending threads as they fall due on the cloud's clock."""
         sent = dict.fromkeys(sizes, 0)
         length = self._traffic.minutes * 60
         told, before = -1, 0.0
@@ -298,7 +298,7 @@ class Load:
                 due = int(self._asked_until(dimension, at) / size)
                 new = due - sent[dimension]
                 for number in range(1, new + 1):
-                    # where this thread itself overslept, what it hands out late was due in between
+                    # if this thread was late, the requests that it queues now were due in the meantime
                     self._work.put((dimension, before + (at - before) * number / new))
                 sent[dimension] = due
             before = at
@@ -310,7 +310,7 @@ class Load:
             time.sleep(_TICK_SECONDS)
 
     def _asked_until(self, dimension: Dimension, second: float) -> float:
-        """Units asked for until then."""
+        """Return the units that the traffic requests up to that second."""
         sums = self._sums.get(dimension)
         if sums is None:
             rates = self._traffic.rates[Stream(None, dimension)]
@@ -324,13 +324,13 @@ class Load:
     def _send_all(self, report: LoadReport, key: list[str], elapsed: Callable[[], float]) -> None:
         with self._failing(report) as client:
             while (job := self._work.get()) is not None:
-                # what is still handed out when the load is stopped is not sent
+                # requests that are still queued when the load is stopped are not sent
                 if not self._is_stopped.is_set():
                     self._send(report, client, key, *job, elapsed)
 
     @contextmanager
     def _failing(self, report: LoadReport) -> Iterator[Any]:
-        """A client of its own; the first error of all that is raised with one ends the load and says why."""
+        """Yield a new client; the first error raised with any such client ends the load and becomes its failure."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self._client()
@@ -355,7 +355,7 @@ class Load:
     ) -> None:
         units = report.units_per_request[dimension]
         with self._lock:
-            # a batch of reads asks for as many keys, each of which costs a unit whether it is there or not
+            # a batch of *units* keys: each read costs a unit, whether its item exists or not
             values = [next(self._keys) for _ in range(units if dimension is Dimension.READ else 1)]
         started = time.monotonic()
         granted = 0
@@ -383,7 +383,7 @@ class Load:
     def _ask(
         self, report: LoadReport, client: Any, key: list[str], values: list[str], dimension: Dimension
     ) -> tuple[int, dict[str, Any]]:
-        """Send one request, again where it is not answered; the units granted, and the answer."""
+        """Send one request, with retries if it is not answered; return the units granted, and the answer."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         again = 0
@@ -396,7 +396,7 @@ class Load:
             again += 1
             with self._lock:
                 report.unanswered += 1
-            # the first one at once; returns at once when the load is stopped
+            # no pause before the first attempt; returns at once when the load is stopped
             self._is_stopped.wait(_PAUSE_SECONDS * (2 ** (again - 1) - 1))
 
     def _key_of_table(self) -> list[str]:
@@ -417,7 +417,7 @@ class Load:
         from botocore.config import Config
 
         config = Config(
-            # what is throttled is sent again only where that is asked for
+            # throttled requests are retried only if the caller asked for retries
             retries={"total_max_attempts": self._attempts, "mode": "standard"},
             max_pool_connections=1,
             parameter_validation=False,
@@ -426,7 +426,7 @@ class Load:
 
 
 def steady(reads: float, writes: float, length: timedelta, start: datetime) -> Traffic:
-    """Traffic of the same rates for *length*; raises `LoadError` for what is none."""
+    """Return traffic of constant rates for *length*; raises `LoadError` for invalid values."""
     if min(reads, writes) < 0 or reads + writes == 0:
         raise LoadError("give --writes or --reads, a rate above 0 such as 180/s")
     minutes = int(length.total_seconds()) // 60

@@ -1,4 +1,4 @@
-"""Clients side by side in lock-step with a driven clock: one works at a time, and the clock moves when all wait."""
+"""Concurrent clients in lock-step with a driven clock: one works at a time, and the clock moves when all wait."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from highwater_lab.local.control import CloudControl, CloudError
 
-# the clock of the job that this context belongs to; `asyncio.to_thread` takes it along
+# the clock of the job that this context belongs to; `asyncio.to_thread` copies the context
 _CLOCK: Final[ContextVar[SeatClock | None]] = ContextVar("_CLOCK", default=None)
-# one at a time in a process, as `time` is the process's
+# one `play` at a time in a process, as the module `time` is shared by the process
 _PLAYING: Final = threading.Lock()
 
 
 class SeatClock:
-    """The clock of one job, and its sleep: what a client needs that takes a clock.
+    """The clock of one job, with `sleep`, for clients that accept a clock.
 
-    The time is the cloud's at the job's last sleep, as the clock stands still while the job works.
+    Its time is the cloud's time after the job's last sleep, as the clock stands still while the job works.
     """
 
     def __init__(self, cloud: CloudControl, seat: int) -> None:
@@ -32,19 +32,19 @@ class SeatClock:
         self._idle: list[http.client.HTTPConnection] = []
 
     def time(self) -> float:
-        """Seconds since 1970, as `time.time` gives them."""
+        """Return seconds since 1970, like `time.time`."""
         return self._now.timestamp()
 
     def monotonic(self) -> float:
-        """Seconds of a clock that never goes back."""
+        """Return seconds of a monotonic clock."""
         return self.time()
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds of a clock that never goes back, exact to the microsecond."""
+        """Return nanoseconds of a monotonic clock, exact to the microsecond."""
         return round(self.time() * 10**6) * 1_000
 
     def sleep(self, seconds: float) -> None:
-        """Wait until the cloud's clock has moved by *seconds*, at least by a microsecond; 0 only lets others work."""
+        """Wait until the cloud's clock has moved by *seconds*, at least a microsecond; 0 only yields to other jobs."""
         # several threads of a job may wait at the same time
         connection = self._idle.pop() if self._idle else self._cloud.connect()
         try:
@@ -61,7 +61,7 @@ class SeatClock:
 
 
 def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> list[Any]:
-    """Run *jobs* in threads, in lock-step with the cloud's driven clock; what they return."""
+    """Run *jobs* in threads, in lock-step with the cloud's driven clock; return their results."""
     if cloud.status().speed:
         raise CloudError("jobs can be played only on a driven clock; start the cloud with clock='driven'")
     if not jobs:
@@ -74,7 +74,7 @@ def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> lis
         clock = clocks[number]
         _CLOCK.set(clock)
         try:
-            # all are there before the first begins, and they begin in their order
+            # no job begins before all threads run, and jobs begin in their order
             clock.sleep(0)
             results[number] = jobs[number](clock)
         except BaseException as failure:
@@ -90,7 +90,7 @@ def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> lis
             for thread in threads:
                 thread.join()
         finally:
-            # after an interrupt, the clock waits for none of them
+            # after an interrupt, the clock must not wait for any job
             for clock in clocks:
                 clock.leave()
     if failures:
@@ -100,7 +100,7 @@ def play(cloud: CloudControl, jobs: Sequence[Callable[[SeatClock], Any]]) -> lis
 
 @contextmanager
 def take_part(cloud: CloudControl, seat: int) -> Iterator[SeatClock]:
-    """Make the rest of this thread a job with a seat that another process took for it, for the length of the block."""
+    """Make this thread a job for the length of the block, with a seat that another process took for it."""
     clock = SeatClock(cloud, seat)
     with _cloud_time():
         token = _CLOCK.set(clock)
@@ -114,7 +114,7 @@ def take_part(cloud: CloudControl, seat: int) -> Iterator[SeatClock]:
 
 @contextmanager
 def _cloud_time() -> Iterator[None]:
-    """Have the module `time`, and waits with a time limit, go by the cloud in jobs, and by the machine elsewhere."""
+    """Make the module `time`, and waits with a timeout, use the cloud's clock in jobs, and the machine's elsewhere."""
     names = ("sleep", "time", "monotonic", "monotonic_ns")
     with _PLAYING:
         before = {name: getattr(time, name) for name in names}
@@ -133,7 +133,7 @@ def _cloud_time() -> Iterator[None]:
 def _routed(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
     def routed(*arguments: Any) -> Any:
         clock = _CLOCK.get()
-        # an event loop needs a clock that goes on while it waits
+        # an event loop needs a clock that moves while it waits
         if clock is None or asyncio._get_running_loop() is not None:
             return real(*arguments)
         return getattr(clock, name)(*arguments)

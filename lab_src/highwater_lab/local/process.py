@@ -1,4 +1,4 @@
-"""The process of a local cloud: its port, how it is started, and how it ends."""
+"""The process of a local cloud: its port, its start and its end."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ATTEMPTS: Final = 20
 
 
 class HeldPort:
-    """Listening sockets on *port* of loopback, in both families where both exist: `localhost` may mean either.
+    """Listening sockets on *port* of loopback, in IPv4 and IPv6 if both exist: `localhost` may mean either.
 
-    Port 0 takes any that is free. A server that inherits the sockets is the only one that can answer there: no other
-    process can take the port between choosing and serving. What connects before the server is ready, waits.
+    Port 0 is any free port. A server that inherits the sockets is the only one that can answer there: no other process
+    can take the port between choosing and serving. Connections made before the server is ready wait.
 
-    Raises `CloudError` where the port is in use.
+    Raises `CloudError` if the port is in use.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -39,19 +39,19 @@ class HeldPort:
         self.port = int(self._sockets[0].getsockname()[1])
 
     def __enter__(self) -> HeldPort:
-        """Hold it for the length of a block."""
+        """Keep the sockets open for the length of a block."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of it; a process that has inherited the sockets keeps it."""
+        """Close the sockets; a process that has inherited them keeps the port."""
         for each in self._sockets:
             each.close()
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The sockets, for a process that is to inherit them."""
+        """The descriptors of the sockets, for a process that inherits them."""
         return tuple(each.fileno() for each in self._sockets)
 
     @staticmethod
@@ -60,7 +60,7 @@ class HeldPort:
             try:
                 return _listening(0)
             except CloudError:
-                # free in one family, taken in the other
+                # the port is free in one family, and in use in the other
                 continue
         raise CloudError("no port of loopback is free in both IPv4 and IPv6")
 
@@ -73,7 +73,7 @@ def _listening(port: int) -> list[socket.socket]:
         sockets[0].close()
         raise
     except OSError:
-        # this machine has no IPv6
+        # the machine has no IPv6
         pass
     return sockets
 
@@ -81,7 +81,7 @@ def _listening(port: int) -> list[socket.socket]:
 def _listen(family: int, address: str, port: int) -> socket.socket:
     held = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # connections of a cloud that has just ended do not hold its port
+        # connections of a cloud that has just ended do not keep its port in use
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
@@ -105,11 +105,11 @@ _VARIABLE: Final = "HIGHWATER_LOCAL"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """How a local cloud behaves.
+    """The options of a local cloud.
 
     Attributes:
         speed: How many times faster than real time its clock runs.
-        driven_from: The time at which its clock stands still until it is moved; `None` for a clock that runs.
+        driven_from: The time at which a driven clock starts; `None` for a running clock.
         has_instant_updates: Whether changes of tables take no time.
         is_strict: Whether it enforces the policies of functions' roles, and rates of calls.
         allowed_origins: The origins of web pages that may call it.
@@ -122,7 +122,7 @@ class ServerOptions:
     allowed_origins: Sequence[str] = ()
 
     def arguments(self) -> list[str]:
-        """The arguments of `highwater-local` for them."""
+        """The corresponding arguments of `highwater-local`."""
         driven = [] if self.driven_from is None else [f"--driven-from={self.driven_from.isoformat()}"]
         flags = {"--instant-updates": self.has_instant_updates, "--strict": self.is_strict}
         origins = [f"--allow-origin={origin}" for origin in self.allowed_origins]
@@ -134,8 +134,8 @@ class ServerProcess:
     """A server that was started, and answers.
 
     Attributes:
-        port: Where on loopback.
-        pid: Its process, which leads a session of its own.
+        port: Its port on loopback.
+        pid: The id of its process, which is a session leader.
     """
 
     port: int
@@ -144,7 +144,7 @@ class ServerProcess:
     _lifeline: int
 
     def outlive_caller(self) -> None:
-        """Leave it running when this process ends; until this is called, it ends by itself then."""
+        """Let the server outlive this process; before this call, it ends with this process."""
         os.write(self._lifeline, b".")
 
     def stop(self) -> None:
@@ -162,15 +162,15 @@ def start_process(
     *,
     inherited: Sequence[int] = (),
 ) -> ServerProcess:
-    """Start the server in a session of its own, its output in *log*, and wait until it answers.
+    """Start the server in a new session, with its output in *log*, and wait until it answers.
 
-    It listens on *port*, on any that is free if that is 0, and keeps the descriptors *inherited* open until it ends.
+    It listens on *port*, or on any free port if that is 0, and keeps the descriptors *inherited* open until it ends.
 
-    What it writes meanwhile, such as unpacked functions, goes below *scratch*, which is the caller's to remove. However
-    the caller ends, by a signal too, the server ends with it, unless told to `outlive_caller`.
+    Temporary files, such as unpacked functions, are written below *scratch*, which the caller has to remove. However
+    the caller ends, even by a signal, the server ends with it, unless `outlive_caller` was called.
 
-    Raises `CloudError` where the server is not installed or is of another version than this package, where the port is
-    in use, or where the server does not answer within a minute.
+    Raises `CloudError` if the server is not installed or is of another version than this package, if the port is in
+    use, or if the server does not answer within a minute.
     """
     server = find_server()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_ENDPOINT_URL")}
@@ -196,7 +196,7 @@ def start_process(
             os.close(watched)
     started = ServerProcess(held.port, process.pid, process, lifeline)
     try:
-        # it has the port already: this waits until it answers there, and fails if it ends before
+        # the server has the port already: wait until it answers there, and fail if it ends first
         status = CloudControl(held.port).status(within=_STARTUP)
     except CloudError as silent:
         started.stop()
@@ -214,9 +214,9 @@ def start_process(
 
 
 def find_server() -> Path:
-    """The command `highwater-local`: what `HIGHWATER_LOCAL` names, the one beside this Python, or the one on the path.
+    """Find the command `highwater-local`: in `HIGHWATER_LOCAL`, in the folder of this Python, or on the path.
 
-    Raises `CloudError` where there is none.
+    Raises `CloudError` if there is none.
     """
     named = os.environ.get(_VARIABLE)
     beside = str(Path(sys.executable).parent / _COMMAND)
@@ -230,7 +230,7 @@ def find_server() -> Path:
 
 
 def _mismatch(status: CloudStatus, pid: int, server: Path) -> str:
-    """What is wrong with a server that answers; empty if nothing is."""
+    """Return why the server that answers is not the expected one; empty if it is."""
     if status.pid != pid:
         return f"{status.endpoint} is answered by process {status.pid}, not by the one started; choose another"
     if status.version != _version():
@@ -246,7 +246,7 @@ def _version() -> str:
 
 
 def stop_process(pid: int) -> None:
-    """End a server and the Lambda processes it started; one that is gone is fine."""
+    """End a server and the Lambda processes it started; do nothing if it has ended already."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(pid, number)
@@ -255,13 +255,13 @@ def stop_process(pid: int) -> None:
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
             if not is_running(pid):
-                # its children are of its group: the second signal ends those that stay
+                # its children are in its process group: the second signal ends those that are left
                 break
             time.sleep(0.02)
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process lives; one that waits to be reaped does not."""
+    """Whether the process is running; a zombie is not."""
     try:
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             return False
@@ -272,6 +272,6 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        # somebody else's now
+        # the id now belongs to a process of another user
         return False
     return True

@@ -1,7 +1,7 @@
-"""Where the cloud that `highwater local up` started is remembered: one per user.
+"""The record of the cloud that `highwater local up` started: one per user.
 
-A file that the server keeps locked for as long as it lives says whether there is one. However the server or the command
-ends, the lock ends with it; a note beside it says which process it is.
+The server locks a file until it ends; whether the file is locked says whether a cloud runs. However the server or the
+command ends, the lock ends with it. A second file has the server's port and process id.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class Whereabouts:
 
     @property
     def endpoint(self) -> str:
-        """Where AWS clients find it."""
+        """The endpoint URL for AWS clients."""
         return CloudControl(self.port).endpoint
 
 
 def state_folder() -> Path:
-    """The user's state folder of Highwater (XDG Base Directory Specification)."""
+    """Return the user's state folder of Highwater (XDG Base Directory Specification)."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "highwater"
 
 
 def scratch_folder() -> Path:
-    """Where the cloud keeps what it unpacks; made anew for each."""
+    """Return the folder for the cloud's temporary files; it is emptied for each cloud."""
     folder = state_folder() / "scratch"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -53,9 +53,9 @@ def scratch_folder() -> Path:
 
 @contextmanager
 def claim() -> Iterator[int]:
-    """Claim the place of the user's one cloud; the descriptor that a server inherits to keep it.
+    """Lock the file of the user's one cloud; yield the descriptor that a server inherits to keep the lock.
 
-    Raises `CloudError` where one runs. Waits for a command that is starting one, as what follows from it is not known.
+    Raises `CloudError` if a cloud runs. Waits for a command that is starting one, as it may succeed or fail.
     """
     state_folder().mkdir(parents=True, exist_ok=True)
     descriptor = os.open(_lock(), os.O_RDWR | os.O_CREAT, 0o600)
@@ -69,21 +69,21 @@ def claim() -> Iterator[int]:
             _wait(deadline)
         yield descriptor
     finally:
-        # closed, not unlocked: a server that has inherited it keeps the lock
+        # closed, not unlocked: a server that has inherited the descriptor keeps the lock
         os.close(descriptor)
 
 
 def remember(whereabouts: Whereabouts) -> None:
-    """Write down what was started."""
+    """Record the started cloud in a file."""
     fresh = _note().with_suffix(".new")
     fresh.write_text(json.dumps({"port": whereabouts.port, "pid": whereabouts.pid}))
     fresh.replace(_note())
 
 
 def recall() -> Whereabouts | None:
-    """The cloud that runs; `None` where none does. Waits for one that is being started.
+    """Return the running cloud, `None` if there is none. Waits for one that is being started.
 
-    Raises `CloudError` where that takes longer than a minute and a half.
+    Raises `CloudError` if that takes longer than a minute and a half.
     """
     deadline = time.monotonic() + _STARTUP.total_seconds()
     while _is_claimed():
@@ -95,7 +95,7 @@ def recall() -> Whereabouts | None:
 
 
 def lost() -> str | None:
-    """Name, in a clause, the cloud that ended without `highwater local down`, if one did; ask it where none runs."""
+    """Return a clause about a cloud that ended without `highwater local down`, if any; call this if none runs."""
     was = _noted()
     if was is None:
         return None
@@ -103,14 +103,14 @@ def lost() -> str | None:
 
 
 def none_running() -> str:
-    """Why there is no cloud, and how to start one, in one line."""
+    """Return a line that says why there is no cloud, and how to start one."""
     gone = lost()
     was = "" if gone is None else f": {gone}"
     return f"no local cloud is running{was}; start one with: highwater local up"
 
 
 def forget() -> None:
-    """Clear the note and what the cloud unpacked away."""
+    """Delete the record and the cloud's temporary files."""
     _note().unlink(missing_ok=True)
     shutil.rmtree(state_folder() / "scratch", ignore_errors=True)
 
@@ -129,7 +129,7 @@ def _is_claimed() -> bool:
     except OSError:
         return False
     try:
-        # shared, so that two that only look do not take each other for a cloud
+        # a shared lock, so that two commands that only check do not take each other for a cloud
         return not _locks(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

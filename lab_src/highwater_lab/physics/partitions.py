@@ -145,7 +145,7 @@ class Partitions:
         return bisect_right(self._bounds, key_hash) - 1
 
     def observe(self, keys: KeyDistribution) -> None:
-        """Replace the distribution of keys; the ranges stay."""
+        """Replace the distribution of keys; the partitions' ranges do not change."""
         self._keys = keys
         self._measure()
 

@@ -40,7 +40,7 @@ _WITHOUT_ARGUMENT: Final[dict[str, Callable[[], Policy]]] = {
     )
     if policy is not Fixed
 } | {"fixed": Fixed, "native": Native}
-# Policies that may be given a number, with what it means and its lowest and highest value
+# Policies that accept a number, with the number's meaning and its lowest and highest value
 _WITH_NUMBER: Final[dict[str, tuple[Callable[[int], Policy], str, int, int]]] = {
     "native": (Native, "target utilization in percent", MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT),
     "fixed": (Fixed, "number of units", 1, 10_000_000),
@@ -58,7 +58,7 @@ _WITH_NUMBER: Final[dict[str, tuple[Callable[[int], Policy], str, int, int]]] = 
     ),
 }
 
-# The allowed policy names, as help texts and messages show them
+# The allowed policy names, for help texts and messages
 POLICY_NAMES: Final = tuple(
     sorted(
         {

@@ -1,4 +1,4 @@
-"""The clairvoyant bound: the lowest cost of provisioned capacity without throttling, if all demand is known ahead."""
+"""The clairvoyant bound: the lowest cost of provisioned capacity without throttling, if all demand is known before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = "the lowest capacity for each hour that throttles nothing"
 
 
 def clairvoyant(setup: TableSetup, traffic: Traffic, *, prices: Prices | None = None) -> Run:
-    """Return the run with the lowest cost of provisioned capacity without throttling, if all demand is known ahead.
+    """Return the run with the lowest cost of provisioned capacity without throttling, if all demand is known before.
 
     For each target and each clock hour, the run has the lowest constant capacity that serves the hour's demand from a
     full burst bucket. Each assumption only lowers the cost, so no provisioned policy without throttling costs less:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from highwater_lab.traffic.series import Traffic
 
 
-# as often as a scaler runs
+# the same as the interval of a scaler
 _COORDINATOR_SECONDS = 60
 _MINUTES_BETWEEN_CHECKS = 5
 

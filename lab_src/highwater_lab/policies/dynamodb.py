@@ -1,4 +1,4 @@
-"""What DynamoDB itself offers: fixed capacity, target tracking without scheduled actions, and on-demand capacity."""
+"""DynamoDB's own options: fixed capacity, target tracking without scheduled actions, and on-demand capacity."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class OnDemandMode(Policy):
     source = "AWS: Amazon DynamoDB Developer Guide, on-demand capacity mode"
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
-        """Switch the table to on-demand billing, without scaling; marks are bought above what is free on demand."""
+        """Switch the table to on-demand billing, without scaling; marks are charged above the free on-demand value."""
         resources = tuple(
             replace(
                 resource,

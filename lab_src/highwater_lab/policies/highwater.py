@@ -55,7 +55,7 @@ class HighwaterScaler(Policy, ABC):
     Args:
         scaled: The table's plan. By default a plan with the bounds of the simulated table's setup.
         settings: The settings for sizing targets. By default those of the mode.
-        pulses: How the fleet tells what it asks for. By default that of the class.
+        pulses: How the fleet sends pulses. By default as the class says.
     """
 
     mode: Mode
@@ -78,11 +78,11 @@ class HighwaterScaler(Policy, ABC):
         self._thresholds: dict[PolicyTarget, int] = {}
         self._metrics_requested = 0
         self._leases: tuple[Lease, ...] = ()
-        # by target, the units of its value that boosts account for
+        # by target, the units of its floor or capacity that are for boosts
         self._boosted: dict[TargetKey, int] = {}
 
     def lease(self, leases: tuple[Lease, ...]) -> None:
-        """Take the boosts that jobs ask for."""
+        """Set the leases of the jobs' boosts."""
         self._leases = leases
 
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
@@ -113,7 +113,7 @@ class HighwaterScaler(Policy, ABC):
         return self._metrics_requested - before
 
     def needs_help(self, seen: Seen) -> bool:
-        """Whether what the fleet told since the last turn, of any target, asks for help."""
+        """Whether the fleet's pulses since the last turn show that any target needs help."""
         for (index, dimension), hint in self._hints.items():
             target = _target(seen, index, dimension)
             # a hint looks at the slots after it alone
@@ -142,7 +142,7 @@ class HighwaterScaler(Policy, ABC):
             {
                 target.key: self._observed(scaled, target, resources[target.index], seen, clock)
                 for target in due
-                # while the table is being changed, DynamoDB refuses UpdateTable, so metrics would be of no use
+                # while the table is being changed, DynamoDB rejects UpdateTable, so metrics would be of no use
                 if self.mode is Mode.FLOOR or resources[target.index].is_active
             },
             self._leases,
@@ -195,14 +195,14 @@ class HighwaterDirect(HighwaterScaler):
 
 
 class HighwaterFloorPulse(HighwaterFloor):
-    """FLOOR mode, with a fleet that tells what it asks for."""
+    """FLOOR mode, with a fleet that sends pulses."""
 
     name = "highwater-floor-pulse"
     pulses = Pulses()
 
 
 class HighwaterDirectPulse(HighwaterDirect):
-    """DIRECT mode, with a fleet that tells what it asks for."""
+    """DIRECT mode, with a fleet that sends pulses."""
 
     name = "highwater-direct-pulse"
     pulses = Pulses()
@@ -229,7 +229,7 @@ def _instant(seconds: int | None) -> datetime | None:
 
 
 def _plan_of(setup: TableSetup, mode: Mode) -> ScaledPlan:
-    """A plan without windows, with the bounds of the table's setup."""
+    """Return a plan without windows, with the bounds of the table's setup."""
     table, *indexes = setup.resources
     plan = Plan(
         read=_capacity(table.read),

@@ -87,8 +87,8 @@ def plan_of(
         write=write.capacity if write else idle,
         windows=_merged((*(read.windows if read else ()), *(write.windows if write else ()))),
         indexes=tuple(IndexCapacity(index_name=name) for name in indexes),
-        # so that no increase has to wait until DynamoDB adds partitions; AWS charges for the mark once, at the price of
-        # one hour of the same units
+        # so that no increase has to wait until DynamoDB adds partitions; AWS charges once for raising the mark, at the
+        # price of one hour of the same units
         mark=HighWaterMark.to_ceiling(),
         table_quota_units=table_quota_units,
     )
@@ -126,9 +126,9 @@ def frontier(choices: Iterable[Choice]) -> list[Choice]:
 _TARGETS = (70, 50, 90, 60, 80, 40, 30)
 # Each floor tried is enough, at the target utilization, for the demand of this percentage of all minutes
 _FLOOR_PERCENTS = (0, 25, 50, 75, 90, 99)
-# Complete plans to simulate after each dimension was searched alone
+# The number of complete plans to simulate after each dimension was searched separately
 _MOST_JOINT = 12
-# What the scaler's traffic is simulated with; target tracking runs at 90 % where the scaler adds headroom
+# The policies with the scaler to simulate; with the scaler, target tracking uses 90 %
 _SCALERS, _SCALED_TARGET = ("highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"), 90
 _Item = TypeVar("_Item")
 
@@ -147,8 +147,8 @@ class Recommendation:
         curve: The trade-off: the candidates for which no other is both cheaper and less throttled, cheapest first.
         tried: The number of plans simulated.
         was_stopped: Whether the search was interrupted before its end.
-        scaled: What Highwater's scaler makes of the lowest floors instead, with and without pulses, by policy. Nothing
-            where the search was interrupted before.
+        scaled: The results of Highwater's scaler with the lowest floors, with and without pulses, by policy; empty if
+            the search was interrupted before.
     """
 
     best: Candidate
@@ -173,8 +173,8 @@ def recommend(
 
     The search tries windows for surges that recur at about the same time on at least two days. A ceiling is 25 % above
     the capacity that the busiest minute needs at the target utilization. Indexes in the traffic follow the table's
-    capacity. Beside the plans, Highwater's scaler is simulated with the lowest floors, and not recommended, as it takes
-    a function, and pulses take clients that tell. On KeyboardInterrupt the search returns the best result so far.
+    capacity. In addition, Highwater's scaler is simulated with the lowest floors, but not recommended, as it requires a
+    function, and pulses require metered clients. On KeyboardInterrupt the search returns the best result so far.
 
     Args:
         traffic: The requests to the table and its indexes.
@@ -294,7 +294,7 @@ class _Search:
         plan = self._plan(
             choice if dimension is Dimension.READ else None, choice if dimension is Dimension.WRITE else None
         )
-        # `check` refuses some combinations of windows; such a plan could not be deployed
+        # `check` rejects some combinations of windows; such a plan could not be deployed
         if any(finding.severity is Severity.ERROR for finding in check(plan)):
             plan, choice = replace(plan, windows=()), replace(choice, windows=())
         run = self._simulate(table_of(plan, "table"), Declared(), traffic)
@@ -323,7 +323,7 @@ class _Search:
             self._candidates.append(_candidate(plan, run))
 
     def _try_scaler(self) -> None:
-        """Simulate the scaler with the lowest floors, at the target utilization that it is made for."""
+        """Simulate the scaler with the lowest floors, at the target utilization for which it is designed."""
         lowest = {
             dimension: min(
                 (c for c in choices if c.capacity.target_utilization_percent == _SCALED_TARGET and not c.windows),

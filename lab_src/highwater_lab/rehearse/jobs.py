@@ -18,15 +18,15 @@ _DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedBoost:
-    """A boost that a job asks for.
+    """A boost that a job requests.
 
     Attributes:
         index: Name of the index, `None` for the table.
         dimension: READ or WRITE.
         units: Units per second, 1 or more.
-        is_total: Whether *units* are all that there is to be; by default they are added.
-        at: When the job asks: a time of day in UTC for a job of every day, or an aware instant.
-        length: How long the boost lasts, up to a day.
+        is_total: Whether *units* are the total that the floor has to reach; by default they are added.
+        at: The time of the request: a time of day in UTC for a daily job, or an aware instant.
+        length: The length of the lease, up to a day.
     """
 
     index: str | None = None
@@ -38,7 +38,7 @@ class PlannedBoost:
 
     @property
     def label(self) -> str:
-        """The boost as it is written on the command line."""
+        """The boost in the form of the command line."""
         name = f"{self.index}.{self.dimension}" if self.index else str(self.dimension)
         when = f"{self.at:%H:%M}" if isinstance(self.at, time) else f"{self.at:%Y-%m-%dT%H:%M}"
         total = " in total" if self.is_total else ""
@@ -46,9 +46,9 @@ class PlannedBoost:
 
 
 def leases_of(boosts: Sequence[PlannedBoost], table: str, traffic: Traffic) -> tuple[Lease, ...]:
-    """Return the leases that *boosts* become while *traffic* lasts, in the order of their starts.
+    """Return the leases of *boosts* while *traffic* lasts, in the order of their starts.
 
-    Raises `LeaseError` for a boost that no lease can be.
+    Raises `LeaseError` for a boost whose lease is not allowed.
     """
     leases = [
         Lease(
@@ -83,23 +83,23 @@ def _starts_of_boost(boost: PlannedBoost, traffic: Traffic) -> Iterator[datetime
 
 
 _SOME_DAY: Final = date(2027, 3, 4)
-# From the request until the capacity of a quiet table is there
+# From the request until a quiet table has the capacity
 _UNTIL_READY: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedJob:
-    """Background work that keeps to a budget.
+    """Background work within a budget.
 
     Attributes:
-        index: Name of the index that is read, `None` for the table. Writes are the table's.
+        index: Name of the index that is read, `None` for the table. Writes are always to the table.
         dimension: READ or WRITE.
-        rate: Units per second that it wants, 1 or more; 0 for *percent*.
-        percent: A share of the provisioned capacity instead.
-        units: What it has to consume.
-        start: How it begins.
-        allow_throttles: Whether it keeps its rate where it is refused.
-        at: When it begins: a time of day in UTC for a job of every day, or an aware instant.
+        rate: Its rate in units per second, 1 or more; 0 if *percent* is given.
+        percent: Its rate as a share of the provisioned capacity instead.
+        units: The units that it has to consume in all.
+        start: How it starts.
+        allow_throttles: Whether it keeps its rate when it is throttled.
+        at: When it starts: a time of day in UTC for a daily job, or an aware instant.
     """
 
     index: str | None = None
@@ -113,7 +113,7 @@ class PlannedJob:
 
     @property
     def label(self) -> str:
-        """The job as it is written on the command line."""
+        """The job in the form of the command line."""
         name = f"{self.index}.{self.dimension}" if self.index else str(self.dimension)
         rate = str(self.rate) if self.percent is None else f"{self.percent}%"
         when = f"{self.at:%H:%M}" if isinstance(self.at, time) else f"{self.at:%Y-%m-%dT%H:%M}"
@@ -121,9 +121,9 @@ class PlannedJob:
         return f"{name}={rate} at {when} for {self.units} units{how}{' throttled' if self.allow_throttles else ''}"
 
     def boost(self, target_percent: int) -> PlannedBoost | None:
-        """What a boosted job asks for, two minutes before it begins and for as long as it takes at its rate.
+        """Return the boost of a boosted job, from two minutes before its start until its end at its rate.
 
-        It asks for so much that the headroom of a table with that target utilization stays as it is.
+        It is as large as needed to keep the headroom of a table with *target_percent* as target utilization.
         """
         if self.start is not Start.BOOSTED:
             return None
@@ -139,7 +139,7 @@ class PlannedJob:
 
 
 def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[Job, ...]:
-    """Return the jobs that begin while *traffic* lasts, in the order of their starts."""
+    """Return the jobs that start while *traffic* lasts, in the order of their starts."""
     jobs = [
         Job(
             name=each.label if isinstance(each.at, datetime) else f"{each.label}, {at:%Y-%m-%d}",
@@ -161,7 +161,7 @@ def jobs_of(planned: Sequence[PlannedJob], traffic: Traffic) -> tuple[Job, ...]:
 
 
 def boosts_of(planned: Sequence[PlannedJob], setup: TableSetup) -> list[PlannedBoost]:
-    """Return what the boosted ones of some jobs ask for."""
+    """Return the boosts of those jobs that start boosted."""
     targets = {
         (resource.index, dimension): resource.target(dimension).tracking
         for resource in setup.resources

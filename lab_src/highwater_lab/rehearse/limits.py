@@ -12,8 +12,8 @@ class Passed:
     """A limit that a rehearsal exceeded.
 
     Attributes:
-        what: The limited figure: `throttled` or `cost`.
-        got: The figure: percent of the units requested, or USD a month.
+        what: The limited value: `throttled` or `cost`.
+        got: The value: percent of the units requested, or USD a month.
         allowed: The limit, in the same unit.
         text: The finding as a sentence.
     """

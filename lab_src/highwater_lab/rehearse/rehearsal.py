@@ -90,12 +90,12 @@ def rehearse(
         traffic: The requests to the table and its indexes.
         table: The path of the table's construct or any end of it, its logical id or the start of it, or its name;
             needed only if the template has more than one table.
-        likely_table: The same, but ignored where the template has no such table.
+        likely_table: The same, but ignored if the template has no such table.
         parameters: Values of the template's parameters; by default the template's own defaults.
-        targets: By the logical id of a scalable target the name of its table, where the template leaves that open.
-        boosts: What jobs would ask for, in the policy `declared`. By default nothing.
-        jobs: Background work beside the traffic, in every policy; what boosted ones ask for, in `declared`. By default
-            none.
+        targets: By the logical id of a scalable target the name of its table, if the template leaves that open.
+        boosts: Boosts that jobs would request, in the policy `declared`. By default none.
+        jobs: Background work in addition to the traffic, in every policy; the boosts of boosted jobs, in `declared`
+            only. By default none.
         compare: Names of further policies to simulate: `native:50`, `on-demand`, `clairvoyant`, ...
         keys: The distribution of requests over keys, by index, with `None` for the table; by default uniform.
         write_share_percent: By index, the units written to the index per 100 units written to the table, 0 or more;
@@ -106,9 +106,8 @@ def rehearse(
         account_quota_units: The account's quota of all provisioned units, all of which the table may use; by default
             80,000, or *table_quota_units* if that is higher.
         timing: The delays of the AWS services; by default those of `Timing`.
-        region: The region that the table is in, where the template does not say.
-        price_region: The region whose prices count; by default the one that the table is in, or us-east-1 where that
-            is not known.
+        region: The table's region, if the template does not say it.
+        price_region: The region whose prices are used; by default the table's region, or us-east-1 if that is unknown.
         prices_file: The file of prices, see `load_prices`; by default the lab's.
         progress: Called from time to time with the minutes simulated and their total over all runs.
 

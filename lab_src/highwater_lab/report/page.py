@@ -136,7 +136,7 @@ def _figure(run: Run) -> dict[str, Any]:
 def _traces(
     run: Run, target: TargetRun, drawn: Curves, rates: str, throttles: str, named: set[Cause]
 ) -> list[dict[str, Any]]:
-    """Return what is drawn of a target; *named* are the causes that an earlier panel has in the legend."""
+    """Return the traces of a target; *named* are the causes that already have an entry in the legend."""
     is_first = rates == "y"
     times = [_text(at) for at in drawn.times]
     traces = []

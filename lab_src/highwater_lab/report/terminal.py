@@ -1,4 +1,4 @@
-"""Prints a rehearsal in the terminal: a short summary and what to do about throttling."""
+"""Prints a rehearsal in the terminal: a short summary, and remedies for throttling."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _comparison(rehearsal: Rehearsal) -> Table:
 
 
 def job_lines(run: Run) -> list[str]:
-    """Return a line for each job: how long it took, and whom it hurt."""
+    """Return a line for each job: its duration, and throttled units of its own and of other traffic meanwhile."""
     lines = []
     for each in run.jobs:
         rate = (

@@ -1,1 +1,1 @@
-"""The services around a table: UpdateTable, auto scaling, schedules, how late each is, and what it all costs."""
+"""The services around a table: UpdateTable, auto scaling and schedules, with their delays and prices."""

@@ -11,7 +11,7 @@ from highwater_lab.services.prices import Prices, UnitPrices
 
 # AWS's price pages and calculator count a month as 730 hours
 HOURS_PER_MONTH: Final = 730
-# Application Auto Scaling creates so many CloudWatch alarms for each target tracking policy on DynamoDB
+# The number of CloudWatch alarms that Application Auto Scaling creates for each target tracking policy on DynamoDB
 ALARMS_PER_POLICY: Final = 4
 
 
@@ -23,7 +23,7 @@ class Bill:
         hours: The number of clock hours that the run touches.
         seconds: The simulated time in seconds.
         provisioned: The cost of provisioned capacity, of all replicas; each hour costs its highest provisioned value.
-        on_demand: The cost of consumed request units, on demand, likewise.
+        on_demand: The cost of consumed request units, on demand, of all replicas.
         alarms: The cost of the alarms of target tracking and of a scaler.
         metrics: The cost of the metrics that a scaler requested from CloudWatch.
         warm_up: The one-time charge for raising the high-water mark.
@@ -63,8 +63,8 @@ class BilledReplica:
     """A further replica of a global table.
 
     Attributes:
-        prices: Those of its table class in its region.
-        read_units: The read capacity that it is taken to have, of the table and all indexes.
+        prices: The prices of its table class in its region.
+        read_units: The read capacity assumed for it, of the table and all indexes.
     """
 
     prices: UnitPrices

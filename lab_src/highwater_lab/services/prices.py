@@ -30,8 +30,8 @@ class PriceError(HighwaterError, ValueError):
 class UnitPrices:
     """Prices of throughput in USD, of one table class in one region.
 
-    Replicated writes, which each replica of a global table is billed for, cost the same as others since November 2024
-    (FACTS.md, section 11).
+    Replicated writes, which are billed for each replica of a global table, have cost the same as others since November
+    2024 (FACTS.md, section 11).
 
     Attributes:
         write_unit_hour: The price of one provisioned write unit for an hour.
@@ -59,8 +59,8 @@ class RegionPrices:
     """Prices of throughput in one region, by table class.
 
     Attributes:
-        standard: Those of DynamoDB Standard.
-        infrequent_access: Those of DynamoDB Standard-IA.
+        standard: The prices of DynamoDB Standard.
+        infrequent_access: The prices of DynamoDB Standard-IA.
     """
 
     standard: UnitPrices
@@ -69,15 +69,15 @@ class RegionPrices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """Prices in USD as one region has them, and those of the other regions for replicas.
+    """Prices in USD of one region, and of the other regions for replicas.
 
     Attributes:
-        region: The region whose prices count.
+        region: The region whose prices are used.
         dated: The date on which the prices were read.
         alarm_month: The price of one standard-resolution alarm for a month, the same in nearly all regions.
         thousand_metrics_requested: The price of a thousand metrics requested with GetMetricData, likewise.
         regions: The prices of throughput by region.
-        source: The name of the file that they are from, for messages.
+        source: The name of the prices' file, for messages.
     """
 
     region: str
@@ -88,7 +88,7 @@ class Prices:
     source: str = "prices.json"
 
     def in_region(self, region: str) -> Prices:
-        """Return the same as another region has them; raises `PriceError` for a region without prices."""
+        """Return the prices for another region; raises `PriceError` for a region without prices."""
         if region not in self.regions:
             known = ", ".join(sorted(self.regions)) or "none"
             raise PriceError(
@@ -104,12 +104,12 @@ class Prices:
 
     @property
     def name(self) -> str:
-        """Region and date, as reports show them."""
+        """Region and date, for reports."""
         return f"prices of {self.region}, {self.dated}"
 
 
 def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Prices:
-    """Load prices from *file*, by default from the file that is part of the lab, as *region* has them.
+    """Load prices for *region* from *file*, by default from the file that is part of the lab.
 
     A file has the same members as the lab's `prices.json`; `highwater prices --fetch` makes one. Raises `PriceError` if
     a member is missing or invalid, or if the file has no prices of the region.
@@ -200,7 +200,7 @@ def price_file(text: str, where: str, today: date) -> dict[str, Any]:
         member = _MEMBERS[match[2], match[3]]
         price = rate * 1e6 if member.endswith("million") else rate
         classes = regions.setdefault(region, {"standard": {}, "infrequent_access": {}})
-        # the first units of a month may be free, as a tier of its own
+        # the first units of a month may be a separate tier, which is free
         classes[table_class][member] = round(max(price, classes[table_class].get(member, 0.0)), 12)
     whole = {
         region: regions[region]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long an UpdateTable takes until its capacity is there.
+    """The time from an UpdateTable call to the new capacity.
 
     Attributes:
-        update_seconds: Within the partitions that there are.
-        growth_seconds: Where partitions have to be added.
+        update_seconds: If the existing partitions suffice.
+        growth_seconds: If DynamoDB has to add partitions.
     """
 
     update_seconds: int
@@ -82,7 +82,7 @@ class Timing:
         )
 
     def newest_minute(self, at: int) -> int:
-        """The last minute whose datapoint auto scaling has acted on by second *at*, both counted from the same time."""
+        """Return the last minute whose datapoint auto scaling has acted on by second *at*; both count from one time."""
         return (at - self.metric_delay - self.alarm_latency) // 60 - 1
 
     @property
@@ -92,7 +92,7 @@ class Timing:
 
     @property
     def warming_pace(self) -> Pace:
-        """What a call for warm throughput takes."""
+        """The duration of a call that raises warm throughput."""
         return Pace(self.warm_up_again, self.warm_up)
 
     def pace(self, *, by_autoscaling: bool) -> Pace:

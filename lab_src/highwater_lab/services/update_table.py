@@ -1,7 +1,7 @@
-"""UpdateTable of DynamoDB: what it refuses, how long it takes, and what it leaves behind.
+"""UpdateTable of DynamoDB: which calls it rejects, how long changes take, and their effects.
 
-There is no clock in here. Each call says what time it is, in whole seconds since 1970, UTC, and time never goes back.
-The simulation and the local cloud both keep a `CapacityControl` for each table and index.
+This module has no clock. Each call passes the time in, in whole seconds since 1970, UTC, and never an earlier time than
+the call before. The simulation and the local cloud both have a `CapacityControl` for each table and index.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Units = Mapping[Dimension, int]
 
 
 class Refused(StrEnum):
-    """The reason why DynamoDB refuses an UpdateTable call, as text for events."""
+    """The reason why DynamoDB rejects an UpdateTable call, as text for events."""
 
     IN_USE = "an earlier change is still in progress"
     DECREASES = "the quota of decreases is used up for now"
@@ -31,7 +31,7 @@ class Refused(StrEnum):
 
 
 class ChangeKind(Enum):
-    """What comes into force: capacity, or a rise of the high-water mark alone, asked for or not."""
+    """The kind of a change: of capacity, or a rise of the high-water mark only, requested or as a side effect."""
 
     CAPACITY = auto()
     WARM_UP = auto()
@@ -40,7 +40,7 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something accepted that comes into force *at* a second; the mark is at least *units* from then on."""
+    """An accepted change that takes effect *at* a second; the mark is at least *units* from then on."""
 
     at: int
     units: Units
@@ -51,13 +51,13 @@ class CapacityControl:
     """The provisioned capacity of one table or index, as UpdateTable changes it.
 
     Attributes:
-        units: Units by dimension that are in force since the last `settle`.
-        granted: Units by dimension once all that is under way is in force.
-        mark: The high-water mark by dimension since the last `settle`: the most that was ever in force or warmed.
-        partitions: As many as the mark asked for; there are never fewer again.
-        busy_until: When the last change of capacity accepted is in force; the past where none is under way.
-        budget: Decreases accepted, with those whose change is under way.
-        decreases: Decreases accepted since the start.
+        units: Units by dimension as of the last `settle`.
+        granted: Units by dimension after all changes in progress.
+        mark: The high-water mark by dimension as of the last `settle`: the highest capacity or warm throughput so far.
+        partitions: The number of partitions that the mark requires; it never falls.
+        busy_until: When the last accepted change of capacity takes effect; in the past if none is in progress.
+        budget: Accepted decreases, including changes in progress.
+        decreases: The number of decreases accepted since the start.
         last_increase: When an increase was last accepted, `None` for never.
     """
 
@@ -85,10 +85,10 @@ class CapacityControl:
         self._no_decrease_before = 0
 
     def refusal(self, at: int, wanted: Units, *, waits: bool = False) -> Refused | None:
-        """Why an UpdateTable at *at* is refused, `None` where it is not.
+        """Return why an UpdateTable at *at* is rejected, `None` if it is not.
 
-        Dimensions that *wanted* leaves out stay. A call that lowers either dimension is one decrease. One that *waits*
-        is not refused for a change under way: it is carried out after that.
+        Dimensions that *wanted* leaves out do not change. A call that lowers either dimension is one decrease. A call
+        that *waits* is not rejected because of a change in progress: it is carried out after that change.
         """
         if self.is_changing(at) and not waits:
             return Refused.IN_USE
@@ -101,7 +101,7 @@ class CapacityControl:
         if units == before:
             return Refused.UNCHANGED
         if _is_lower(units, before):
-            # what was refused is tried again every minute: the answer is the same until then
+            # rejected calls are retried every minute: the answer is the same until this time
             if at < self._no_decrease_before:
                 return Refused.DECREASES
             self._no_decrease_before = self.next_decrease(at)
@@ -110,7 +110,7 @@ class CapacityControl:
         return None
 
     def accept(self, at: int, wanted: Units, pace: Pace) -> int:
-        """Carry out an UpdateTable that is not refused; when its capacity will be in force."""
+        """Carry out an UpdateTable that is not rejected; return when its capacity takes effect."""
         before = self._standing(at)
         units = {**before, **wanted}
         if not self.is_changing(at):
@@ -119,7 +119,7 @@ class CapacityControl:
             self.budget = self.budget.after(_moment(at))
             self.decreases += 1
         due = max(self.busy_until, at + self._takes(units, pace))
-        # a call in the second in which the last change is due, before that is settled, takes its place there and then
+        # a call in the second in which the last change is due, but before that change is settled, replaces it at once
         kept = [change for change in self._coming if change.kind is not ChangeKind.CAPACITY or at < change.at]
         if len(kept) < len(self._coming):
             self._coming = [*kept, Change(at, units, ChangeKind.CAPACITY)]
@@ -127,11 +127,11 @@ class CapacityControl:
         return due
 
     def update(self, at: int, wanted: Units, pace: Pace) -> int | Refused:
-        """UpdateTable at *at*: when the new capacity will be in force, or why it was refused."""
+        """Call UpdateTable at *at*; return when the new capacity takes effect, or why the call was rejected."""
         return self.refusal(at, wanted) or self.accept(at, wanted, pace)
 
     def restart(self, at: int, due: int, units: Units) -> None:
-        """Change the billing mode: *units* are in force from *due* on, and what was under way is dropped."""
+        """Change the billing mode: *units* take effect at *due*, and changes in progress are dropped."""
         self._coming = [change for change in self._coming if change.kind is not ChangeKind.CAPACITY]
         self._budget_before = self.budget
         self._grant(at, due, self.granted, dict(units))
@@ -142,11 +142,11 @@ class CapacityControl:
         self._raise(at + self._takes(units, pace), units, ChangeKind.WARM_UP)
 
     def raise_mark(self, due: int, units: Units) -> None:
-        """Have the mark be at least *units* from *due* on, though nobody asked for it."""
+        """Raise the mark to at least *units* from *due* on, as a side effect of another change."""
         self._raise(due, _highest(self.mark_to_come, units), ChangeKind.MARK)
 
     def settle(self, at: int) -> list[Change]:
-        """Have all that is due by *at* come into force; what that was, in the order of time."""
+        """Apply all changes that are due by *at*; return them in the order of time."""
         if not self._coming:
             return []
         due = sorted((change for change in self._coming if change.at <= at), key=lambda change: change.at)
@@ -161,28 +161,28 @@ class CapacityControl:
         return due
 
     def is_changing(self, at: int) -> bool:
-        """Whether a change of capacity is under way."""
+        """Whether a change of capacity is in progress."""
         return at < self.busy_until
 
     def is_warming(self, at: int) -> bool:
-        """Whether a warm-up that was asked for is under way."""
+        """Whether a requested warm-up is in progress."""
         return any(change.kind is ChangeKind.WARM_UP and at < change.at for change in self._coming)
 
     @property
     def mark_to_come(self) -> dict[Dimension, int]:
-        """The high-water mark once all that is under way is in force."""
+        """The high-water mark after all changes in progress."""
         return _highest(self.mark, *(change.units for change in self._coming))
 
     def budget_shown(self, at: int) -> DecreaseBudget:
-        """The budget as DescribeTable shows it: without decreases whose change is under way."""
+        """Return the budget as DescribeTable returns it: without decreases in progress."""
         return self._budget_before if self.is_changing(at) else self.budget
 
     def decreases_on_day(self, at: int) -> int:
-        """Decreases used on the UTC day of *at*."""
+        """Return the number of decreases used on the UTC day of *at*."""
         return self.budget.used_on(_moment(at))
 
     def next_decrease(self, at: int) -> int:
-        """Earliest time, at or after *at*, at which a decrease is accepted."""
+        """Return the earliest time, at or after *at*, at which a decrease is accepted."""
         return int(self.budget.next_allowed(_moment(at)).timestamp())
 
     @property

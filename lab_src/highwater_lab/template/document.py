@@ -1,4 +1,4 @@
-"""CloudFormation templates as they are written: JSON or YAML with short forms, and what stands in them twice.
+"""Reads CloudFormation templates: JSON, or YAML with short forms, and reports duplicate keys.
 
 HighwaterError
 └── TemplateError (also a ValueError): a template cannot be read; the message is one line with place, problem and fix
@@ -25,11 +25,11 @@ class TemplateError(HighwaterError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a stack is deployed to, as far as the assembly says.
+    """The environment that a stack is deployed to, as far as the assembly says.
 
     Attributes:
-        account: The account's number; `None` where any will do.
-        region: The region's name; likewise.
+        account: The account's number; `None` if the stack is not bound to one.
+        region: The region's name; `None` if the stack is not bound to one.
         stack: The stack's name.
     """
 
@@ -40,12 +40,12 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Doubled:
-    """A key that stands twice in one mapping; CloudFormation takes the last, or refuses the template.
+    """A duplicate key of a mapping; CloudFormation uses the last one, or rejects the template.
 
     Attributes:
         path: The keys that lead to the mapping, from the top.
         key: The key itself.
-        line: Where it stands for the second time, `None` where that is not known.
+        line: The line of its second occurrence, `None` if that is not known.
     """
 
     path: tuple[str, ...]
@@ -60,10 +60,10 @@ class Template:
     Attributes:
         where: The template's file, as messages name it.
         body: The parsed document.
-        environment: Where its stack is deployed to.
-        doubled: Keys that stand twice.
-        nested: By logical id the file of each nested stack's template, where the assembly holds it.
-        paths: By logical id the path of the construct that made it, as far as the assembly notes it.
+        environment: The environment that its stack is deployed to.
+        doubled: Duplicate keys.
+        nested: By logical id the file of each nested stack's template, if the assembly contains it.
+        paths: By logical id the path of the construct that made it, if the assembly has it.
     """
 
     where: str
@@ -94,7 +94,7 @@ class Template:
         return resource if isinstance(resource, dict) else {}
 
     def doubled_error(self, found: Doubled) -> TemplateError:
-        """Return, not raise, what to say of a key that stands twice where it matters."""
+        """Return, without raising it, the error about a duplicate key that matters."""
         line = "" if found.line is None else f", line {found.line}"
         kind = "JSON" if found.line is None else "YAML"
         return TemplateError(
@@ -105,7 +105,7 @@ class Template:
 def load_template(file: Path, *, may_be_empty: bool = False) -> Template:
     """Load one template; *may_be_empty* allows one without resources, which a stack of an assembly may be.
 
-    Raises `TemplateError` if it cannot be read, is neither JSON nor YAML, or is no template.
+    Raises `TemplateError` if it cannot be read, is neither JSON nor YAML, or is not a template.
     """
     try:
         text = read_file(file).decode("utf-8-sig")
@@ -132,9 +132,9 @@ def load_template(file: Path, *, may_be_empty: bool = False) -> Template:
 
 
 def _parse(text: str, is_json: bool) -> tuple[Any, list[Doubled]]:
-    """Return the document, and the keys that stand twice in it."""
+    """Return the document, and its duplicate keys."""
     if is_json or text.lstrip().startswith("{"):
-        # whatever the file is called: JSON may be indented by tabs, which YAML forbids
+        # tried whatever the file's name is: JSON may be indented by tabs, which YAML forbids
         try:
             return _parse_json(text)
         except json.JSONDecodeError as no_json:
@@ -153,7 +153,7 @@ def _parse_json(text: str) -> tuple[Any, list[Doubled]]:
 
 
 class _Pairs(dict[str, Any]):
-    """An object of JSON that remembers which keys stood in it twice."""
+    """A JSON object that remembers its duplicate keys."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -184,7 +184,7 @@ def _parse_yaml(text: str) -> tuple[Any, list[Doubled]]:
 
 
 def _doubled_nodes(node: yaml.Node, path: tuple[str, ...], seen: set[int]) -> Iterator[Doubled]:
-    # an alias leads to a node that was looked at before
+    # an alias leads to a node that was visited before
     if id(node) in seen:
         return
     seen.add(id(node))
@@ -219,7 +219,7 @@ def _short_form(loader: yaml.Loader, tag: str, node: yaml.Node) -> dict[str, Any
 
 
 _Loader.add_multi_constructor("!", _short_form)
-# CloudFormation reads dates as text, and the lone `=` of old YAML too
+# CloudFormation reads dates as text, and also the single `=` of old YAML
 _NOT_TEXT = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _Loader.yaml_implicit_resolvers = {
     letter: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_TEXT]
@@ -262,10 +262,10 @@ def _templates_of(folder: Path) -> Iterator[Template]:
     for name in _stages(folder):
         yield from _templates_of(folder / name)
     if stacks is None:
-        # no assembly, but a folder of templates
+        # not an assembly, but a folder of templates
         yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
         return
-    # what an earlier cdk synth left behind is not of this assembly
+    # files that an earlier cdk synth left behind do not belong to this assembly
     for name, (environment, ids) in stacks.items():
         yield from _with_nested(folder / name, environment, _assets(folder / name), ids)
 
@@ -277,12 +277,12 @@ def _with_nested(
     if file in outer:
         raise TemplateError(f"{file}: is nested in itself")
     nested = dict(_nested_of(template, file.parent, assets))
-    # a nested stack's resource is Shop/Inner.NestedStack/Inner.NestedStackResource, and what is in it Shop/Inner/...
+    # a nested stack's resource is Shop/Inner.NestedStack/Inner.NestedStackResource; its contents are Shop/Inner/...
     inner = {logical_id: path.partition(".NestedStack/")[0] + "/" for path, logical_id in ids if logical_id in nested}
     yield replace(template, environment=environment, nested=nested, paths=_own(ids, inner.values()))
     for logical_id, child in nested.items():
         within = [(path, each) for path, each in ids if path.startswith(inner.get(logical_id, "/"))]
-        # the name of a nested stack is CloudFormation's to choose
+        # CloudFormation chooses the name of a nested stack
         yield from _with_nested(Path(child), replace(environment, stack=None), assets, within, (*outer, file))
 
 
@@ -292,13 +292,13 @@ def _own(ids: _Ids, inner: Collection[str]) -> dict[str, str]:
 
 
 def _nested_of(template: Template, folder: Path, assets: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the logical id of each nested stack with its template's file, as far as the assembly holds it."""
+    """Yield the logical id of each nested stack with its template's file, if the assembly contains it."""
     for logical_id in template.section("Resources"):
         resource = template.resource(logical_id)
         if resource.get("Type") != _NESTED:
             continue
         metadata, properties = resource.get("Metadata"), resource.get("Properties")
-        # the CDK's command line has it noted beside the resource; without, the asset's hash is in the URL
+        # the CDK CLI has it written into the resource's metadata; without that, the asset's hash is in the URL
         noted = metadata.get("aws:asset:path") if isinstance(metadata, dict) else None
         url = json.dumps(properties.get("TemplateURL")) if isinstance(properties, dict) else ""
         name = noted or next((path for asset, path in assets.items() if asset in url), None)
@@ -307,7 +307,7 @@ def _nested_of(template: Template, folder: Path, assets: dict[str, str]) -> Iter
 
 
 def _assets(template: Path) -> dict[str, str]:
-    """Return by hash the files that a stack's assets are made from; none where its list of assets cannot be read."""
+    """Return by hash the files of a stack's assets; empty if its list of assets cannot be read."""
     listed = template.with_name(template.name.removesuffix(_ENDING) + ".assets.json")
     try:
         files = json.loads(read_file(listed))["files"]
@@ -317,7 +317,7 @@ def _assets(template: Path) -> dict[str, str]:
 
 
 def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
-    """Return by template file where it is deployed to, and its constructs; `None` without a readable manifest."""
+    """Return by template file its environment and its constructs; `None` without a readable manifest."""
     try:
         manifest = json.loads(read_file(folder / "manifest.json"))
         artifacts = manifest["artifacts"].values()
@@ -346,7 +346,7 @@ def _stages(folder: Path) -> list[str]:
 def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
     """Yield path and logical id of the constructs of a stack, nested stacks included."""
     entries = artifact.get("metadata")
-    # newer versions of the CDK have them in a file of their own
+    # newer versions of the CDK write them to a separate file
     if not entries and (name := artifact.get("additionalMetadataFile")):
         try:
             entries = json.loads(read_file(folder / name))

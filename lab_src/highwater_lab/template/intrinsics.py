@@ -1,4 +1,4 @@
-"""CloudFormation's functions of values alone, and the texts that stand for what only a deployment knows."""
+"""CloudFormation's functions that need only their arguments, and placeholders for values known only at deployment."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ OPEN: Final = re.compile(r"\$\{([^}]+)\}")
 
 
 def evaluate(name: str, resolved: Any) -> Any:
-    """Return what a function makes of resolved arguments, a placeholder where it is none of values alone.
+    """Evaluate a function of resolved arguments; return a placeholder if it needs more than its arguments.
 
     `Fn::Length` and `Fn::ToJsonString` are of the transform AWS::LanguageExtensions. Raises `TypeError`, `ValueError`
-    or `LookupError` for arguments that the function does not take.
+    or `LookupError` for arguments that the function does not accept.
     """
     if name == "Fn::Join":
         return str(resolved[0]).join(as_text(part) for part in resolved[1])
@@ -40,7 +40,7 @@ def evaluate(name: str, resolved: Any) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """Return a scalar as CloudFormation has it, to which all scalars are text: `true`, not `True`."""
+    """Return a scalar as text, as CloudFormation treats all scalars: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -50,7 +50,7 @@ def placeholder(name: str, argument: Any) -> str:
 
 
 def parameter_value(kind: str, value: Any) -> Any:
-    """Return a parameter's value: a list for a type that is one, else text or a number."""
+    """Return a parameter's value: a list for a list type, else text or a number."""
     if kind == "CommaDelimitedList" or kind.startswith("List<"):
         return value if isinstance(value, list) else [item.strip() for item in as_text(value).split(",")]
     return as_text(value) if isinstance(value, bool) else value
@@ -79,7 +79,7 @@ TABLE_TYPES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable", "AWS
 
 
 class Elsewhere(Protocol):
-    """What the other stacks of an assembly know; `None` for what they do not."""
+    """Values of the other stacks of an assembly; `None` for unknown ones."""
 
     def exported(self, name: str, depth: int) -> Any:
         """Return the value of an export."""
@@ -106,7 +106,7 @@ class Resolver:
     """
 
     def __init__(self, template: Template, parameters: Mapping[str, Any], elsewhere: Elsewhere | None = None) -> None:
-        """Read *template* with these values of parameters, and with what other stacks know."""
+        """Read *template* with these values of parameters, and with the values of other stacks."""
         self._template = template
         self._elsewhere = elsewhere or _Alone()
         self._resources = template.section("Resources")
@@ -118,7 +118,7 @@ class Resolver:
         self.notes: list[str] = []
 
     def error(self, text: str) -> TemplateError:
-        """Return, not raise, a `TemplateError` with the template's file name before *text*."""
+        """Return, without raising it, a `TemplateError` with the template's file name before *text*."""
         return TemplateError(f"{self._template.where}: {text}")
 
     def resolve(self, value: Any, depth: int = 0) -> Any:
@@ -132,7 +132,7 @@ class Resolver:
         if depth > _DEEPEST:
             raise self.error("references form a circle, or are nested too deeply")
         if isinstance(value, list):
-            # AWS::NoValue takes a member away; null, which CloudFormation does not allow, stays to be refused
+            # AWS::NoValue removes a member; null, which CloudFormation does not allow, remains and is rejected later
             resolved = [(item, self.resolve(item, depth + 1)) for item in value]
             return [result for item, result in resolved if result is not None or item is None]
         if isinstance(value, str):
@@ -143,7 +143,7 @@ class Resolver:
         if len(value) == 1:
             ((name, argument),) = value.items()
             if name == "Ref":
-                # a function in it is of AWS::LanguageExtensions
+                # functions in its argument are allowed by AWS::LanguageExtensions
                 return self._ref(as_text(self.resolve(argument, depth + 1)), depth)
             if name == "Condition" and isinstance(argument, str):
                 return self.holds(argument, depth)
@@ -211,7 +211,7 @@ class Resolver:
         return number
 
     def advice(self, name: str) -> str:
-        """Return what to do about a reference of that name that is known only at deployment."""
+        """Return the remedy for a reference of that name that is known only at deployment."""
         if name in self._declared:
             return f"a parameter whose value is known only at deployment; give it with --parameter {name}=VALUE"
         return "whose value is known only at deployment; write the number itself, or use a parameter with a default"
@@ -300,7 +300,7 @@ class Resolver:
 
     def _find(self, mapping: Any, first: Any, second: Any, otherwise: Any = None) -> Any:
         if any(OPEN.search(str(key)) for key in (mapping, first, second)):
-            # not absent, only not known
+            # the member may exist, but its value is not known
             raise KeyError(first)
         try:
             entries = self._mappings

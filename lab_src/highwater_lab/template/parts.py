@@ -1,7 +1,7 @@
-"""What belongs to which table: targets, policies, high-water marks and plans, of all stacks of an assembly.
+"""Assigns targets, policies, high-water marks and plans of all stacks of an assembly to tables.
 
-Each part is found first and read later, when its table is asked for: what is wrong with one table does not keep another
-from being rehearsed.
+Each part is found first, and read later when its table is requested, so that an error in one table does not prevent a
+rehearsal of another.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Part:
     """A resource that belongs to a table.
 
     Attributes:
-        stack: The stack that it is in.
+        stack: Its stack.
         logical_id: Its logical id.
         properties: Its properties, unresolved.
         table: The table's identity: its name, or a reference that names its template.
         index: The index's name, `None` for the table itself.
-        dimension: Reads or writes, where it belongs to one of them.
-        place: The scope of the table, where that is another than the stack's: the one says account and region, and the
+        dimension: Reads or writes, if it belongs to one of them.
+        place: The scope of the table, if it differs from the stack's: one of them says account and region, and the
             other leaves them open.
     """
 
@@ -55,12 +55,12 @@ class Part:
 
     @property
     def scope(self) -> Scope:
-        """What the table's name is unique in."""
+        """The scope in which the table's name is unique."""
         return self.place or self.stack.scope
 
     @property
     def where(self) -> str:
-        """The part, as messages name it."""
+        """The part's name in messages."""
         return f"{self.logical_id} of {self.stack.template.where}"
 
 
@@ -117,9 +117,9 @@ class Parts:
         return marks
 
     def scaler(self, scope: Scope, table: str) -> ScaledPlan | None:
-        """Return the plan that Highwater's scaler keeps for a table, one for its own region first.
+        """Return the plan that Highwater's scaler has for a table; if there are several, one for its own region.
 
-        A coordinator of boosts without a scaler keeps a plan too, and leaves demand to target tracking.
+        A coordinator of boosts without a scaler has a plan too, and leaves demand to target tracking.
         """
         found: ScaledPlan | None = None
         for part in _of(self._plans, scope, table):
@@ -129,7 +129,7 @@ class Parts:
         return found
 
     def concerned(self, scope: Scope, table: str) -> Iterator[tuple[Stack, str]]:
-        """Yield stack and logical id of everything that a table is read from, but for the table itself."""
+        """Yield stack and logical id of all resources from which a table is read, except the table itself."""
         for parts in (self.targets, self._policies, self._floors, self._marks, self._plans):
             yield from ((part.stack, part.logical_id) for part in _of(parts, scope, table))
 
@@ -149,7 +149,7 @@ class Parts:
                 yield part
 
     def _placed(self, part: Part) -> Part:
-        """Return the part of the only table of its name that may be meant, whose account or region is left open."""
+        """Return the part, with the scope of the only table that it can belong to if its account or region is open."""
         if (part.scope, part.table) in self.tables:
             return part
         folder = part.stack.template.folder
@@ -188,7 +188,7 @@ class Parts:
                     yield Part(stack, logical_id, properties, target.table, target.index, target.dimension)
 
     def _target(self, stack: Stack, reference: str, logical_id: str) -> Part | None:
-        """Return the target that a policy names, in its own template or in the one that the reference names."""
+        """Return the target that a policy refers to, in the policy's template or in the one named by the reference."""
         own = self._by_target.get((stack.template.where, logical_id))
         stem = reference[2:].partition(":")[0] if ":" in reference else None
         others = [part for part in self.targets if part.logical_id == logical_id and part.stack.template.stem == stem]
@@ -196,7 +196,7 @@ class Parts:
 
 
 def identity(stack: Stack, name: str) -> str:
-    """Return what a table is known by in all templates of its scope: its name, or a reference with its template."""
+    """Return the identity of a table in all templates of its scope: its name, or a reference with its template."""
     if name in stack.twins:
         return f"${{{stack.template.stem}:{name}}}"
     return str(stack.outward(name)) if is_open(name) else name
@@ -225,7 +225,7 @@ def may_exist(stack: Stack, logical_id: str) -> bool:
 
 
 def _text(stack: Stack, value: Any) -> str:
-    """Return a value as text; what cannot be evaluated is known only at deployment."""
+    """Return a value as text; a value that cannot be evaluated is treated as known only at deployment."""
     try:
         return str(stack.resolver.resolve(value))
     except TemplateError:
@@ -240,7 +240,7 @@ def _part(stack: Stack, logical_id: str, properties: dict[str, Any], resource_id
         return None
     name = TargetName.find(text, dimension[0])
     if name is None:
-        # the whole of it is a reference
+        # the whole ResourceId is a reference
         return Part(stack, logical_id, properties, identity(stack, text), None, Dimension(dimension[2].lower()))
     return Part(stack, logical_id, properties, identity(stack, name.table), name.index, name.dimension)
 

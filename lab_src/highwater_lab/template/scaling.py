@@ -51,8 +51,8 @@ def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any])
 def take_base(targets: dict[Key, TemplateScaling], table: str, plan: str) -> None:
     """Give targets with windows the base floor and ceiling of *plan*, a Highwater plan as JSON.
 
-    A template has the highest ceiling of all windows, so that no deploy cuts an open one, and Highwater sets the
-    present one right after. A plan that cannot be read leaves the targets as they are in the template.
+    A template has the highest ceiling of all windows, so that no deploy limits an open window, and Highwater sets the
+    present ceiling right after the deploy. If the plan cannot be read, the targets remain as in the template.
     """
     try:
         planned = Plan.from_json(plan).targets()
@@ -68,7 +68,7 @@ def take_base(targets: dict[Key, TemplateScaling], table: str, plan: str) -> Non
 def read_policy(
     resolver: Resolver, logical_id: str, properties: dict[str, Any], dimension: Dimension, notes: list[str]
 ) -> TargetTracking | None:
-    """Return the target tracking of a `ScalingPolicy`, `None` with a note in *notes* where it is not rehearsed.
+    """Return the target tracking of a `ScalingPolicy`, or `None` with a note in *notes* if it is not rehearsed.
 
     Raises `TemplateError` if it cannot be read.
     """
@@ -91,7 +91,7 @@ def read_policy(
 
 
 def read_tracking(resolver: Resolver, configuration: dict[str, Any], where: str, notes: list[str]) -> TargetTracking:
-    """Read a target tracking configuration, which ScalingPolicy and GlobalTable write in the same form.
+    """Read a target tracking configuration, which has the same form in ScalingPolicy and GlobalTable.
 
     The target utilization must be from 20 to 90 percent; a fraction is rounded, with a note added to *notes*. Cooldowns
     are in seconds and 0 by default. Raises `TemplateError`, naming *where*, for values out of range.

@@ -27,17 +27,16 @@ def find_table(
     """Find one table by *name*.
 
     Args:
-        templates: A template, or those of an assembly, which are joined: what one stack exports another may import.
+        templates: A template, or those of an assembly, which are joined: one stack can import exports of another.
         name: The path of the table's construct or any end of it, its logical id or the start of it, its physical name,
             or the name of a table that the templates only scale. Needed only if there is more than one table.
-        likely: Such a name, too, but only to decide between several tables: where it means none of them, it is as if it
-            were not given.
+        likely: Such a name, too, but only to decide between several tables; ignored if it matches none of them.
         parameters: Values of template parameters; by default the template's own defaults.
-        targets: By the logical id of a scalable target the name of its table, where the templates leave that open.
+        targets: By the logical id of a scalable target the name of its table, if the templates leave that open.
 
     Raises:
-        TemplateError: No table or more than one matches, something that belongs to the table cannot be read, or it is
-            not known whether a target belongs to it.
+        TemplateError: No table or more than one matches, a resource of the table cannot be read, or it is not known
+            whether a target belongs to it.
     """
     stacks, parts, tables = _find(templates, parameters or {}, targets or {})
     _check_parameters(templates, parameters or {})
@@ -83,7 +82,7 @@ def _find(
 
 
 def _by_label(tables: list[Found]) -> dict[str, Found]:
-    """Return the tables by name; a name that occurs more than once gets its template's file in front."""
+    """Return the tables by name; a name that occurs more than once is prefixed with its template's file."""
     names = [found.name for found in tables]
     return {
         found.name if names.count(found.name) == 1 else f"{found.stack.template.where}/{found.name}": found
@@ -92,7 +91,7 @@ def _by_label(tables: list[Found]) -> dict[str, Found]:
 
 
 def _matching(tables: dict[str, Found], name: str) -> dict[str, Found]:
-    """Return the tables that *name* may mean, by the first of its meanings that fits any."""
+    """Return the tables that match *name*, by the first kind of name that matches any table."""
     meanings: tuple[Any, ...] = (
         lambda label, found: name in (label, found.name, found.logical_id, found.table),
         lambda _, found: found.name.endswith(f"/{name}"),
@@ -112,7 +111,7 @@ def _listed(tables: Mapping[str, object]) -> str:
 
 
 def _nothing(stacks: Stacks) -> str:
-    """Return why there is nothing to rehearse, and what would be to give."""
+    """Return why there is nothing to rehearse, and the remedy."""
     first = stacks.all[0].template
     where = first.where if len(stacks.all) == 1 else f"{len(stacks.all)} templates"
     message = f"{where}: no DynamoDB table and no scalable target for one, so there is nothing to rehearse"

@@ -25,23 +25,23 @@ class Loops:
     """Expands the loops of one template.
 
     Attributes:
-        unread: What to say of each loop that cannot be expanded, a line each.
+        unread: A line for each loop that cannot be expanded.
     """
 
     def __init__(self, resolve: Callable[[Any], Any], error: Callable[[str], TemplateError]) -> None:
-        """Take a template's *resolve*, which evaluates a collection, and *error*, which makes its errors."""
+        """Use a template's *resolve*, which evaluates a collection, and *error*, which makes its errors."""
         self._resolve = resolve
         self._error = error
         self._copies_left = _MOST_COPIES
         self._values_left = _MOST_VALUES
-        # by identity, as an alias of YAML makes one object stand in many places; what is copied stays alive, so that no
-        # identity is used twice
+        # By identity, as with a YAML alias one object is in many places. Copied objects are kept alive, so that no
+        # identity is reused.
         self._has_loop: dict[int, bool] = {}
         self._alive: list[Any] = []
         self.unread: list[str] = []
 
     def expand(self, value: Any) -> Any:
-        """Return *value* with every loop in it replaced by what it makes; *value* itself where it has none."""
+        """Return *value* with every loop expanded; *value* itself if it has none."""
         if not self._holds_loop(value):
             return value
         if isinstance(value, list):
@@ -121,7 +121,7 @@ class Loops:
         return value
 
 
-# A reference to something of the template that it stands in: neither AWS's nor already another template's
+# A reference to its own template: neither to a pseudo parameter of AWS's nor to another template
 _LOCAL: Final = re.compile(r"\$\{([A-Za-z0-9]+|AWS::Stack(?:Name|Id))((?:\.[^}:]*)?)\}")
 _PATH_ENDINGS: Final = ("/Resource", "/Default")
 
@@ -132,9 +132,9 @@ class Stack:
     Attributes:
         template: The template, with its loops expanded.
         resolver: Evaluates its values.
-        unread: What could not be read of it, a line each.
-        twins: Names of tables of this stack that a table of another stack of its scope has, too: two deployments of one
-            app, whose accounts the assembly does not say.
+        unread: A line for each part that could not be read.
+        twins: Table names of this stack that are also in another stack of its scope: two deployments of one app, whose
+            accounts the assembly does not say.
     """
 
     def __init__(self, template: Template, parameters: Mapping[str, Any], stacks: Stacks) -> None:
@@ -151,9 +151,9 @@ class Stack:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """What a table's name and an export's name are unique in: an account and region, or an assembly's folder."""
+        """The scope in which names of tables and exports are unique: an account and region, or an assembly's folder."""
         environment = self.template.environment
-        # what the assembly does not say is the same for all of it
+        # an account or region that the assembly does not say is assumed to be the same for the whole assembly
         return environment.account or self.template.folder, environment.region or self.template.folder
 
     def resources(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -164,7 +164,7 @@ class Stack:
                 yield logical_id, properties if isinstance(properties, dict) else {}
 
     def exists(self, logical_id: str) -> bool:
-        """Return whether a resource's condition is true; raises `TemplateError` where that is not known."""
+        """Return whether a resource's condition is true; raises `TemplateError` if that is not known."""
         condition = self.template.resource(logical_id).get("Condition")
         return condition is None or self.resolver.holds(str(condition))
 
@@ -182,7 +182,7 @@ class Stack:
         return _LOCAL.sub(rf"${{{self.template.stem}:\1\2}}", value) if isinstance(value, str) else value
 
     def construct_path(self, logical_id: str) -> str | None:
-        """Return the path of the construct that made a resource (`Shop/Orders`); `None` if it is not noted."""
+        """Return the path of the construct that made a resource (`Shop/Orders`); `None` if the assembly lacks it."""
         metadata = self.template.resource(logical_id).get("Metadata")
         noted = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else None
         path = noted or self.template.paths.get(logical_id)
@@ -205,7 +205,7 @@ class Stacks:
         self._times_nested = Counter(nested for nested, _ in found)
         self._made: dict[str, Stack] = {}
         self.all: list[Stack] = []
-        # a template that is nested twice is there twice
+        # a template that is nested twice is listed twice
         self.all = list(dict.fromkeys(self._stack(template.where) for template in templates))
         self._find_twins()
 
@@ -220,7 +220,7 @@ class Stacks:
                     yield stack, output.get("Value")
 
     def nested(self, parent: Stack, logical_id: str) -> Stack | None:
-        """Return the stack that a resource of *parent* nests, `None` where its template is not at hand."""
+        """Return the stack that a resource of *parent* nests, `None` if its template is not available."""
         return self._made.get(parent.template.nested.get(logical_id, ""))
 
     def _find_twins(self) -> None:
@@ -237,7 +237,7 @@ class Stacks:
             stack.twins = frozenset(name for name in own if not is_open(name) and any(name in each for each in others))
 
     def _find_parents(self) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
-        """Yield the file of each nested template, with its parent's file and the parameters that it is given."""
+        """Yield the file of each nested template, with its parent's file and the parameters that the parent passes."""
         for where, template in self._templates.items():
             for logical_id, nested in template.nested.items():
                 properties = template.resource(logical_id).get("Properties")
@@ -277,7 +277,7 @@ class _Later:
 
 
 class _Values(Mapping[str, Any]):
-    """The values of a stack's parameters: those given by hand, then those that its parent gives."""
+    """The values of a stack's parameters: those given by the user, then those that its parent passes."""
 
     def __init__(self, by_parent: Mapping[str, _Later], by_hand: Mapping[str, str]) -> None:
         self._by_parent = by_parent
@@ -294,7 +294,7 @@ class _Values(Mapping[str, Any]):
 
 
 class _Neighbours:
-    """What one stack can learn from the others."""
+    """The values that one stack can read from the others."""
 
     def __init__(self, stack: Stack, stacks: Stacks) -> None:
         self._stack = stack
@@ -320,5 +320,5 @@ def _known(stack: Stack, value: Any, depth: int) -> Any:
 
 
 def is_open(text: str) -> bool:
-    """Return whether a text holds a reference whose value is known only at deployment."""
+    """Return whether a text contains a reference whose value is known only at deployment."""
     return OPEN.search(text) is not None

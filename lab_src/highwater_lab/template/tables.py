@@ -21,7 +21,7 @@ def as_table(
 ) -> tuple[dict[str, Any], dict[Key, TemplateScaling]]:
     """Return the properties of an equivalent `AWS::DynamoDB::Table`, and its scalable targets.
 
-    The replica is that of the stack's own region, as CloudFormation demands one there; the first where the template
+    The replica is that of the stack's own region, where CloudFormation requires one; the first replica if the template
     does not say which region that is.
     """
     replica, others = _own_and_others(resolver, properties, logical_id)
@@ -73,7 +73,7 @@ def as_table(
 
 
 def _own(replica: dict[str, Any], shared: dict[str, Any], member: str) -> Any:
-    """Return a replica's own setting, or the one that the table has for all replicas."""
+    """Return a replica's own setting, or the table's setting for all replicas."""
     return replica.get(member) or shared.get(member)
 
 
@@ -144,7 +144,7 @@ _UNREAD: Final = {
     "AWS::AutoScalingPlans::ScalingPlan": "scaling plans (AWS::AutoScalingPlans) are not read, nor what they scale",
     "Custom::DynamoDBReplica": "replicas that the CDK's replicationRegions make are not paid for here; use TableV2",
 }
-# sections whose values a table may use without a trace
+# sections whose values a table may use without this being traceable
 _SHARED: Final = ("Parameters", "Mappings", "Conditions")
 _Marks = dict[str | None, tuple[int, int]]
 
@@ -154,11 +154,11 @@ class Found:
     """A table that a template defines, or only scales.
 
     Attributes:
-        stack: Its stack; that of its first target where no template defines it.
-        logical_id: Its logical id; `None` where no template defines it.
-        kind: Its type, likewise.
+        stack: Its stack; the stack of its first target if no template defines it.
+        logical_id: Its logical id; `None` if no template defines it.
+        kind: Its resource type; `None` if no template defines it.
         table: Its identity: its name, or a reference that names its template.
-        path: The path of its construct, `None` where it is not noted.
+        path: The path of its construct, `None` if the assembly lacks it.
     """
 
     stack: Stack
@@ -169,7 +169,7 @@ class Found:
 
     @property
     def name(self) -> str:
-        """What reports call it: the path of its construct, its logical id, or the name that it is scaled by."""
+        """Its name in reports: the path of its construct, its logical id, or its name in its scalable targets."""
         return self.path or self.logical_id or self.table.replace(f"{{{self.stack.template.stem}:", "{")
 
 
@@ -186,9 +186,9 @@ def tables_of(stacks: Stacks, parts: Parts) -> Iterator[Found]:
 
 
 def read_table(found: Found, parts: Parts) -> TableSetup:
-    """Return a table as the simulator takes it.
+    """Return a table's setup for the simulator.
 
-    Raises `TemplateError` where something that belongs to it cannot be read, or it is not known whether a target does.
+    Raises `TemplateError` if a resource of the table cannot be read, or it is not known whether a target belongs to it.
     """
     scope = found.stack.scope
     scaling = parts.scaling(scope, found.table)
@@ -196,7 +196,7 @@ def read_table(found: Found, parts: Parts) -> TableSetup:
     if found.logical_id is None or found.kind is None:
         table = _only_scaled(found, scaling, marks)
     else:
-        # raises where its condition cannot be read
+        # raises if its condition cannot be read
         found.stack.exists(found.logical_id)
         table, scaling = _defined(found, found.logical_id, found.kind, scaling, marks)
     notes = [*_check_doubled(found, parts), *found.stack.resolver.notes, *found.stack.unread, *_unread(found.stack)]
@@ -207,7 +207,7 @@ def read_table(found: Found, parts: Parts) -> TableSetup:
 
 
 def _unread(stack: Stack) -> Iterator[str]:
-    """Yield a line for each kind of resource that may change a table's capacity or cost and is not read."""
+    """Yield a line for each kind of resource that is not read but may change a table's capacity or cost."""
     for kind, what in _UNREAD.items():
         if any(True for _ in stack.resources(kind)):
             yield what
@@ -237,7 +237,7 @@ def _defined(
 
 
 def _check_doubled(found: Found, parts: Parts) -> list[str]:
-    """Return notes on keys that stand twice elsewhere; raise `TemplateError` for one that the table is read from."""
+    """Return notes on duplicate keys elsewhere; raise `TemplateError` for one in a resource that is read."""
     read = {(stack.template.where, logical_id) for stack, logical_id in parts.concerned(found.stack.scope, found.table)}
     read.add((found.stack.template.where, str(found.logical_id)))
     notes = []
@@ -254,7 +254,7 @@ def _check_doubled(found: Found, parts: Parts) -> list[str]:
 
 
 def _check_open(found: Found, table: TableSetup, scaling: dict[Key, TemplateScaling], parts: Parts) -> None:
-    """Raise `TemplateError` where a target that is the only one for some capacity may or may not be this table's."""
+    """Raise `TemplateError` for a target that may or may not be this table's, if the table has no other one for it."""
     if table.is_on_demand or table.scaler is not None:
         return
     for part in parts.left_open():
@@ -354,7 +354,7 @@ def _resource(
     read = _target(units[0], scaling.get((physical, index, Dimension.READ)))
     write = _target(units[1], scaling.get((physical, index, Dimension.WRITE)))
     warm_read, warm_write = max(asked_read, mark_read), max(asked_write, mark_write)
-    # AWS charges only for warm throughput above what a new table of this capacity can take anyway
+    # AWS charges only for warm throughput above that of a new table with this capacity
     free_read = ON_DEMAND_WARM_READ_UNITS if is_on_demand else max(read.units, read.min)
     free_write = ON_DEMAND_WARM_WRITE_UNITS if is_on_demand else max(write.units, write.min)
     return ResourceSetup(

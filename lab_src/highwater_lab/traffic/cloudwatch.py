@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # GetMetricData returns at most this many datapoints per call (API reference, read 2026-11)
 _POINTS_PER_CALL: Final = 100_000
-# CloudWatch keeps one-minute datapoints for 15 days, five-minute ones for 63, hourly ones for 455 (CloudWatch User
+# CloudWatch retains one-minute datapoints for 15 days, five-minute ones for 63, hourly ones for 455 (CloudWatch User
 # Guide): days of retention, period in seconds
 _KEPT_DAYS: Final = ((15, 60), (63, 300), (455, 3600))
 _METRICS: Final = {

@@ -76,7 +76,7 @@ _SHAPES: Final[dict[str, tuple[int, float, _Shape]]] = {
     "figure-5": (100 * 60, _JITTER, _figure(4_500, ((30, 14_000),), 50)),
     "figure-6": (100 * 60, _JITTER, _figure(4_500, ((30, 9_000), (34, 14_000), (37, 18_000)), 57)),
     "figure-7": (100 * 60, _JITTER, _figure(4_500, ((30, 18_000),), 50)),
-    # the users' traffic of the figures alone
+    # the figures' traffic without the surge
     "figures-calm": (100 * 60, _JITTER, _figure(4_500, (), 100)),
 }
 

@@ -1,9 +1,9 @@
-"""The CloudWatch alarms of each target tracking policy, as they show in DescribeAlarms.
+"""The CloudWatch alarms of each target tracking policy, as DescribeAlarms returns them.
 
-Auto scaling itself does not go by them here: it works with the same numbers (`services/autoscaling.py`). They are
-brought up to date when somebody asks for alarms, so that a clock that is moved ahead by weeks costs nothing until then.
-Definitions: read back from live accounts, 2026-10. Those of a policy on a metric of its own are as for services of ECS,
-where a policy has two.
+The emulated auto scaling does not use these alarms: it computes from the same numbers (`services/autoscaling.py`). They
+are updated when a client requests alarms, so that moving the clock ahead by weeks costs nothing until then. Their
+definitions were read from live accounts, 2026-10. A policy on a custom metric has two alarms, like policies of ECS
+services.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _OWN_LOW_PERCENT: Final = 90
 
 
 class TrackingAlarms:
-    """Keeps the alarms of policies among MiniStack's.
+    """Maintains the alarms of policies among MiniStack's alarms.
 
     Args:
-        autoscaling: Returns Application Auto Scaling of the account and region at hand.
+        autoscaling: Returns Application Auto Scaling of the present account and region.
         tables: The tables that it scales.
-        alarms: Judges the alarms.
+        alarms: Evaluates the alarms.
     """
 
     def __init__(self, autoscaling: Callable[[], AutoScaling], tables: Tables, alarms: Alarms) -> None:
@@ -43,7 +43,7 @@ class TrackingAlarms:
             query.replace(self._after_refreshing(query.now))
 
     def refresh(self) -> None:
-        """Bring the alarms of the account and region at hand up to date, thresholds and states."""
+        """Update the alarms of the present account and region: thresholds and states."""
         wanted = {document["AlarmName"]: document for document in self._documents()}
         for name, alarm in list(ministack.alarms_by_name().items()):
             if is_of_auto_scaling(alarm) and name not in wanted:
@@ -97,7 +97,7 @@ def _shapes(key: TargetKey, rules: TargetTracking, units: int) -> list[Document]
 
 
 def _own_shapes(policy: PolicyRecord, metric: Document) -> list[Document]:
-    """The alarms on a metric of the policy's own; one that is worked out of several has no name to show."""
+    """Return the alarms on a policy's custom metric; a metric computed from several metrics has no name."""
     name, statistic = metric.get("MetricName"), metric.get("Statistic")
     about = {"Namespace": metric.get("Namespace"), "Unit": metric.get("Unit")}
     target = float(policy.configuration["TargetValue"])

@@ -263,7 +263,7 @@ def _activity_view(activity: ActivityRecord) -> Answer:
     }
 
 
-# AWS tells no length; this is short beside what a call over the network takes
+# AWS documents no duration; this is short compared with a call over the network
 _SECONDS: Final = 0.02
 _CHANGES: Final = frozenset(
     {
@@ -280,8 +280,8 @@ _CHANGES: Final = frozenset(
 class PendingUpdates:
     """The scalable targets that a call is changing, in all accounts and regions.
 
-    The cloud carries out a change at once. Here it holds the answer back for a moment, so that two callers who change a
-    target at the same time meet, as in AWS. A caller who waits for each answer is never refused.
+    The cloud carries out a change at once, but delays the answer for a moment, so that two callers who change a target
+    at the same time conflict, as in AWS. A caller who waits for each answer is never rejected.
     """
 
     def __init__(self) -> None:
@@ -291,13 +291,13 @@ class PendingUpdates:
         """Carry out one operation of *service*, which is that of an account and region.
 
         Raises:
-            ServiceError: Another call is changing the same scalable target, or the service refuses the operation.
+            ServiceError: Another call is changing the same scalable target, or the service rejects the operation.
         """
         if operation not in _CHANGES:
             return answer(service, operation, request)
         target = (service, str(request.get("ResourceId")), str(request.get("ScalableDimension")))
         if target in self._changed:
-            # the text as users of AWS report it
+            # the text that users of AWS report
             message = "You already have a pending update to an Auto Scaling resource."
             raise ServiceError("ConcurrentUpdateException", message)
         self._changed.add(target)

@@ -34,7 +34,7 @@ class ServiceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TargetKey:
-    """What names a scalable target of DynamoDB."""
+    """The identity of a scalable target of DynamoDB."""
 
     resource_id: str
     scalable_dimension: str
@@ -63,7 +63,7 @@ class TargetKey:
 
     @property
     def wording(self) -> str:
-        """How error texts name the target."""
+        """The target's name in error texts."""
         return (
             f"service namespace: {SERVICE_NAMESPACE}, resource ID: {self.resource_id}, "
             f"scalable dimension: {self.scalable_dimension}"
@@ -71,7 +71,7 @@ class TargetKey:
 
 
 def target_key(namespace: str, resource_id: str, dimension: str) -> TargetKey:
-    """The key for a request's members; raises `ServiceError` for what is no DynamoDB target."""
+    """Return the key for a request's members; raises `ServiceError` if they do not name a DynamoDB target."""
     if namespace != SERVICE_NAMESPACE:
         raise ServiceError("ValidationException", f"Unsupported service namespace: {namespace}")
     match = _RESOURCE.fullmatch(resource_id)
@@ -96,7 +96,7 @@ class ScheduledActionRecord:
     _found: tuple[int, int | None] | None = None
 
     def next_run(self, after: int) -> int | None:
-        """The first run later than *after*; looked for once until it has come."""
+        """Return the first run later than *after*; cached until that run is over."""
         if self._found is None or after < self._found[0] or (self._found[1] is not None and after >= self._found[1]):
             self._found = (after, self.change.next_run(after))
         return self._found[1]
@@ -115,13 +115,13 @@ class PolicyRecord:
 
     @property
     def own_metric(self) -> dict[str, Any] | None:
-        """The metric of its own that the policy follows, `None` for one on DynamoDB's utilization."""
+        """The policy's custom metric, `None` for a policy on DynamoDB's utilization."""
         found: dict[str, Any] | None = self.configuration.get("CustomizedMetricSpecification") or None
         return found
 
     @property
     def rules(self) -> TargetTracking | None:
-        """The policy as the lab's rules take it; `None` for one on a metric of its own."""
+        """The policy for the lab's rules; `None` for a policy on a custom metric."""
         settings = self.configuration
         if self.own_metric is not None:
             return None
@@ -163,14 +163,14 @@ _KEPT_ACTIVITIES: Final = 5000
 
 
 class Tables(Protocol):
-    """What auto scaling sees of DynamoDB."""
+    """The interface of DynamoDB for auto scaling."""
 
     def capacity(self, key: TargetKey) -> int | None:
-        """Provisioned units per second, `None` where no such provisioned resource is."""
+        """Return provisioned units per second, `None` if there is no such provisioned resource."""
         ...
 
     def is_changing(self, key: TargetKey) -> bool:
-        """Whether a change of the capacity of the target's resource is under way."""
+        """Whether the capacity of the target's resource is being changed."""
         ...
 
     def set_capacity(self, key: TargetKey, units: int) -> None:
@@ -178,12 +178,12 @@ class Tables(Protocol):
         ...
 
     def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
-        """Quanta consumed in the *count* minutes up to *newest*, fewer where the table is younger."""
+        """Return the quanta consumed in each of *count* minutes up to *newest*; fewer for a younger table."""
         ...
 
 
 class Changes:
-    """Carries out what bounds, scheduled actions and policies ask for.
+    """Carries out the changes of capacity that bounds, scheduled actions and policies ask for.
 
     Attributes:
         activities: Each attempt, the newest first.
@@ -215,7 +215,7 @@ class Changes:
         self.clamp(target, cause)
 
     def follow(self, target: TargetRecord, policy: PolicyRecord, alarm: Alarm, wanted: int) -> None:
-        """Do what an alarm asks for, unless that is suspended."""
+        """Carry out the change that an alarm asks for, unless that is suspended."""
         side = "Out" if alarm is Alarm.HIGH else "In"
         if target.suspended[f"DynamicScaling{side}Suspended"]:
             return
@@ -224,7 +224,7 @@ class Changes:
             target.cooldowns.note(alarm, int(self._now().timestamp()), wanted)
 
     def _change(self, key: TargetKey, units: int, cause: str) -> bool:
-        """Change capacity and record the attempt; whether it went through."""
+        """Change capacity and record the attempt; return whether it was accepted."""
         description = f"Setting {key.dimension} capacity units to {units}."
         try:
             self._tables.set_capacity(key, units)

@@ -29,9 +29,9 @@ from highwater_local.autoscaling.validation import refuse_wrong_member, refuse_w
 _MAX_POLICIES = 50
 _SUSPENDABLE = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 _ALARMS = ("AlarmHigh", "AlarmLow", "ProvisionedCapacityHigh", "ProvisionedCapacityLow")
-# Thresholds on a metric of the policy's own do not follow the capacity, so only these watch it
+# The thresholds of alarms on a custom metric do not depend on the capacity, so a policy has only these two
 _OWN_METRIC_ALARMS = ("AlarmHigh", "AlarmLow")
-# How late datapoints and alarms are, whatever changes of tables take
+# The delays of datapoints and alarms, which do not depend on the option for instant changes of tables
 TIMING: Final = Timing()
 
 
@@ -59,7 +59,7 @@ class AutoScaling:
         role_arn: str | None = None,
         suspended: dict[str, bool] | None = None,
     ) -> TargetRecord:
-        """Register or update a target and move its capacity inside the range at once; what is omitted is kept."""
+        """Register or update a target and move its capacity inside the range at once; omitted values do not change."""
         target = self.targets.get(key)
         if target is None and (minimum is None or maximum is None):
             raise ServiceError("ValidationException", "Both min capacity and max capacity are required to register.")
@@ -88,12 +88,12 @@ class AutoScaling:
         return target
 
     def deregister(self, key: TargetKey) -> None:
-        """Forget a target with its policies and scheduled actions; its capacity stays as it is."""
+        """Remove a target with its policies and scheduled actions; its capacity does not change."""
         self.find(key)
         del self.targets[key]
 
     def find(self, key: TargetKey) -> TargetRecord:
-        """The registered target; raises `ServiceError` where there is none."""
+        """Return the registered target; raises `ServiceError` if there is none."""
         if key not in self.targets:
             raise ServiceError("ObjectNotFoundException", f"No scalable target found for {key.wording}")
         return self.targets[key]
@@ -110,7 +110,7 @@ class AutoScaling:
         start: datetime | None,
         end: datetime | None,
     ) -> ScheduledActionRecord:
-        """Create or update a scheduled action; start and end that are not given are dropped, all else is kept."""
+        """Create or update a scheduled action; omitted start and end are removed, other omitted values are kept."""
         target = self._registered(key)
         old = target.actions.get(name)
         refuse_wrong_member("PutScheduledAction", "ScheduledActionName", name)
@@ -156,7 +156,7 @@ class AutoScaling:
         return record
 
     def delete_action(self, key: TargetKey, name: str) -> None:
-        """Delete a scheduled action; raises `ServiceError` where there is none."""
+        """Delete a scheduled action; raises `ServiceError` if there is none."""
         target = self.targets.get(key)
         if target is None or name not in target.actions:
             raise ServiceError(
@@ -167,7 +167,7 @@ class AutoScaling:
     def put_policy(
         self, key: TargetKey, name: str, policy_type: str | None, configuration: dict[str, Any] | None
     ) -> PolicyRecord:
-        """Create or update a target tracking policy, the one kind that DynamoDB takes."""
+        """Create or update a target tracking policy, the only kind that DynamoDB supports."""
         target = self._registered(key)
         old = target.policies.get(name)
         kind = policy_type or (old.policy_type if old else "StepScaling")
@@ -199,7 +199,7 @@ class AutoScaling:
         return record
 
     def delete_policy(self, key: TargetKey, name: str) -> None:
-        """Delete a policy; raises `ServiceError` where there is none."""
+        """Delete a policy; raises `ServiceError` if there is none."""
         target = self.targets.get(key)
         if target is None or name not in target.policies:
             raise ServiceError(
@@ -208,7 +208,7 @@ class AutoScaling:
         del target.policies[name]
 
     def next_run(self, after: int) -> int | None:
-        """When the next scheduled action is due later than *after*, whichever it is."""
+        """Return the time later than *after* at which the next of all scheduled actions is due."""
         return min(
             (
                 at
@@ -220,16 +220,16 @@ class AutoScaling:
         )
 
     def run_due(self, at: int) -> None:
-        """Run every scheduled action that is due at just that second, unless scheduled scaling is suspended."""
+        """Run every scheduled action that is due in exactly that second, unless scheduled scaling is suspended."""
         for target in self.targets.values():
             for _, action in sorted(target.actions.items()):
                 if action.next_run(at - 1) == at and not target.suspended["ScheduledScalingSuspended"]:
                     self._changes.run(target, action)
 
     def track(self) -> None:
-        """Let target tracking act on the minutes whose datapoints have come; to be called once a minute.
+        """Let target tracking act on the minutes whose datapoints are available; to be called once a minute.
 
-        An alarm's action is repeated every minute while it is in ALARM, so what was refused is tried again.
+        An alarm's action is repeated every minute while it is in ALARM, so rejected changes are retried.
         """
         second = int(self._now().timestamp())
         newest = TIMING.newest_minute(second)
@@ -237,7 +237,7 @@ class AutoScaling:
             if not target.policies:
                 continue
             units = self._tables.capacity(target.key)
-            # what is being changed is left alone: alarms still ask for it in the next minute
+            # a target whose capacity is being changed is skipped: its alarm acts again in the next minute
             if units is None or self._tables.is_changing(target.key):
                 continue
             for policy in target.policies.values():

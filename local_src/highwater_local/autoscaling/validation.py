@@ -1,4 +1,4 @@
-"""What Application Auto Scaling rejects: malformed members, and metrics that DynamoDB's policies may not follow."""
+"""Requests that Application Auto Scaling rejects: malformed members, and metrics that DynamoDB does not support."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ONE_POLICY: Final = "Only one TargetTrackingScaling policy for a given metric s
 
 
 def refuse_wrong_metric(key: TargetKey, name: str, settings: dict[str, Any], known: dict[str, PolicyRecord]) -> None:
-    """Raise `ServiceError` where the policy *name* cannot follow its metric, beside those that are *known*."""
+    """Raise `ServiceError` if the policy *name* cannot use its metric, given the *known* policies of the target."""
     predefined, customized = settings.get(_PREDEFINED), settings.get(_CUSTOMIZED)
     if bool(predefined) is bool(customized):
         got = "both" if predefined else "none"
@@ -41,7 +41,7 @@ def _metric(settings: dict[str, Any]) -> tuple[Any, Any]:
 
 
 _SERVICE: Final = "application-autoscaling"
-# Java's way to write a character beyond the first plane, and its class of printable characters
+# Java's notation for characters beyond the first plane, and its class of printable characters
 _JAVA: Final = {r"\uD800\uDC00-\uDBFF\uDFFF": "\U00010000-\U0010ffff", r"\p{Print}": r"[\x20-\x7e]"}
 
 
@@ -57,7 +57,7 @@ def refuse_wrong_members(operation: str, request: dict[str, Any]) -> None:
 
 
 def refuse_wrong_member(operation: str, name: str, value: Any) -> None:
-    """Raise `ServiceError` where the model does not allow that *value* for the operation's member of that *name*."""
+    """Raise `ServiceError` if the model does not allow that *value* for the operation's member of that *name*."""
     shape = _model().operation_model(operation).input_shape
     assert isinstance(shape, StructureShape)  # noqa: S101 - each operation has one
     _refuse(list(_wrong(shape.members[name], value, _cased(name))))
@@ -70,7 +70,7 @@ def _refuse(wrong: list[str]) -> None:
 
 
 def _wrong(shape: Shape, value: Any, place: str) -> Iterator[str]:
-    """What is wrong with a value of a type that is right, and with all that is in it."""
+    """Yield the errors of a value of the right type, and of all values in it."""
     for unmet in _unmet(shape, value):
         yield _told(value, place, unmet)
     if isinstance(shape, StructureShape):
@@ -88,13 +88,13 @@ def _wrong(shape: Shape, value: Any, place: str) -> Iterator[str]:
         columns = [value] if isinstance(shape, ListShape) else [value.keys(), value.values()]
         for element_shape, elements in zip(element_shapes, columns, strict=True):
             if any(True for element in elements for _ in _unmet(element_shape, element)):
-                # which element and which of its constraints are not told
+                # AWS does not say which element violates which of its constraints
                 every = ", ".join(_constraints(element_shape))
                 yield _told(value, place, f"Member must satisfy constraint: [{every}]")
 
 
 def _unmet(shape: Shape, value: Any) -> Iterator[str]:
-    """The constraints of a shape itself that a value does not meet."""
+    """Yield the constraints of the shape itself that a value violates."""
     limits = shape.metadata
     size = value if shape.type_name in ("integer", "long", "float", "double") else _length(value)
     for constraint in _constraints(shape):
@@ -111,7 +111,7 @@ def _unmet(shape: Shape, value: Any) -> Iterator[str]:
 
 
 def _constraints(shape: Shape) -> list[str]:
-    """What a shape asks of its values, in the words and the order of AWS's services."""
+    """Return the constraints of a shape, in the words and the order of AWS's services."""
     limits = shape.metadata
     kind = "value" if shape.type_name in ("integer", "long", "float", "double") else "length"
     found = []

@@ -1,1 +1,1 @@
-"""DynamoDB in this cloud: what requests cost, which of them are throttled, and the control plane of capacity."""
+"""The emulated DynamoDB: the cost of requests, their throttling, and the control plane of capacity."""

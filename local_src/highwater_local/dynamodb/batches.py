@@ -26,7 +26,7 @@ from highwater_local.dynamodb.resources import Document
 
 
 class Batches:
-    """BatchWriteItem, BatchGetItem and BatchExecuteStatement, in front of MiniStack's."""
+    """BatchWriteItem, BatchGetItem and BatchExecuteStatement, wrapping MiniStack's."""
 
     def __init__(self, call: Callable[[str], Call]) -> None:
         self._call = call
@@ -35,7 +35,7 @@ class Batches:
         self._execute = ministack.batch_execute.replace(self.execute)
 
     def write(self, data: Document) -> Answer:
-        """BatchWriteItem: MiniStack carries out one part after another; each that is held back is skipped."""
+        """BatchWriteItem: MiniStack carries out one part after another; throttled parts are skipped."""
         call = self._call("BatchWriteItem")
         asked = data.get("RequestItems")
         left = _parts(asked)
@@ -64,7 +64,7 @@ class Batches:
         return with_capacity((status, headers, json.dumps(document).encode()), data, call, is_list=True)
 
     def get(self, data: Document) -> Answer:
-        """BatchGetItem: keys whose items are held back are answered as unprocessed."""
+        """BatchGetItem: keys whose reads are throttled are returned as unprocessed."""
         answer: Answer = self._get(data)
         if answer[0] != OK:
             return answer
@@ -93,7 +93,7 @@ class Batches:
         return with_capacity(answer, data, call, is_list=True)
 
     def execute(self, data: Document) -> Answer:
-        """BatchExecuteStatement: statements that are held back are answered with an error of their own."""
+        """BatchExecuteStatement: each throttled statement is answered with an error."""
         call = self._call("BatchExecuteStatement")
         with charging(call):
             answer = self._execute(data)
@@ -101,7 +101,7 @@ class Batches:
 
 
 def _parts(asked: Any) -> list[tuple[str, Any]] | None:
-    """Table and request of each part, `None` for what has not the shape of a batch: MiniStack says what is wrong."""
+    """Return table and request of each part; `None` for a malformed batch, which MiniStack rejects."""
     if not isinstance(asked, dict) or not asked or not all(isinstance(parts, list) for parts in asked.values()):
         return None
     return [(table, part) for table, parts in asked.items() for part in parts]
@@ -119,7 +119,7 @@ Action = tuple[str, Document, Document, Document | None]
 
 
 class Transactions:
-    """TransactWriteItems, TransactGetItems and ExecuteTransaction, in front of MiniStack's."""
+    """TransactWriteItems, TransactGetItems and ExecuteTransaction, wrapping MiniStack's."""
 
     def __init__(self, call: Callable[..., Call]) -> None:
         self._call = call
@@ -128,7 +128,7 @@ class Transactions:
         self._execute = ministack.execute_transaction.replace(self.execute)
 
     def write(self, data: Document) -> Answer:
-        """TransactWriteItems: judged by what the items are before it, charged by what was written."""
+        """TransactWriteItems: admitted by the items before it, charged by the items written."""
         actions = _actions(data)
         call = self._call("TransactWriteItems", is_strict=False, is_consistent=True, factor=_FACTOR)
         held = self._judge(call, actions)
@@ -137,11 +137,11 @@ class Transactions:
         answer = self._run(call, self._write, data)
         writes = [action for action in actions if action[0] != "ConditionCheck"]
         if answer[0] == OK and writes and not call.effects:
-            # a token that was seen before: what it wrote is read
+            # a token that was used before: the items that it wrote are read
             for _, table, key, _ in actions:
                 call.read(table, ministack.find_item(table, key), key.get(table["pk_name"]))
         elif answer[0] == OK or _is_cancelled(answer):
-            # checks write nothing and cost as much; in a cancelled transaction so does every action
+            # condition checks write nothing but cost as much; in a cancelled transaction so does every action
             for kind, table, key, _ in actions:
                 if kind == "ConditionCheck" or answer[0] != OK:
                     item = ministack.find_item(table, key)
@@ -164,7 +164,7 @@ class Transactions:
         return self._cancel(call, len(actions), held) if held else self._told(answer, data, call)
 
     def execute(self, data: Document) -> Answer:
-        """ExecuteTransaction: charged by what its statements do."""
+        """ExecuteTransaction: charged by the reads and writes of its statements."""
         call = self._call("ExecuteTransaction", is_strict=False, is_consistent=True, factor=_FACTOR)
         return self._told(self._run(call, self._execute, data), data, call)
 
@@ -173,7 +173,7 @@ class Transactions:
             return own(data)
 
     def _judge(self, call: Call, actions: list[Action]) -> dict[int, Throttled]:
-        """The actions whose table cannot pay for all that the transaction asks of it."""
+        """Return the actions whose table lacks the capacity for the whole transaction."""
         charges: dict[str, tuple[Document, Charge, Hashes]] = {}
         for _, table, key, new in actions:
             old = ministack.find_item(table, key)
@@ -198,7 +198,7 @@ class Transactions:
 
 
 def _actions(data: Document) -> list[Action]:
-    """Kind, table, key and new item of each action; none of a request that MiniStack will refuse anyway."""
+    """Return kind, table, key and new item of each action; empty for a request that MiniStack is going to reject."""
     found: list[Action] = []
     for member in data.get("TransactItems") or []:
         if not isinstance(member, dict) or len(member) != 1:

@@ -1,4 +1,4 @@
-"""One data-plane call: what it is charged, with what it is admitted, and its answer or throttling error."""
+"""One data-plane call: its charges, its admission, and its answer or throttling error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ACCOUNT: Final = "Throughput exceeds the current throughput limit for your acco
 
 
 class Throttled(Exception):
-    """A request that is held back; carries who held it back, and the table's ARN."""
+    """A throttled request, with the resources that throttled it, and the table's ARN."""
 
     def __init__(self, refusals: list[Refusal], table_arn: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Throttled(Exception):
 
     @property
     def code(self) -> str:
-        """The exception that clients see."""
+        """The error code that clients get."""
         causes = {refusal.cause for refusal in self.refusals}
         if causes == {Cause.ACCOUNT}:
             return "RequestLimitExceeded"
@@ -63,7 +63,7 @@ class Throttled(Exception):
 
     @property
     def message(self) -> str:
-        """What the exception says."""
+        """The error's message."""
         if self.code == "RequestLimitExceeded":
             return _ACCOUNT
         if self.code == "ThrottlingException":
@@ -72,7 +72,7 @@ class Throttled(Exception):
 
     @property
     def reasons(self) -> list[dict[str, str]]:
-        """A reason and the ARN of the resource, for each that held the request back."""
+        """The reason and the ARN of each resource that throttled the request."""
         return [
             {
                 "reason": f"{'Table' if refusal.index is None else 'Index'}{refusal.dimension.title()}"
@@ -90,7 +90,7 @@ class Throttled(Exception):
 
 
 def cancelled(count: int, throttled: dict[int, Throttled]) -> RawAnswer:
-    """The answer of a transaction of *count* actions, of which some were held back."""
+    """Return the answer of a transaction of *count* actions, of which some were throttled."""
     reasons: list[dict[str, Any]] = [{"Code": "None"} for _ in range(count)]
     for number, held in throttled.items():
         code = "ThrottlingError" if held.code == "ThrottlingException" else held.code.removesuffix("Exception")
@@ -108,12 +108,12 @@ def _answer(code: str, body: dict[str, Any]) -> RawAnswer:
 
 _METERS = "_highwater_meters"
 Hashes = dict[str | None, int]
-# The call under way, if any: what MiniStack does on its own, such as expiring items, is not charged
+# The present call, if any: actions of MiniStack itself, such as expiring items, are not charged
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
 
 
 def meters_of(table: Document, second: int | None = None) -> TableMeters:
-    """The meters of a table as MiniStack keeps it, begun at *second*, or when it was created."""
+    """Return the meters of one of MiniStack's tables, started at *second*, or when the table was created."""
     if _METERS not in table:
         created = int(table.get("CreationDateTime") or 0)
         table[_METERS] = TableMeters(table, created if second is None else second)
@@ -123,22 +123,22 @@ def meters_of(table: Document, second: int | None = None) -> TableMeters:
 
 @dataclass(slots=True)
 class Call:
-    """What a call took, table by table.
+    """The units charged to a call, by table.
 
     Attributes:
         operation: Its name, such as `PutItem`.
-        second: The cloud's second in which it came.
-        table: The table that it is for, where it is for one.
-        is_consistent: Whether it reads strongly consistent.
-        is_strict: Whether it is held back where capacity is missing. A transaction is judged before it begins, and
-            then charged whatever it took.
+        second: The second of the cloud's clock in which it was received.
+        table: The table, if it is for one table.
+        is_consistent: Whether its reads are strongly consistent.
+        is_strict: Whether it is throttled if capacity is insufficient. A transaction is admitted before it begins, and
+            then charged whatever it consumes.
         factor: 2 in transactions, for the table itself.
-        segments: Of a parallel scan.
-        request: The members of a statement's request, which say how much of its answer is wanted.
-        has_to_fetch: Whether it has to fetch its items from the table, as a local index has less than it asks for.
-        is_fetching: Whether it has found them in the index, and now does so.
-        effects: How many writes were carried out.
-        charges: By table name and dimension.
+        segments: The number of segments of a parallel scan.
+        request: The members of a statement's request, which say which part of its answer is wanted.
+        has_to_fetch: Whether it has to fetch its items from the table, as a local index lacks requested attributes.
+        is_fetching: Whether it has found the items in the index, and is now fetching them.
+        effects: The number of writes carried out.
+        charges: The charges by table name and dimension.
     """
 
     operation: str
@@ -161,16 +161,16 @@ class Call:
         self.effects += 1
 
     def read(self, table: Document, item: Document | None, key: object) -> None:
-        """Charge the read of one item, or of none where there is none; raises `Throttled`."""
+        """Charge the read of one item, or of a missing item; raises `Throttled`."""
         self.take(table, self.read_charge(item), {None: hash_of(key)})
 
     def read_charge(self, item: Document | None) -> Charge:
-        """What reading one item costs."""
+        """Return the cost of reading one item."""
         amount = read_units(size_of(item), is_consistent=self.is_consistent)
         return Charge(Dimension.READ, amount * self.factor)
 
     def take(self, table: Document, charge: Charge, hashes: Hashes) -> None:
-        """Take *charge* of a table's capacity; raises `Throttled` where it is missing and the call is strict."""
+        """Take *charge* from a table's capacity; raises `Throttled` if it is insufficient and the call is strict."""
         meters = meters_of(table)
         if self.is_strict:
             held = self.judge(table, charge, hashes)
@@ -185,7 +185,7 @@ class Call:
             known.add(charge)
 
     def judge(self, table: Document, charge: Charge, hashes: Hashes) -> Throttled | None:
-        """Why *charge* cannot be had, recorded as throttled; `None` where it can."""
+        """Return why *charge* is throttled, and record that; `None` if it is admitted."""
         meters = meters_of(table)
         refusals = meters.refusals(charge, hashes, self.second)
         if not refusals:
@@ -194,13 +194,13 @@ class Call:
         return Throttled(refusals, str(table["TableArn"]))
 
     def join(self, other: Call) -> None:
-        """Put another call's charges on top of this one's."""
+        """Add another call's charges to this call's."""
         for key, charge in other.charges.items():
             known = self.charges.setdefault(key, Charge(charge.dimension))
             known.add(charge)
 
     def consumed(self, level: str, *, is_transaction: bool = False) -> list[Document]:
-        """The members `ConsumedCapacity`, one for each table."""
+        """Return the members `ConsumedCapacity`, one for each table."""
         return [
             consumed_capacity(
                 name, [c for (n, _), c in self.charges.items() if n == name], level, is_transaction=is_transaction
@@ -211,7 +211,7 @@ class Call:
 
 @contextmanager
 def charging(call: Call | None) -> Iterator[None]:
-    """Charge what MiniStack does meanwhile to *call*; to nobody where it is `None`."""
+    """Charge MiniStack's reads and writes in this block to *call*; charge nothing if it is `None`."""
     token = CURRENT.set(call)
     try:
         yield
@@ -220,12 +220,12 @@ def charging(call: Call | None) -> Iterator[None]:
 
 
 def size_of(item: Document | None) -> int:
-    """An item's bytes, names and values."""
+    """Return an item's size in bytes, names and values."""
     return int(ministack.item_bytes(item)) if item else 0
 
 
 def write_charge(table: Document, old: Document | None, new: Document | None, factor: int = 1) -> tuple[Charge, Hashes]:
-    """What a write costs the table and each index whose part of the item changes, and where its keys lie."""
+    """Return the cost of a write for the table and each index whose part of the item changes, and its keys' hashes."""
     item = new or old or {}
     hashes: Hashes = {None: hash_of(item.get(table["pk_name"]))}
     charge = Charge(Dimension.WRITE, factor * write_units(max(size_of(old), size_of(new))))
@@ -246,9 +246,9 @@ def write_charge(table: Document, old: Document | None, new: Document | None, fa
 def page_charge(
     call: Call, table: Document, index: str | None, page: Iterable[Document], *, is_last: bool
 ) -> tuple[Charge, Hashes]:
-    """What a page of a query or a scan costs, rounded once: on the table, or on the index that is read.
+    """Return the cost of a page of a query or a scan, rounded once, for the table or the index that is read.
 
-    A scan also pays the least there is for each partition without items: with its last page.
+    A scan is also charged the minimum for each partition without items, with its last page.
     """
     items = list(page)
     key = _hash_attribute(table, index)
@@ -262,7 +262,7 @@ def page_charge(
             for item in own.values()
             if key in item
         }
-        # a table without items has paid for its first partition as a page of nothing
+        # an empty page of a table without items has already been charged for the first partition
         empty = partitions.count - max(1, len(filled))
         amount += -(-empty // call.segments) * least
     charge = Charge(Dimension.READ)
@@ -303,7 +303,7 @@ def held_back(call: Call, held: Throttled) -> Answer:
 
 
 def with_capacity(answer: Answer, data: Document, call: Call, *, is_list: bool = False, **more: bool) -> Answer:
-    """The answer with what the call consumed, where that was asked for."""
+    """Return the answer, with the consumed capacity if that was requested."""
     level = data.get("ReturnConsumedCapacity", "NONE")
     status, headers, body = answer
     if status != OK:

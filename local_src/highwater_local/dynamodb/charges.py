@@ -1,8 +1,8 @@
-"""What a request costs: capacity units by table and index, as DynamoDB counts them.
+"""The cost of a request: capacity units by table and index, as DynamoDB counts them.
 
-Sizes and rounding: Amazon DynamoDB Developer Guide, "DynamoDB read and write operations", read 2026-11. What an index
-write costs is the part of a table's projection that changes: the same guide, "Provisioned throughput considerations
-for global secondary indexes". Amounts are quanta, sixtieths of a unit.
+Sizes and rounding: Amazon DynamoDB Developer Guide, "DynamoDB read and write operations", read 2026-11. An index is
+charged for writes that change the projected part of an item: the same guide, "Provisioned throughput considerations for
+global secondary indexes". Amounts are quanta, sixtieths of a unit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Document = dict[str, Any]
 
 @dataclass(slots=True)
 class Charge:
-    """What one table is asked for, in one dimension.
+    """The cost of a request for one table, in one dimension.
 
     Attributes:
         dimension: READ or WRITE.
         table: Quanta of the table itself.
-        local_indexes: Quanta by local secondary index; the table pays them too.
-        indexes: Quanta by global secondary index, which each pay their own.
+        local_indexes: Quanta by local secondary index; charged to the table.
+        indexes: Quanta by global secondary index; charged to each index.
     """
 
     dimension: Dimension
@@ -37,16 +37,16 @@ class Charge:
 
     @property
     def of_table(self) -> int:
-        """What the table's own capacity pays."""
+        """The quanta charged to the table's own capacity."""
         return self.table + sum(self.local_indexes.values())
 
     @property
     def whole(self) -> int:
-        """What table and indexes pay together."""
+        """The quanta charged to table and indexes together."""
         return self.of_table + sum(self.indexes.values())
 
     def add(self, other: Charge) -> None:
-        """Put another charge of the same table and dimension on top."""
+        """Add another charge of the same table and dimension."""
         self.table += other.table
         for mine, theirs in ((self.local_indexes, other.local_indexes), (self.indexes, other.indexes)):
             for name, amount in theirs.items():
@@ -54,20 +54,20 @@ class Charge:
 
 
 def write_units(size: int) -> int:
-    """Quanta to write so many bytes: a unit for each started kilobyte, at least one."""
+    """Return the quanta for a write of *size* bytes: a unit for each kilobyte, rounded up, at least one."""
     return max(1, -(-size // WRITE_BYTES)) * QUANTA_PER_UNIT
 
 
 def read_units(size: int, *, is_consistent: bool, at_least: int = 1) -> int:
-    """Quanta to read so many bytes at once: a unit for each started 4 KB, half of it if eventually consistent."""
+    """Return the quanta for a read of *size* bytes: a unit for each 4 KB, rounded up; half if eventually consistent."""
     units = max(at_least, -(-size // READ_BYTES))
     return units * QUANTA_PER_UNIT if is_consistent else units * QUANTA_PER_UNIT // 2
 
 
 def consumed_capacity(table: str, charges: Iterable[Charge], level: str, *, is_transaction: bool = False) -> Document:
-    """The member `ConsumedCapacity` for one table: *level* is TOTAL or INDEXES.
+    """Return the member `ConsumedCapacity` for one table: *level* is TOTAL or INDEXES.
 
-    Transactions name reads and writes apart, in further members.
+    For transactions, further members have reads and writes separately.
     """
     charges = list(charges)
     document: Document = {"TableName": table, **_capacity((c.dimension, c.whole) for c in charges)}

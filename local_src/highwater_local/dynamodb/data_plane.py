@@ -1,7 +1,7 @@
-"""The data plane: stands in front of MiniStack's operations on items, charges them, and holds them back.
+"""The data plane: wraps MiniStack's operations on items, charges them, and throttles them.
 
-MiniStack checks a request, evaluates its conditions and carries it out; this module sees what it is about to write and
-what it has read through the few functions that every operation goes through, and may end the request there.
+MiniStack checks a request, evaluates its conditions and carries it out. This module wraps the few functions by which
+every operation reads and writes items: it charges these reads and writes, and may end the request there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAST_LIMIT: Final = (
 
 
 class DataPlane:
-    """Every operation on items of this cloud, in front of MiniStack's; *second* is its clock in seconds since 1970."""
+    """All operations on items, wrapping MiniStack's; *second* returns the cloud's time in seconds since 1970."""
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
@@ -60,11 +60,11 @@ class DataPlane:
         Selects()
 
     def call(self, operation: str, **more: Any) -> Call:
-        """A call that begins now."""
+        """Return a call that begins now."""
         return Call(operation, self._second(), **more)
 
     def _of_table(self, operation: str, own: Handler) -> Handler:
-        """An operation on one table."""
+        """Wrap an operation on one table."""
 
         def handle(data: Document) -> Answer:
             call = self.call(
@@ -82,7 +82,7 @@ class DataPlane:
                 with charging(call):
                     answer = own(data)
                     if answer[0] == OK and not call.charges and call.table is not None:
-                        # a delete of what is not there is still a write
+                        # a delete of a missing item is still a write
                         call.write(call.table, None, data.get("Key"))
             except Throttled as held:
                 return held_back(call, held)
@@ -107,7 +107,7 @@ class DataPlane:
         return handle
 
     def _statement(self, own: Handler) -> Handler:
-        """A statement by itself, or one of a batch, whose call it joins."""
+        """Wrap a single statement, or one of a batch, which is charged to the batch's call."""
 
         def handle(data: Document) -> Answer:
             outer = CURRENT.get()
@@ -150,7 +150,7 @@ class DataPlane:
     def _on_failed_condition(self, data: Document, old: Document | None, *more: Any) -> Any:
         call = CURRENT.get()
         if call is not None and call.table is not None and call.is_strict:
-            # nothing is written, so no index pays
+            # nothing is written, so no index is charged
             call.write(call.table, old, old)
         return self._condition_failed(data, old, *more)
 
@@ -167,13 +167,13 @@ class DataPlane:
         return page, has_more
 
     def _on_projected(self, item: Document, table: Document, index: str | None) -> Document:
-        """What a read of an index sees of an item: once its page is charged, all of it if it is fetched."""
+        """Return the part of an item that a read of an index gets; all of it if fetched, once its page is charged."""
         call = CURRENT.get()
         shown: Document = item if call is not None and call.is_fetching else self._projected(item, table, index)
         return shown
 
     def _on_parse(self, statement: Any, parameters: Any) -> Any:
-        """An index that is named without quotes, as in `FROM orders.by_day`, where no table has that name."""
+        """Accept an index that is named without quotes, as in `FROM orders.by_day`, if no table has that name."""
         parsed = self._parse(statement, parameters)
         name, dot, index = str(parsed.get("table") or "").rpartition(".")
         if dot and not parsed.get("index") and not ministack.find_table(parsed["table"]) and ministack.find_table(name):
@@ -181,7 +181,7 @@ class DataPlane:
         return parsed
 
     def _on_statement(self, own: Callable[..., Any]) -> Callable[..., Any]:
-        """A statement that writes: tells its call which table it is for."""
+        """Wrap a statement that writes, to set the table of its call."""
 
         def handle(table: Document, *more: Any) -> Any:
             call = CURRENT.get()
@@ -192,7 +192,7 @@ class DataPlane:
         return handle
 
     def _on_replicate(self, *arguments: Any) -> Any:
-        """Replicas are written to by the service; their capacity is not charged here."""
+        """Replicate without a charge: the service itself writes to replicas."""
         with charging(None):
             return self._replicate(*arguments)
 

@@ -17,29 +17,29 @@ from highwater_lab.services.update_table import CapacityControl, ChangeKind
 from highwater_local.dynamodb.charges import Charge
 from highwater_local.dynamodb.resources import Document, indexes_of, is_on_demand, resource_of, units_of
 
-# Whole minutes in which a partition refused, until it is split: as `Timing.heat_split_minutes`
+# Whole minutes in which a partition throttled requests, until it is split: as `Timing.heat_split_minutes`
 _HEAT_SPLIT_MINUTES: Final = 10
-# As long as CloudWatch keeps minutes
+# The retention of one-minute datapoints in CloudWatch
 MINUTES_KEPT: Final = 15 * 24 * 60
 _MOST_KEYS: Final = 10_000
 _WHOLE: Final = 1_000_000
 
 
 def hash_of(key: object) -> int:
-    """Where a partition key's value lies in the space of hashes."""
+    """Return the hash of a partition key's value."""
     digest = hashlib.md5(str(key).encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4], "big")
 
 
 class Meter:
-    """What one dimension of one resource has left in this second, and what it gave in each minute.
+    """The available throughput of one dimension of one resource in this second, and its consumption by minute.
 
-    Requests of one second draw on what the second began with, so a second here is a second of the simulator. Times are
-    seconds since 1970 of the cloud's clock, amounts quanta.
+    All requests of a second share the throughput available at its start, so a second here is like a second of the
+    simulator. Times are seconds since 1970 of the cloud's clock, amounts quanta.
 
     Attributes:
         consumed: Quanta by minute.
-        requests: How many requests that were, by minute.
+        requests: The number of requests that consumed them, by minute.
         throttled: Quanta by minute and cause.
         events: Throttle events by minute and cause.
     """
@@ -64,7 +64,7 @@ class Meter:
         self._hot_minutes = 0
 
     def pass_to(self, second: int) -> None:
-        """Let the time until *second* pass; earlier ones change nothing."""
+        """Advance to *second*; an earlier one has no effect."""
         gap = second - self._second
         if gap <= 0:
             return
@@ -81,24 +81,24 @@ class Meter:
             self._end_minutes(first, last)
 
     def resize(self, units: int) -> None:
-        """Other provisioned units from now on."""
+        """Set the provisioned units from now on."""
         if isinstance(self.throughput, Provisioned) and units != self.throughput.units:
             self.throughput.resize(units)
             self._changes.append((self._second, units))
 
     def warm_to(self, units: int) -> None:
-        """On demand, take at least *units* at once from now on."""
+        """On demand, serve at least *units* at once from now on."""
         if isinstance(self.throughput, OnDemand):
             self.throughput.warm_to(units)
 
     def units_at(self, second: int) -> int:
-        """Units that were provisioned then; 0 on demand and before there was a table."""
+        """Return the units provisioned in that second; 0 on demand and before the table existed."""
         return next((units for at, units in reversed(self._changes) if at <= second), 0)
 
     def refusal(self, amount: int, key_hash: int) -> Cause | None:
-        """Why *amount* could not be given now, `None` where it could.
+        """Return the cause with which *amount* would be throttled now, `None` if it would be admitted.
 
-        A request for more than a full bucket, or than a partition, ever holds goes through when nothing was taken.
+        A request for more than the capacity of a full bucket, or of a partition, is admitted if nothing was taken yet.
         """
         place = self._partitions.find(key_hash)
         taken = self._by_partition[place]
@@ -112,7 +112,7 @@ class Meter:
         return Cause.PROVISIONED if amount > left and left < bucket.cap else None
 
     def spend(self, amount: int, key_hash: int) -> None:
-        """Give *amount*."""
+        """Consume *amount*."""
         self._spent += amount
         self._by_partition[self._partitions.find(key_hash)] += amount
         self.consumed[self._second // 60] += amount
@@ -121,7 +121,7 @@ class Meter:
             self._asked[key_hash] += amount
 
     def refuse(self, cause: Cause, amount: int, key_hash: int) -> None:
-        """Record that *amount* was refused."""
+        """Record that *amount* was throttled."""
         minute = self._second // 60
         self.throttled.setdefault(minute, Counter())[cause] += amount
         self.events.setdefault(minute, Counter())[cause] += 1
@@ -132,7 +132,7 @@ class Meter:
     def _end_minutes(self, first: int, last: int) -> None:
         """Close the minutes from *first* to before *last*."""
         if isinstance(self.throughput, OnDemand):
-            # after so many idle minutes nothing changes any more
+            # after this many idle minutes nothing changes any more
             for minute in range(first, min(last, first + PEAK_AGE_MINUTES + 2)):
                 self.throughput.end_minute(self.consumed[minute])
         is_hot = Cause.KEY_RANGE in self.events.get(first, ()) and last == first + 1
@@ -148,7 +148,7 @@ class Meter:
                 del kept[oldest]
 
     def _split(self) -> None:
-        """Split the partitions that the keys of the last minutes filled, where that helps."""
+        """Split the partitions that were at their limit in the last minutes, if that helps."""
         whole = sum(self._asked.values())
         heavy = tuple(sorted((key, amount * _WHOLE // whole) for key, amount in self._asked.items()))
         self._partitions.observe(KeyDistribution("observed", heavy))
@@ -156,14 +156,14 @@ class Meter:
 
 
 _NOTHING = dict.fromkeys(Dimension, 0)
-# What on-demand takes at once at least
+# The lowest throughput that an on-demand table serves at once
 _WARM = {Dimension.READ: ON_DEMAND_WARM_READ_UNITS, Dimension.WRITE: ON_DEMAND_WARM_WRITE_UNITS}
 _MOST = {Dimension.READ: "MaxReadRequestUnits", Dimension.WRITE: "MaxWriteRequestUnits"}
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Which resource holds a request back, and why: `index` is `None` for the table."""
+    """The resource that throttles a request, and the cause: `index` is `None` for the table."""
 
     index: str | None
     dimension: Dimension
@@ -182,7 +182,7 @@ class _ResourceMeters:
 
 @dataclass(frozen=True, slots=True)
 class ModeSwitch:
-    """A switch of the billing mode under way: when it is there, and the mode and its summary until then."""
+    """A switch of the billing mode in progress: when it takes effect, and the mode and its summary until then."""
 
     at: int
     is_on_demand: bool
@@ -190,15 +190,15 @@ class ModeSwitch:
 
 
 class TableMeters:
-    """The meters of a table as MiniStack keeps it; its controls have to be told of changes of capacity there.
+    """The meters of one of MiniStack's tables; changes of its capacity in MiniStack have to be passed to its controls.
 
     Attributes:
         begun: The second in which measuring began.
-        published: The last minute that CloudWatch was told of.
-        throttled_requests: Requests refused, by minute and operation.
-        was_on_demand: Whether the table ever was.
-        switch: The switch of the billing mode that is under way.
-        built: When each index that was added is built.
+        published: The last minute published to CloudWatch.
+        throttled_requests: Throttled requests, by minute and operation.
+        was_on_demand: Whether the table was ever on demand.
+        switch: The switch of the billing mode that is in progress.
+        built: The time at which each added index is built.
     """
 
     def __init__(self, table: Document, second: int) -> None:
@@ -212,34 +212,34 @@ class TableMeters:
         self.built: dict[str, int] = {}
 
     def is_on_demand(self, second: int) -> bool:
-        """Whether the table is billed by request then: a new mode comes into force in its time."""
+        """Whether the table is on demand in that second: a switch of the mode takes some time."""
         if self.switch is not None and self.switch.at <= second:
             self.switch = None
         return is_on_demand(self._table) if self.switch is None else self.switch.is_on_demand
 
     def building(self, second: int) -> str | None:
-        """The index that is being built, of which a table has one at most."""
+        """Return the index that is being built, of which a table has at most one."""
         return next((index for index, at in self.built.items() if second < at), None)
 
     def units(self, index: str | None, second: int) -> dict[Dimension, int]:
-        """Provisioned units in force, 0 on demand."""
+        """Return the provisioned units in effect, 0 on demand."""
         meters = self.of(index, second)
         if self._resources[index].is_on_demand:
             return dict.fromkeys(Dimension, 0)
         return {dimension: meter.throughput.units for dimension, meter in meters.items()}
 
     def is_changing(self, index: str | None, second: int) -> bool:
-        """Whether provisioned units or a billing mode are still to come into force."""
+        """Whether a change of provisioned units or of the billing mode is in progress."""
         return self.control(index, second).is_changing(second) or self.switch is not None
 
     def each(self, second: int) -> Iterator[tuple[str | None, Dimension, Meter]]:
-        """Every meter of the table and its indexes, with the time until *second* passed."""
+        """Yield every meter of the table and its indexes, advanced to *second*."""
         for index in (None, *indexes_of(self._table)):
             for dimension, meter in self.of(index, second).items():
                 yield index, dimension, meter
 
     def of(self, index: str | None, second: int) -> Mapping[Dimension, Meter]:
-        """The meters of the table (`None`) or of an index, with the time until *second* passed."""
+        """Return the meters of the table (`None`) or of an index, advanced to *second*."""
         record = self._record(index)
         found = self._resources.get(index)
         has_no_capacity = self.is_on_demand(second)
@@ -257,17 +257,17 @@ class TableMeters:
         return found.meters
 
     def control(self, index: str | None, second: int) -> CapacityControl:
-        """The control of a resource's capacity, with all that is due by *second* in force."""
+        """Return the control of a resource's capacity, with all changes due by *second* in effect."""
         self.of(index, second)
         return self._resources[index].control
 
     def forget(self, index: str) -> None:
-        """Drop what is known of an index that is gone."""
+        """Remove the meters of a deleted index."""
         self._resources.pop(index, None)
         self.built.pop(index, None)
 
     def switch_mode(self, second: int, at: int, summary: Document) -> None:
-        """Have the billing mode that was just asked for come into force at *at*; until then *summary* is told."""
+        """Make the requested billing mode take effect at *at*; until then DescribeTable returns *summary*."""
         was_on_demand = summary.get("BillingMode") == "PAY_PER_REQUEST"
         self.was_on_demand = self.was_on_demand or was_on_demand or is_on_demand(self._table)
         if at > second:
@@ -275,18 +275,18 @@ class TableMeters:
         for index, resource in self._resources.items():
             if is_on_demand(self._table):
                 resource.control.restart(second, at, _NOTHING)
-                # it stays when the table goes back
+                # the mark remains when the table switches back
                 resource.control.raise_mark(at, _WARM)
             else:
                 record = resource_of(self._table, index) or {}
                 resource.control.restart(second, at, units_of(record.get("ProvisionedThroughput")))
 
     def partitions(self, index: str | None, second: int) -> Partitions:
-        """The partitions of a resource."""
+        """Return the partitions of a resource."""
         return self.control(index, second).partitions
 
     def refusals(self, charge: Charge, hashes: Mapping[str | None, int], second: int) -> list[Refusal]:
-        """Who could not give their part of *charge* now; *hashes* are of the keys, by index and `None`."""
+        """Return the resources that would throttle *charge* now; *hashes* are of the keys, by index and `None`."""
         found = []
         for index, amount in _parts(charge):
             meter = self.of(index, second)[charge.dimension]
@@ -296,7 +296,7 @@ class TableMeters:
         return found
 
     def spend(self, charge: Charge, hashes: Mapping[str | None, int], second: int) -> None:
-        """Have everybody give their part."""
+        """Consume each resource's part of *charge*."""
         for index, amount in _parts(charge):
             self.of(index, second)[charge.dimension].spend(amount, hashes.get(index, hashes[None]))
 
@@ -307,7 +307,7 @@ class TableMeters:
         hashes: Mapping[str | None, int],
         second: int,
     ) -> None:
-        """Record a refused request with those who held it back, and with the table where only indexes did."""
+        """Record a throttled request for the resources that throttled it, and for the table if only indexes did."""
         parts = dict(_parts(charge))
         for refusal in refusals:
             meter = self.of(refusal.index, second)[charge.dimension]
@@ -317,7 +317,7 @@ class TableMeters:
             meter.refuse(Cause.INDEX, charge.of_table, hashes[None])
 
     def count_throttled_request(self, operation: str, second: int) -> None:
-        """Count a request that got nothing."""
+        """Count a throttled request."""
         by_operation = self.throttled_requests.setdefault(second // 60, {})
         by_operation[operation] = by_operation.get(operation, 0) + 1
 
@@ -345,7 +345,7 @@ class TableMeters:
             throughput = {d: Provisioned(d, control.units[d], control.partitions) for d in Dimension}
         meters = {d: Meter(d, throughput[d], control.partitions, second) for d in Dimension}
         for dimension, old in before.meters.items() if before else ():
-            # what was measured stays, whatever the billing mode
+            # measurements are kept when the billing mode changes
             meter = meters[dimension]
             meter.consumed, meter.requests = old.consumed, old.requests
             meter.throttled, meter.events = old.throttled, old.events

@@ -1,4 +1,4 @@
-"""Queries, scans and SELECT of PartiQL, where DynamoDB differs from MiniStack: rejections, order, pages, charges."""
+"""Queries, scans and PartiQL's SELECT where DynamoDB differs from MiniStack: rejections, order, pages, charges."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from highwater_local.dynamodb.call import CURRENT, OK, Answer, Call, charging, m
 from highwater_local.dynamodb.resources import Document
 
 _INVALID: Final = "One or more parameter values were invalid: "
-# the first name of each path: not within one, no value, no function
+# the first name of each path, but no later part of a path, no value and no function
 _NAMES: Final = re.compile(r"(?<![\w.:#\]])(#?[A-Za-z_][\w-]*)(?!\s*\()")
 _WORDS: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "IN"})
 
 
 def read_refusal(operation: str, table: Document, request: Document, second: int) -> str | None:
-    """The text with which DynamoDB refuses a Query or Scan in that *second*, `None` where it does not."""
+    """Return the text with which DynamoDB rejects a Query or Scan in that *second*, `None` if it accepts it."""
     name = request.get("IndexName")
     if (refusal := building_refusal(table, name, second)) is not None:
         return refusal
@@ -37,14 +37,14 @@ def read_refusal(operation: str, table: Document, request: Document, second: int
 
 
 def building_refusal(table: Document, index: object, second: int) -> str | None:
-    """The text with which DynamoDB refuses to read an index that is being built, `None` for any other."""
+    """Return the text with which DynamoDB rejects reads of an index that is being built, `None` for any other index."""
     if index is None or meters_of(table).building(second) != index:
         return None
     return f"Cannot read from backfilling global secondary index: {index}"
 
 
 def _projection_refusal(table: Document, index: Document, request: Document) -> str | None:
-    """What a global secondary index cannot give, as it has only a part of each item."""
+    """Return the rejection of a read of attributes that a global secondary index does not contain, else `None`."""
     projected = projected_attributes(table, index)
     if projected is None:
         return None
@@ -62,13 +62,13 @@ def _projection_refusal(table: Document, index: Document, request: Document) -> 
 
 
 def _find_index(table: Document, name: object) -> Document | None:
-    """The global secondary index of that name."""
+    """Return the global secondary index of that name."""
     found: list[Document] = [each for each in table.get("GlobalSecondaryIndexes") or [] if each["IndexName"] == name]
     return found[0] if found else None
 
 
 def projected_attributes(table: Document, index: Document) -> set[str] | None:
-    """The attributes that an index contains, `None` for one that contains whole items."""
+    """Return the attributes that an index contains, `None` for an index with whole items."""
     projection = index.get("Projection") or {}
     if projection.get("ProjectionType", "ALL") == "ALL":
         return None
@@ -77,7 +77,7 @@ def projected_attributes(table: Document, index: Document) -> set[str] | None:
 
 
 def attributes_of(expression: object, request: Document) -> list[str]:
-    """The top-level attributes that an expression names."""
+    """Return the top-level attributes that an expression names."""
     if not isinstance(expression, str):
         return []
     names = request.get("ExpressionAttributeNames") or {}
@@ -86,7 +86,7 @@ def attributes_of(expression: object, request: Document) -> list[str]:
 
 
 def has_to_fetch(table: Document, request: Document) -> bool:
-    """Whether a Query or Scan has to fetch the items that it finds in a local index."""
+    """Whether a Query or Scan of a local index has to fetch the items from the table."""
     if request.get("Select") == "ALL_ATTRIBUTES":
         return not contains(table, request.get("IndexName"), None)
     asked = request.get("AttributesToGet") or attributes_of(request.get("ProjectionExpression"), request)
@@ -94,14 +94,14 @@ def has_to_fetch(table: Document, request: Document) -> bool:
 
 
 def contains(table: Document, index: object, attributes: Iterable[str] | None) -> bool:
-    """Whether a read finds those attributes, or all that there are, where it looks; always so but in local indexes."""
+    """Whether the table or index contains these attributes, or all for `None`; may be false only for local indexes."""
     found = next((each for each in table.get("LocalSecondaryIndexes") or () if each["IndexName"] == index), None)
     projected = None if found is None else projected_attributes(table, found)
     return projected is None or (attributes is not None and projected.issuperset(attributes))
 
 
 class NumberKey(str):
-    """The text of a number, equal to other texts as text, and ordered as a number."""
+    """The text of a number, compared for equality as text, and ordered as a number."""
 
     __slots__ = ()
 
@@ -115,7 +115,7 @@ class NumberKey(str):
 
 
 def sort_key(table: Document, value: Any) -> Any:
-    """The value of an item's sort key as the table's items are to be kept under it."""
+    """Return the value of an item's sort key as the key under which the table's items are stored."""
     name = table.get("sk_name")
     types = {each["AttributeName"]: each["AttributeType"] for each in table.get("AttributeDefinitions") or []}
     if name is None or types.get(name) != "N":
@@ -128,7 +128,7 @@ def sort_key(table: Document, value: Any) -> Any:
 
 
 def items_after(items: list[Document], start: Document, table: Document) -> list[Document]:
-    """The items of a scan that come after the key *start*."""
+    """Return the items of a scan that come after the key *start*."""
     first = _key_of(start, table)
     return [item for item in items if _key_of(item, table) > first]
 
@@ -141,19 +141,19 @@ def _key_of(item: Document, table: Document) -> tuple[Any, Any]:
 
 _WRONG_TOKEN: Final = "The provided NextToken is invalid"  # noqa: S105 - a text of DynamoDB's
 Handler = Callable[..., Answer]
-# Members that ask for a page of the answer
+# Members that concern paging and the answer
 _PAGING: Final = frozenset({"Limit", "NextToken", "ReturnConsumedCapacity"})
 
 
 class Selects:
-    """SELECT on tables and on indexes, in front of MiniStack's."""
+    """SELECT on tables and on indexes, wrapping MiniStack's."""
 
     def __init__(self) -> None:
         self._table: Handler = ministack.select.replace(self.of_table)
         self._index: Handler = ministack.select_of_index.replace(self.of_index)
 
     def of_table(self, table: Document, parsed: Document) -> Answer:
-        """A SELECT on a table: one item where its key is given, else a page of a partition or of all items."""
+        """Carry out a SELECT on a table: one item if its key is given, else a page of a partition or of all items."""
         call = CURRENT.get()
         if call is None:
             return self._table(table, parsed)
@@ -166,9 +166,9 @@ class Selects:
         return self._page(call, table, parsed, None, keys)
 
     def of_index(self, table: Document, parsed: Document, request: Document) -> Answer:
-        """A SELECT on an index: a page of one of its partitions or of all its items."""
+        """Carry out a SELECT on an index: a page of one of its partitions or of all its items."""
         whole = {name: value for name, value in request.items() if name not in _PAGING}
-        # what MiniStack refuses does not depend on the items
+        # MiniStack's rejections do not depend on the items
         with charging(None):
             checked = self._index({**table, "items": {}}, parsed, whole)
         call = CURRENT.get()
@@ -194,7 +194,7 @@ class Selects:
         def place(item: Document) -> tuple[Any, ...]:
             return tuple(ministack.order_value(item, name, types.get(name)) for name in unique)
 
-        # an order by something else than the key is MiniStack's, page by page
+        # an ORDER BY another attribute than the key is applied by MiniStack, page by page
         is_backward = is_descending and is_by_key
         items.sort(key=place, reverse=is_backward)
         token = call.request.get("NextToken")
@@ -207,7 +207,7 @@ class Selects:
             items = [item for item in items if (place(item) < passed if is_backward else place(item) > passed)]
         page, has_more = ministack.page_of(items, call.request.get("Limit"), table, index)
         shown = [ministack.projected(item, table, index) for item in page] if index else page
-        # MiniStack goes through a table by the order of its keys, which here are places in the page
+        # MiniStack iterates over a table in the order of its keys, which here are positions in the page
         own_order = None if is_by_key else parsed.get("order")
         paged = {**table, "items": {number: {0: item} for number, item in enumerate(shown)}}
         answer = self._table(paged, {**parsed, "order": own_order})
@@ -218,7 +218,7 @@ class Selects:
 
 
 def _read_items(table: Document, parsed: Document, keys: list[str]) -> list[Document]:
-    """The items that are read: those that have the keys, and meet the conditions on keys if one names a partition."""
+    """Return the items that are read: those with the keys that meet the key conditions, if one names a partition."""
     conditions = parsed.get("conditions") or []
     is_query = any(attr == keys[0] and op in ("=", "IN") for attr, op, _ in conditions)
     on_keys = [condition for condition in conditions if is_query and condition[0] in keys]
@@ -232,12 +232,12 @@ def _read_items(table: Document, parsed: Document, keys: list[str]) -> list[Docu
 
 
 def _token(table: Document, index: str | None, key: Document) -> str:
-    """A token that goes on after the item of that key, for statements on the same table and index."""
+    """Return a token that continues after the item with that key, for statements on the same table and index."""
     return base64.b64encode(json.dumps([table["TableName"], index, key]).encode()).decode()
 
 
 def _read_token(token: object, table: Document, index: str | None) -> Document | None:
-    """The key of the last item of the page before, `None` for what is no token of that table and index."""
+    """Return the key of the previous page's last item, `None` for an invalid token or one of another table or index."""
     try:
         name, of_index, key = json.loads(base64.b64decode(str(token), validate=True))
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Tables and indexes as MiniStack keeps them, and names that no index can have."""
+"""Access to MiniStack's tables and indexes, and names that are not allowed for indexes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHARACTERS: Final = "[a-zA-Z0-9_.-]+"
 
 
 def index_name_refusal(request: Document) -> ServiceError | None:
-    """The refusal of a CreateTable or UpdateTable that names such an index, `None` of any other."""
+    """Return the rejection of a CreateTable or UpdateTable with an invalid index name, `None` if all are valid."""
     unmet = [
         f"Value '{name}' at '{place}' failed to satisfy constraint: Member must {what}"
         for place, name in _names(request)
@@ -28,7 +28,7 @@ def index_name_refusal(request: Document) -> ServiceError | None:
 
 
 def _names(request: Document) -> Iterator[tuple[str, str]]:
-    """Where a name of a new index is in the request, and the name; anything but text is refused elsewhere."""
+    """Yield the place of each new index name in the request, and the name; other values than text are skipped."""
     for kind in ("Global", "Local"):
         for number, index in enumerate(request.get(f"{kind}SecondaryIndexes") or [], 1):
             if isinstance(index.get("IndexName"), str):
@@ -53,39 +53,39 @@ WARM: Final = {Dimension.READ: "ReadUnitsPerSecond", Dimension.WRITE: "WriteUnit
 
 
 def indexes_of(table: Document) -> list[str]:
-    """Names of a table's global secondary indexes."""
+    """Return the names of a table's global secondary indexes."""
     return [index["IndexName"] for index in table.get("GlobalSecondaryIndexes") or []]
 
 
 def resource_of(table: Document | None, index: str | None) -> Document | None:
-    """The record of a table (`None`) or of its index, `None` where there is none."""
+    """Return the record of a table (`None`) or of its index, `None` if there is none."""
     if table is None or index is None:
         return table
     return next((gsi for gsi in table.get("GlobalSecondaryIndexes") or [] if gsi["IndexName"] == index), None)
 
 
 def is_on_demand(table: Document) -> bool:
-    """Whether the table is billed by request."""
+    """Whether the table is on demand."""
     return bool(table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST")
 
 
 def units_of(throughput: Document | None) -> dict[Dimension, int]:
-    """Read and write units of a `ProvisionedThroughput`, 0 where they are not given."""
+    """Return the read and write units of a `ProvisionedThroughput`, 0 if they are not given."""
     return {dimension: int((throughput or {}).get(member) or 0) for dimension, member in UNITS.items()}
 
 
 def warmth_of(warm: Document | None) -> dict[Dimension, int]:
-    """Those units of a `WarmThroughput` that are given."""
+    """Return those units of a `WarmThroughput` that are given."""
     return {dimension: int(warm[member]) for dimension, member in WARM.items() if warm and warm.get(member)}
 
 
 def capacity_of(units: dict[Dimension, int]) -> Document:
-    """A `ProvisionedThroughput` of so many units."""
+    """Return a `ProvisionedThroughput` with these units."""
     return {UNITS[dimension]: amount for dimension, amount in units.items()}
 
 
 def changes_of(table: Document, request: Document) -> Iterator[tuple[str | None, Document | None, Document | None]]:
-    """Each resource that an UpdateTable changes: index or `None`, wanted capacity, wanted warm throughput."""
+    """Yield each resource that an UpdateTable changes: index or `None`, wanted capacity, wanted warm throughput."""
     if "ProvisionedThroughput" in request or "WarmThroughput" in request:
         yield None, request.get("ProvisionedThroughput"), request.get("WarmThroughput")
     for update in request.get("GlobalSecondaryIndexUpdates") or []:

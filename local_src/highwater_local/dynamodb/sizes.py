@@ -1,7 +1,7 @@
-"""How many items a table and each of its indexes hold, and how many bytes, kept up with every write.
+"""The number of items and bytes of a table and each of its indexes, updated with every write.
 
-DynamoDB brings these counts up to date about every six hours (API reference, `TableDescription`); here they are always
-those of now, so that what was just loaded can be planned with.
+DynamoDB updates these counts about every six hours (API reference, `TableDescription`); here they are always current,
+so that scans of data that was just loaded can be planned.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _SIZES: Final = "_highwater_sizes"
 
 @dataclass(slots=True)
 class Held:
-    """What a table or an index holds."""
+    """The number of items and bytes of a table or index."""
 
     items: int = 0
     size_bytes: int = 0
 
 
 def note_write(table: Document, old: Document | None, new: Document | None) -> None:
-    """An item of a table, as MiniStack keeps it, has turned from *old* into *new*; `None` is no item."""
+    """Record that an item of one of MiniStack's tables has changed from *old* to *new*; `None` is no item."""
     held = _counted(table)
     if held is not None:
         _add(held, table, old, -1)
@@ -34,12 +34,12 @@ def note_write(table: Document, old: Document | None, new: Document | None) -> N
 
 
 def forget_sizes(table: Document) -> None:
-    """The items were put in place all at once: count again when next asked."""
+    """Discard the counts, as all items were replaced at once: they are counted again at the next request."""
     table.pop(_SIZES, None)
 
 
 def sizes_of(table: Document) -> dict[str | None, Held]:
-    """What the table (`None`) and its indexes hold, by index name."""
+    """Return the counts of the table (`None`) and its indexes, by index name."""
     held = _counted(table)
     if held is None:
         held = table[_SIZES] = {name: Held() for name in _names(table)}
@@ -50,7 +50,7 @@ def sizes_of(table: Document) -> dict[str | None, Held]:
 
 
 def _counted(table: Document) -> dict[str | None, Held] | None:
-    """What was counted, `None` where nothing was, or where an index has come or gone since."""
+    """Return the counts, `None` if there are none, or if an index was added or deleted since."""
     held: dict[str | None, Held] | None = table.get(_SIZES)
     return None if held is None or held.keys() != _names(table) else held
 

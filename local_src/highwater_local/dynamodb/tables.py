@@ -1,4 +1,4 @@
-"""DynamoDB's control plane of capacity, laid over MiniStack's tables: decrease budget, quotas, warm throughput."""
+"""DynamoDB's control plane of capacity on top of MiniStack's tables: decrease budget, quotas, warm throughput."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from highwater_local.dynamodb.sizes import sizes_of
 
 
 def refusal_of(table: Document, request: Document, second: int, *, may_wait: bool) -> ServiceError | None:
-    """Why an UpdateTable is refused whole, `None` where it is not; one that *may_wait* is not for what is under way."""
+    """Return why an UpdateTable is rejected, `None` if it is not; *may_wait* allows it during other changes."""
     building = meters_of(table).building(second)
     updates = request.get("GlobalSecondaryIndexUpdates") or []
     if sum("Create" in update or "Delete" in update for update in updates) > 1:
@@ -55,7 +55,7 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
 
 
 def deletion_refusal(table: Document, second: int) -> ServiceError | None:
-    """Why a table cannot be deleted now, `None` where it can be."""
+    """Return why a table cannot be deleted now, `None` if it can be."""
     busy = list(_busy_resources(table, second))
     if not busy:
         return None
@@ -65,7 +65,7 @@ def deletion_refusal(table: Document, second: int) -> ServiceError | None:
 
 
 def _busy_resources(table: Document, second: int) -> Iterator[str | None]:
-    """The table (`None`) and those of its indexes that are being built, changed or warmed up, the table first."""
+    """Yield the table (`None`) and those of its indexes that are being built, changed or warmed up, the table first."""
     meters = meters_of(table)
     for index in (None, *indexes_of(table)):
         is_built = index is None or index != meters.building(second)
@@ -74,7 +74,7 @@ def _busy_resources(table: Document, second: int) -> Iterator[str | None]:
 
 
 def _building_refusal(table: Document, request: Document, building: str) -> ServiceError | None:
-    """While an index is built, no capacity changes and no other index is added; that index may be deleted."""
+    """Reject changes of capacity and new indexes while an index is being built; that index may be deleted."""
     updates = request.get("GlobalSecondaryIndexUpdates") or []
     if any("Create" in update for update in updates):
         return _one_index_at_a_time()
@@ -92,7 +92,7 @@ def _one_index_at_a_time() -> ServiceError:
 
 
 def _change_refusal(table: Document, request: Document, second: int) -> ServiceError | None:
-    """A resource whose capacity is being changed takes no other change; one that is being warmed up does."""
+    """Reject a change of a resource whose capacity is being changed; one that is being warmed up may be changed."""
     meters = meters_of(table)
     if request.get("BillingMode") is not None and (request["BillingMode"] == "PAY_PER_REQUEST") is not is_on_demand(
         table
@@ -176,7 +176,7 @@ def _warm_refusal(mark: dict[Dimension, int], index: str | None, warm: Document)
 
 
 def projection_refusal(index: Document) -> ServiceError | None:
-    """The refusal of a new index whose projection contradicts itself, `None` where it does not."""
+    """Return the rejection of a new index with a contradictory projection, `None` if it is valid."""
     projection = index.get("Projection") or {}
     kind, attributes = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
     if kind in ("ALL", "KEYS_ONLY") and attributes:
@@ -192,7 +192,7 @@ def projection_refusal(index: Document) -> ServiceError | None:
 
 
 def above_quota(units: dict[Dimension, int], kind: str) -> ServiceError | None:
-    """The refusal of units above what the account may have for a table or index, `None` where there is none."""
+    """Return the rejection of units above the account's quota for a table or index, `None` if they are within it."""
     for dimension, member in UNITS.items():
         if units[dimension] > DEFAULT_TABLE_QUOTA_UNITS:
             return ServiceError(
@@ -222,7 +222,7 @@ Answer = tuple[int, Document, bytes | str]
 
 
 class Tables:
-    """The tables of every account and region of this cloud, in front of MiniStack's own control plane."""
+    """The tables of every account and region of this cloud, wrapping MiniStack's own control plane."""
 
     def __init__(self, now: Callable[[], datetime], timing: Timing | None = None) -> None:
         self._now = now
@@ -235,7 +235,7 @@ class Tables:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Changes in here are a service's, which waits for what is under way: they are taken up after it."""
+        """Mark changes in this block as a service's: they are not rejected, but wait for changes in progress."""
         before = self._waits.set(True)
         try:
             yield
@@ -243,18 +243,18 @@ class Tables:
             self._waits.reset(before)
 
     def is_changing(self, key: TargetKey) -> bool:
-        """Whether a change of the capacity of the target's resource is under way."""
+        """Whether the capacity of the target's resource is being changed."""
         return meters_of(ministack.tables()[key.table]).is_changing(key.index, self._second())
 
     def capacity(self, key: TargetKey) -> int | None:
-        """Provisioned units of a target, `None` where no such provisioned table or index is."""
+        """Return the provisioned units of a target, `None` if there is no such provisioned table or index."""
         table = ministack.tables().get(key.table)
         if table is None or resource_of(table, key.index) is None or is_on_demand(table):
             return None
         return meters_of(table).control(key.index, self._second()).granted[key.dimension]
 
     def set_capacity(self, key: TargetKey, units: int) -> None:
-        """Change one dimension by UpdateTable, which wants both; raises `ServiceError` with its refusal."""
+        """Change one dimension by UpdateTable, which requires both; raises `ServiceError` if it is rejected."""
         table = ministack.tables().get(key.table)
         if table is None or resource_of(table, key.index) is None:
             raise ServiceError("ResourceNotFoundException", f"Requested resource not found: {key.resource_id}")
@@ -275,7 +275,7 @@ class Tables:
             raise ServiceError(answer.get("__type", "InternalServerError").split("#")[-1], answer.get("message", ""))
 
     def consumed(self, key: TargetKey, newest: int, count: int) -> list[int]:
-        """Quanta consumed in the *count* minutes since 1970 up to *newest*, fewer where the table is younger."""
+        """Return the quanta consumed in each of *count* minutes up to *newest* (since 1970); fewer for a new table."""
         table = ministack.tables().get(key.table)
         if table is None:
             return []
@@ -285,7 +285,7 @@ class Tables:
         return [meter.consumed[minute] for minute in range(first, newest + 1)]
 
     def create(self, request: Document) -> Answer:
-        """CreateTable, with quotas and the warm throughput asked for."""
+        """CreateTable, with quotas and the requested warm throughput."""
         if (misnamed := index_name_refusal(request)) is not None:
             return _refused(misnamed)
         wanted = [(request, "table"), *((index, "index") for index in request.get("GlobalSecondaryIndexes") or [])]
@@ -302,7 +302,7 @@ class Tables:
         return answer
 
     def update(self, request: Document, *, by_autoscaling: bool = False) -> Answer:
-        """UpdateTable: refused whole, or carried out and remembered; what it asks for comes into force in its time.
+        """UpdateTable: rejected, or accepted; an accepted change takes effect after AWS's usual time.
 
         Until a new index is built, the capacity of the table and its indexes cannot be changed.
         """
@@ -316,11 +316,11 @@ class Tables:
         if refusal is not None:
             return _refused(refusal)
         changes = list(changes_of(table, request))
-        # meters know the capacity until now before it changes
+        # advance the meters with the old capacity before it changes
         second, meters = self._second(), meters_of(table)
         list(meters.each(second))
         was_on_demand, summary = is_on_demand(table), dict(table.get("BillingModeSummary") or {})
-        # meters must not be asked between a change and its announcement
+        # meters must not be read between a change in MiniStack and passing it to the controls
         ministack.describe_table.replace(self._describe)
         try:
             answer = self._update(request)
@@ -343,7 +343,7 @@ class Tables:
         return described
 
     def delete(self, request: Document) -> Answer:
-        """DeleteTable, refused while capacity changes."""
+        """DeleteTable, rejected while capacity is being changed."""
         table = ministack.find_table(request.get("TableName"))
         refusal = None if table is None or self._waits.get() else deletion_refusal(table, self._second())
         if refusal is not None:
@@ -351,7 +351,7 @@ class Tables:
         return self._delete(request)
 
     def describe(self, name: str) -> Document:
-        """DescribeTable's description with decreases, times and warm throughput."""
+        """Return DescribeTable's description with decreases, times and warm throughput."""
         description = self._describe(name)
         table = ministack.tables()[name]
         switch = meters_of(table).switch if meters_of(table).is_changing(None, self._second()) else None
@@ -376,12 +376,12 @@ class Tables:
         return description
 
     def raise_warm(self, name: str, index: str | None, warm: Document) -> None:
-        """Give a new table or index the warm throughput that it was created with."""
+        """Set the warm throughput with which a table or index was created."""
         second = self._second()
         meters_of(ministack.tables()[name]).control(index, second).raise_mark(second, warmth_of(warm))
 
     def _follow_indexes(self, table: Document, request: Document) -> None:
-        """Indexes that are gone are forgotten; new ones start with the warmth that they were given."""
+        """Remove the meters of deleted indexes; give new indexes their requested warm throughput."""
         for update in request.get("GlobalSecondaryIndexUpdates") or []:
             if "Delete" in update:
                 meters_of(table).forget(update["Delete"]["IndexName"])
@@ -391,7 +391,7 @@ class Tables:
                 meters_of(table).built[created["IndexName"]] = self._second() + self._timing.index_build
 
     def _switch_mode(self, table: Document, summary: Document, second: int) -> None:
-        """Another billing mode, in its time."""
+        """Switch the billing mode, which takes effect after AWS's usual time."""
         meters, timing = meters_of(table), self._timing
         if is_on_demand(table):
             takes = timing.to_on_demand_again if meters.was_on_demand else timing.to_on_demand

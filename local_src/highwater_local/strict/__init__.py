@@ -1,1 +1,1 @@
-"""What the local cloud refuses beyond the rest when it is strict: missing permissions, and calls that meet or race."""
+"""Additional rejections of a strict local cloud: missing permissions, invalid names, and calls above AWS's rates."""

@@ -12,10 +12,10 @@ from highwater_local.strict.roles import Boundaries, FunctionRoles, RolePolicies
 
 
 class Checks:
-    """Judges requests, and stands in front of MiniStack's stacks as soon as this is made.
+    """Checks requests, and wraps MiniStack's stacks as soon as this is created.
 
     Args:
-        second: Tells the cloud's time in seconds since 1970.
+        second: Returns the cloud's time in seconds since 1970.
     """
 
     def __init__(self, second: Callable[[], int]) -> None:
@@ -25,5 +25,5 @@ class Checks:
         self._refusals = (Permissions().refusal, Rates(second).refusal, Names().refusal)
 
     def refusal(self, request: Request) -> Answer | None:
-        """What a strict cloud answers in place of the service, `None` where the service answers."""
+        """Return the rejection of a request by a strict cloud, `None` if the service is to answer."""
         return next((found for refuse in self._refusals if (found := refuse(request)) is not None), None)

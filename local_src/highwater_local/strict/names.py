@@ -1,4 +1,4 @@
-"""Names that CloudFormation or a service rejects: too long, or with characters that it does not take."""
+"""Names that CloudFormation or a service rejects: too long, or with characters that are not allowed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from highwater_local.strict.request import Answer, Request, refused
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """What a service asks of a name.
+    """A service's rule for a name.
 
     Attributes:
-        place: What the service calls the member.
-        most: How many characters it has at most.
-        characters: The pattern that it has to match as the service writes it, `None` where any character will do.
+        place: The service's name of the member.
+        most: The maximum number of characters.
+        characters: The pattern for the name, as the service writes it; `None` if any character is allowed.
     """
 
     place: str
@@ -28,7 +28,7 @@ class NameRule:
     characters: str | None = None
 
     def refusal(self, name: str) -> str | None:
-        """The service's text for a name that does not fit, `None` for one that does."""
+        """Return the service's text for an invalid name, `None` for a valid one."""
         unmet = [f"Value '{name}' at '{self.place}' failed to satisfy constraint: {each}" for each in self._unmet(name)]
         if not unmet:
             return None
@@ -43,13 +43,13 @@ class NameRule:
 
 @dataclass(frozen=True, slots=True)
 class IamNameRule:
-    """What IAM asks of a name, which has its own words for characters."""
+    """IAM's rule for a name, whose texts about characters differ from other services'."""
 
     place: str
     most: int
 
     def refusal(self, name: str) -> str | None:
-        """IAM's text for a name that does not fit, `None` for one that does."""
+        """Return IAM's text for an invalid name, `None` for a valid one."""
         too_long = NameRule(self.place, self.most).refusal(name)
         if too_long is not None or re.fullmatch(r"[\w+=,.@-]+", name, re.ASCII):
             return too_long
@@ -86,7 +86,7 @@ _CHARACTERS: Final = {
 _RULE: Final = NameRule("name", 64, r"[\.\-_A-Za-z0-9]+")
 _POLICY: Final = IamNameRule("policyName", 128)
 _SCHEDULE: Final = NameRule("name", 64, _OF_SCHEDULER)
-# Where the schema says nothing: the service's rule, and how CloudFormation tells where it comes from
+# Names without a rule in the schema: the service's rule, and the service and error code in CloudFormation's text
 _ASKED: Final[dict[tuple[str, str], tuple[NameRule | IamNameRule, str, str]]] = {
     ("AWS::Events::Rule", "Name"): (_RULE, "EventBridge", "ValidationException"),
     ("AWS::IAM::ManagedPolicy", "ManagedPolicyName"): (_POLICY, "Iam", "ValidationError"),
@@ -105,11 +105,11 @@ _INVALID: Final = "Properties validation failed for resource {resource} with mes
 
 
 class WrongNameError(ValueError):
-    """A name of a template's resource is one that it cannot have."""
+    """A template has an invalid name of a resource."""
 
 
 class Names:
-    """Refuses names that do not fit; known to MiniStack as soon as this is made."""
+    """Rejects invalid names; in effect as soon as this is created."""
 
     def __init__(self) -> None:
         for place, most in LONGEST.items():
@@ -121,7 +121,7 @@ class Names:
             )
 
     def refusal(self, request: Request) -> Answer | None:
-        """The answer to a request with such a name, `None` for any other."""
+        """Return the rejection of a request with an invalid name, `None` for any other."""
         found = _REQUESTS.get(request.action or "")
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""The policies of roles, enforced on what Lambda functions call, with the permissions that operations on items need."""
+"""Enforces the policies of roles on calls of Lambda functions, with the permissions that operations on items need."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from highwater_local import ministack
 from highwater_local.strict.request import AUTOSCALING_SERVICE, Need, Request
 
 Document = dict[str, Any]
-# A partition key is compared for equality only: `name = :value`, either way round
+# A partition key is compared for equality only: `name = :value` or `:value = name`
 _EQUALITY: Final = re.compile(r"([#\w.-]+)\s*=\s*(:\w+)|(:\w+)\s*=\s*([#\w.-]+)", re.ASCII)
 
 
 def partition_key(table: object, index: object = None) -> str | None:
-    """The partition key of the table of that name, or of its index; `None` where there is no such table or index."""
+    """Return the partition key of the table of that name, or of its index; `None` if it does not exist."""
     found = ministack.find_table(table)
     if found is None:
         return None
@@ -28,14 +28,14 @@ def partition_key(table: object, index: object = None) -> str | None:
 
 
 def keys_of_items(table: object, items: Iterable[Any]) -> list[str]:
-    """The partition keys of some items of a table, or of their keys."""
+    """Return the partition key values of items of a table, or of their keys."""
     name = partition_key(table)
     values = (item.get(name) for item in items if isinstance(item, dict))
     return [text for value in values if (text := _text(value)) is not None]
 
 
 def keys_of_query(request: Document) -> list[str]:
-    """The partition key that a Query is for, which is that of the index if it reads one."""
+    """Return the partition key value of a Query; for a query of an index, that of the index."""
     name = partition_key(request.get("TableName"), request.get("IndexName"))
     names, values = (_members(request.get(f"ExpressionAttribute{kind}")) for kind in ("Names", "Values"))
     older = _members(_members(request.get("KeyConditions")).get(name or ""))
@@ -48,7 +48,7 @@ def keys_of_query(request: Document) -> list[str]:
 
 
 def keys_of_statement(statement: Document) -> list[str]:
-    """The partition keys that a PartiQL statement names, as MiniStack parses it."""
+    """Return the partition key values that a PartiQL statement names, as MiniStack parses it."""
     name = partition_key(statement["table"], statement.get("index"))
     if "item" in statement:
         return keys_of_items(statement["table"], [statement["item"]])
@@ -60,18 +60,18 @@ def keys_of_statement(statement: Document) -> list[str]:
 
 
 def _members(value: Any) -> Document:
-    """The members of an object, none of what is no object."""
+    """Return the members of an object; none for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def _text(value: Any) -> str | None:
-    """The text of an attribute's value, `None` for what is none."""
+    """Return the text of an attribute's value, `None` for any other value."""
     return str(next(iter(value.values()))) if isinstance(value, dict) and value else None
 
 
 _PREFIX: Final = "dynamodb:"
 _ON_ITEM: Final = frozenset({"GetItem", "PutItem", "UpdateItem", "DeleteItem"})
-# Batches of statements are known by the name of their list
+# The member with the list of statements of each batch operation
 _STATEMENTS: Final = {"BatchExecuteStatement": "Statements", "ExecuteTransaction": "TransactStatements"}
 _OF_TRANSACTION: Final = {
     "ConditionCheck": "ConditionCheckItem",
@@ -91,7 +91,7 @@ _OF_STATEMENT: Final = {
 
 
 def item_needs(action: str, request: Document, region: str, account: str) -> list[Need] | None:
-    """What an operation on items needs, nothing where MiniStack will refuse it; `None` for any other operation."""
+    """Return what an operation on items needs; empty if MiniStack will reject it, `None` for other operations."""
     operation = action.removeprefix(_PREFIX)
     tables = f"arn:aws:dynamodb:{region}:{account}:table/"
     match operation:
@@ -141,7 +141,7 @@ def _statements(members: Any, tables: str, enclosing: Document) -> Iterator[Need
                 text if isinstance(text, str) else "", parameters if isinstance(parameters, list) else []
             )
         except ValueError:
-            # the service tells what is wrong with it
+            # the service reports the error
             continue
         keys = keys_of_statement(parsed["select"] if parsed["op"] == "EXISTS" else parsed)
         conditions = dict(enclosing)
@@ -157,13 +157,13 @@ def _need(operation: str, arn: str, keys: list[str] | None, conditions: Document
 
 
 def _arn(tables: str, table: object, index: object = None) -> str:
-    """The ARN of a table, which a request may name by that already, or of its index."""
+    """Return the ARN of a table, by which a request may name it already, or of its index."""
     named = str(table or "*")
     return (named if named.startswith("arn:") else tables + named) + (f"/index/{index}" if index else "")
 
 
 def denial(context: Any, role: str, account: str) -> str | None:
-    """Why the role may not do what the context says, `None` where it may."""
+    """Return why the role's policies deny the action of the context, `None` if they allow it."""
     kinds = [("n", "identity-based policy", ministack.role_policies(role, account))]
     # one boundary at most, in the shape of a list of policies
     bounds = ministack.role_boundary(ministack.iam_roles.now, role, account)
@@ -181,19 +181,19 @@ def denial(context: Any, role: str, account: str) -> str | None:
 _TOKEN: Final = "highwater-role "  # noqa: S105 - no secret: the cloud is on loopback and takes any credentials
 URL_PATH: Final = "/_aws/lambda-url/"
 Answer = tuple[int, dict[str, str], bytes]
-# What a function's URL answers (as users report since 2025)
+# The answer of a function's URL to a denied request (as users have reported since 2025)
 _FORBIDDEN_URL: Final = (
     "Forbidden. For troubleshooting Function URL authorization issues, see: "
     "https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html"
 )
-# What Application Auto Scaling asks of the caller that registers a target of DynamoDB (its User Guide, "Permissions
-# validation for API calls on target resources", read 2026-11)
+# The permissions that Application Auto Scaling requires of the caller that registers a target of DynamoDB (its User
+# Guide, "Permissions validation for API calls on target resources", read 2026-11)
 _OF_CALLER: Final = ("cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms")
 _OF_CALLER_ON_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
-# Whoever makes a schedule passes a role to it (EventBridge Scheduler User Guide, "Using identity-based policies", read
-# 2026-11)
+# The caller that creates a schedule passes a role to it (EventBridge Scheduler User Guide, "Using identity-based
+# policies", read 2026-11)
 _PASSING_ROLES: Final = frozenset({"scheduler:CreateSchedule", "scheduler:UpdateSchedule"})
-# Actions without resource-level permissions that MiniStack would name a resource for (Service Authorization Reference,
+# Actions without resource-level permissions for which MiniStack assumes a resource (Service Authorization Reference,
 # "AWS Application Auto Scaling" and "Amazon CloudWatch", read 2026-11)
 _ON_EVERYTHING: Final = frozenset(
     {
@@ -208,14 +208,14 @@ _ON_EVERYTHING: Final = frozenset(
 
 
 class Permissions:
-    """Judges requests by the role in their session token."""
+    """Checks requests by the role in their session token."""
 
     def __init__(self) -> None:
         for credentials in ministack.FUNCTION_CREDENTIALS:
             credentials.replace(_credentials(credentials.now))
 
     def refusal(self, request: Request) -> Answer | None:
-        """The answer to a request that its role does not allow, `None` for any other."""
+        """Return the denial of a request that its role does not allow, `None` for any other."""
         is_url = request.path.startswith(URL_PATH)
         caller = role_of_token(request.headers.get("x-amz-security-token", ""))
         if caller is None and (is_url or request.service == "dynamodb"):
@@ -246,7 +246,7 @@ class Permissions:
 
 
 def role_of_token(token: str) -> tuple[str, str] | None:
-    """The role and the function that a session token of this cloud names, `None` for any other token."""
+    """Return the role and the function that a session token of this cloud names, `None` for any other token."""
     if not token.startswith(_TOKEN):
         return None
     role, _, function = token.removeprefix(_TOKEN).partition(" ")
@@ -254,7 +254,7 @@ def role_of_token(token: str) -> tuple[str, str] | None:
 
 
 def _role_of_session(request: Request) -> tuple[str, str] | None:
-    """The role and the session's name of credentials that AssumeRole gave out."""
+    """Return the role and the session's name of credentials issued by AssumeRole."""
     known = ministack.caller_identity(ministack.access_key_of(request.headers)) or {}
     kind, _, names = str(known.get("userArn", "")).rpartition(":")[2].partition("/")
     role, _, session = names.partition("/")
@@ -262,7 +262,7 @@ def _role_of_session(request: Request) -> tuple[str, str] | None:
 
 
 def _url_needs(request: Request) -> Iterator[Need]:
-    """What a caller of a function's URL must be allowed: two actions, since October 2025.
+    """Yield the permissions that a caller of a function's URL needs: two actions, since October 2025.
 
     Source: AWS Lambda Developer Guide, "Control access to Lambda function URLs", read 2026-11.
     """
@@ -281,7 +281,7 @@ def _credentials(own: Any) -> Any:
 
 
 def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
-    """What the caller must be allowed, each action on each resource."""
+    """Yield the permissions that the caller needs, each action on each resource."""
     action = request.action
     assert action is not None  # noqa: S101 - the caller looked
     if request.service == AUTOSCALING_SERVICE:
@@ -312,7 +312,7 @@ def _autoscaling_needs(request: Request, action: str, region: str, account: str)
 
 
 def _arns(request: Request, action: str, region: str, account: str) -> list[str]:
-    """The resources of a request, `*` where the action knows none."""
+    """Return the resources of a request, `*` if the action has no resource-level permissions."""
     if action in _ON_EVERYTHING:
         return ["*"]
     document = request.document
@@ -339,7 +339,7 @@ def _arns(request: Request, action: str, region: str, account: str) -> list[str]
 
 
 def _conditions(request: Request, need: Need) -> dict[str, Any]:
-    """The values that conditions of policies are compared with, by keys in lower case."""
+    """Return the values for the conditions of policies, by condition keys in lower case."""
     context: dict[str, Any] = {"aws:tagkeys": None} | dict(need.conditions)
     if request.path.startswith(URL_PATH):
         return context | {"lambda:functionurlauthtype": "AWS_IAM", "lambda:invokedviafunctionurl": "true"}
@@ -355,10 +355,10 @@ def _conditions(request: Request, need: Need) -> dict[str, Any]:
 
 
 def _missed(actions: list[str]) -> Answer:
-    """Application Auto Scaling's answer where it was denied what it asked for in the caller's name.
+    """Return Application Auto Scaling's answer if the caller lacks permissions that it requires.
 
-    Source: its User Guide, "Permissions validation for API calls on target resources", read 2026-11; the words are
-    those that users report.
+    Source: its User Guide, "Permissions validation for API calls on target resources", read 2026-11; the text is the
+    one that users report.
     """
     message = f"User is missing the following permissions: {', '.join(actions)}"
     body = json.dumps({"__type": "ValidationException", "message": message}).encode()

@@ -1,4 +1,4 @@
-"""Rates of calls and of datapoints that AWS accepts of an account in a region, in each second of the cloud's clock."""
+"""AWS's quotas of calls and datapoints per second, for an account in a region, by the cloud's clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from highwater_local import ministack
 from highwater_local.strict.request import Answer, Request, refused
 
-# A second, where StartTime is at most three hours ago, and where it is earlier
+# Quotas per second, for a StartTime at most three hours ago, and for an earlier one
 RECENT: Final = "datapoints of the last three hours"
 EARLIER: Final = "datapoints of any time"
 MOST_DATAPOINTS: Final = {RECENT: 180_000, EARLIER: 396_000}
@@ -20,17 +20,17 @@ _PERIOD: Final = re.compile(r"MetricDataQueries\.member\.\d+\.MetricStat\.Period
 
 
 def asked_datapoints(request: Request, second: int) -> tuple[str, int]:
-    """The quota that a request falls under in that *second*, and how many datapoints it takes of it."""
+    """Return the quota that applies to a request in that *second*, and the number of datapoints that it uses."""
     start, end = (_instant(request.member(name)) for name in ("StartTime", "EndTime"))
     if start is None or end is None:
-        # the service tells what is wrong
+        # the service reports the error
         return RECENT, 0
     quota = RECENT if second - start <= _RECENT_SECONDS else EARLIER
     return quota, sum(-(-int(end - start) // period) for period in _periods(request) if period > 0 and end > start)
 
 
 def _periods(request: Request) -> list[int]:
-    """The period of each query of a metric in seconds; expressions ask for nothing by themselves."""
+    """Return the period of each query of a metric in seconds; expressions themselves request no datapoints."""
     queries = request.document.get("MetricDataQueries")
     found = [each["MetricStat"].get("Period") for each in queries or [] if isinstance(each.get("MetricStat"), dict)]
     found += [value for name, values in request.parameters.items() if _PERIOD.fullmatch(name) for value in values]
@@ -38,7 +38,7 @@ def _periods(request: Request) -> list[int]:
 
 
 def _instant(value: Any) -> float | None:
-    """Seconds since 1970 of a time, which JSON gives as a number and a form as text; `None` for no time."""
+    """Return a time in seconds since 1970, from a number in JSON or text in a form; `None` if it is not a time."""
     if isinstance(value, (int, float)):
         return float(value)
     try:
@@ -65,7 +65,7 @@ _GROUPS: Final = {
 
 
 class Rates:
-    """Counts calls; *second* tells the cloud's time in seconds since 1970."""
+    """Counts calls; *second* returns the cloud's time in seconds since 1970."""
 
     def __init__(self, second: Callable[[], int]) -> None:
         self._second = second
@@ -74,7 +74,7 @@ class Rates:
         self._at = 0
 
     def refusal(self, request: Request) -> Answer | None:
-        """The answer to a call that comes too fast, `None` for any other."""
+        """Return the rejection of a call above the rate, `None` for any other."""
         now = self._second()
         if request.action == _METRIC_DATA:
             name, taken = asked_datapoints(request, now)

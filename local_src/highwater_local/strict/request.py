@@ -1,4 +1,4 @@
-"""A request to a strict cloud: its operation and caller, what it needs, and how it is rejected in its own protocol."""
+"""A request to a strict cloud: its operation, caller and needed permissions, and rejections in its own protocol."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Request:
 
     @cached_property
     def service(self) -> str:
-        """The service, by MiniStack's names."""
+        """The service, by MiniStack's name."""
         if self._target.startswith(AUTOSCALING_PREFIX):
             return AUTOSCALING_SERVICE
         return str(ministack.service_of(self.method, self.path, self.headers, self.parameters))
 
     @cached_property
     def action(self) -> str | None:
-        """The IAM action, such as `dynamodb:UpdateTable`; `None` for what needs no permission."""
+        """The IAM action, such as `dynamodb:UpdateTable`; `None` if no permission is needed."""
         if self.service == AUTOSCALING_SERVICE:
             return f"{AUTOSCALING_SERVICE}:{self._target.removeprefix(AUTOSCALING_PREFIX)}"
         found: str | None = ministack.action_of(
@@ -53,7 +53,7 @@ class Request:
 
     @cached_property
     def parameters(self) -> dict[str, list[str]]:
-        """The members of the query, and of a body that is a form."""
+        """The parameters of the query, and of a body that is a form."""
         found = parse_qs(self.query, keep_blank_values=True)
         if "x-www-form-urlencoded" in self.headers.get("content-type", ""):
             found |= parse_qs(self.body.decode("utf-8", "replace"), keep_blank_values=True)
@@ -61,7 +61,7 @@ class Request:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The members of a body that is JSON."""
+        """The members of a JSON body."""
         try:
             found = json.loads(self.body or b"{}")
         except ValueError:
@@ -69,7 +69,7 @@ class Request:
         return found if isinstance(found, dict) else {}
 
     def member(self, name: str) -> Any:
-        """A member of the request, as JSON or as a form gives it; `None` where it has none of that name."""
+        """Return a member of the request, from JSON or a form; `None` if it has none of that name."""
         return self.document.get(name, self.parameters.get(name, [None])[0])
 
     @property
@@ -79,13 +79,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An action on a resource that a caller must be allowed.
+    """A permission that a caller needs: an action on a resource.
 
     Attributes:
         action: The action.
-        arn: The resource, `*` for an action that knows none.
-        conditions: Values of the request that conditions of policies are compared with, by keys in lower case.
-        is_asked_by_service: Whether the called service itself asks for it in the caller's name.
+        arn: The resource, `*` for an action without resource-level permissions.
+        conditions: Values of the request for the conditions of policies, by condition keys in lower case.
+        is_asked_by_service: Whether the called service requires it of the caller.
     """
 
     action: str
@@ -98,7 +98,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 def refused(request: Request, code: str, message: str, older_code: str) -> Answer:
-    """The answer with that error, which the older protocol of forms knows by another code."""
+    """Return the answer with that error, which has another code in the older query protocol."""
     if "json" in request.headers.get("content-type", ""):
         body = json.dumps({"__type": code, "message": message}).encode()
         return 400, {"content-type": "application/x-amz-json-1.1"}, body

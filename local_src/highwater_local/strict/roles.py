@@ -1,4 +1,4 @@
-"""Roles: permissions boundaries, who may assume them, and the size of their policies."""
+"""Roles: permissions boundaries, trust policies, and the size of their policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MissingBoundaryError(ValueError):
 
 
 class Boundaries:
-    """Keeps the boundaries of roles; known to MiniStack as soon as this is made."""
+    """Applies the boundaries of roles; in effect as soon as this is created."""
 
     def __init__(self) -> None:
         for action in ("create", "update"):
@@ -47,7 +47,7 @@ def _reject_boundary(boundary: str) -> Any:
 
 
 def _boundary_error(boundary: str | None) -> str | None:
-    """IAM's text for a boundary that does not exist, `None` for one that does."""
+    """Return IAM's text for a boundary that does not exist, `None` for one that does."""
     if not boundary or boundary.startswith(_OF_AWS) or ministack.iam_policies.now.get(boundary) is not None:
         return None
     return f"Scope ARN: {boundary} does not exist or is not attachable."
@@ -65,7 +65,7 @@ class UntrustingRoleError(ValueError):
 
 
 class FunctionRoles:
-    """Refuses roles that do not trust Lambda, in requests and in stacks; known to MiniStack as soon as this is made."""
+    """Rejects roles that do not trust Lambda, in requests and in stacks; in effect as soon as this is created."""
 
     def __init__(self) -> None:
         self._create = ministack.create_function.replace(self._create_requested)
@@ -82,7 +82,7 @@ class FunctionRoles:
 
 def _creating(own: Callable[..., Any]) -> Callable[..., Any]:
     def create(logical_id: str, properties: Document, stack: str, *rest: Any) -> Any:
-        # a name that the engine makes up begins like this
+        # a name that the engine generates begins like this
         _check(properties, properties.get("FunctionName") or f"{stack}-{logical_id}-any")
         return own(logical_id, properties, stack, *rest)
 
@@ -128,7 +128,7 @@ def _trusts(function: Document, name: object) -> bool:
 
 
 def _statements(trust: str | Document) -> Iterator[Document]:
-    """The statements of a trust policy that speak of Lambda."""
+    """Yield the statements of a trust policy about Lambda."""
     document = json.loads(trust) if isinstance(trust, str) else trust
     statements = document.get("Statement", [])
     for statement in statements if isinstance(statements, list) else [statements]:
@@ -147,10 +147,10 @@ class TooLargePolicyError(ValueError):
 
 
 class RolePolicies:
-    """Refuses policies that are too large, in requests and in stacks; known to MiniStack as soon as this is made."""
+    """Rejects policies that are too large, in requests and in stacks; in effect as soon as this is created."""
 
     def __init__(self) -> None:
-        # stacks call the function, and requests find it by the name of their action
+        # stacks call the function, and requests look it up by the name of their action
         self._put = ministack.put_role_policy.replace(self._put_of_stack)
         ministack.IAM_REQUESTS.now["PutRolePolicy"] = self._put_requested
 
@@ -166,7 +166,7 @@ class RolePolicies:
 
 
 def _size_error(parameters: dict[str, Any]) -> str | None:
-    """IAM's text for a policy that makes those of its role too large; `None` if it does not, or there is no role."""
+    """Return IAM's text if a policy makes its role's policies too large; `None` if not, or if there is no role."""
     role, name, document = (_first(parameters.get(each)) for each in ("RoleName", "PolicyName", "PolicyDocument"))
     found = ministack.iam_roles.now.get(role)
     if found is None:
@@ -178,7 +178,7 @@ def _size_error(parameters: dict[str, Any]) -> str | None:
 
 
 def _first(value: Any) -> Any:
-    """The value of a member, which requests give as a list of one."""
+    """Return the value of a member, which is a list of one in requests."""
     return value[0] if isinstance(value, list) else value
 
 
