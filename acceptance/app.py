@@ -1,46 +1,139 @@
-"""A CDK app that deploys another app under names of its own: `python acceptance/app.py PREFIX APP.py`.
+"""The CDK app of the suite: `python -m acceptance.app PREFIX STACK` makes one stack, whose values the context gives.
 
-Every stack of the app gets PREFIX in front of its id, everything in it is deleted together with the stack, and tables
-have no deletion protection. Nothing else differs from what the app says.
+Capacities are small, and no table raises its high-water mark, as both cost money. Everything is deleted with its stack.
 """
 
 from __future__ import annotations
 
 import os
-import runpy
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import aws_cdk as cdk
-import jsii
+from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_dynamodb as dynamodb
-from constructs import Construct, IConstruct
+from aws_cdk import aws_iam as iam
+
+from acceptance.tables import CEILING, FLOOR, GRANTED
+from cdk_highwater import BoostCoordinator, Capacity, HighWaterMark, HighWaterTable, ThrottleAwareScaler, Window
+
+_STRING: Final = dynamodb.AttributeType.STRING
 
 
-@jsii.implements(cdk.IAspect)
-class _Unprotected:
-    """Turns off the deletion protection of every table."""
-
-    def visit(self, node: IConstruct) -> None:
-        if isinstance(node, dynamodb.CfnTable):
-            node.deletion_protection_enabled = False
+def bare(stack: cdk.Stack) -> None:
+    """A table that nothing manages, of one unit of reads."""
+    key = dynamodb.Attribute(name="id", type=_STRING)
+    dynamodb.Table(stack, "Bare", partition_key=key, read_capacity=1, write_capacity=int(_context(stack, "units")))
 
 
-def run(prefix: str, app: str) -> None:
-    """Run the app in the file *app* with every stack renamed to *prefix*, a hyphen and its id."""
-    environment = cdk.Environment(account=os.environ["CDK_DEFAULT_ACCOUNT"], region=os.environ["CDK_DEFAULT_REGION"])
+def windows(stack: cdk.Stack) -> None:
+    """Tables with a window; in a broken stack a resource fails between their targets and their floors."""
+    for name in _context(stack, "tables").split("+"):
+        window = Window.once(
+            "load",
+            start=_context(stack, "opens"),
+            end=_context(stack, "closes"),
+            timezone="UTC",
+            lead=cdk.Duration.minutes(0),
+            write_min=int(_context(stack, "floor")),
+        )
+        ceiling = int(_context(stack, "ceiling"))
+        table = _table(stack, name, ceiling=ceiling, key=_context(stack, "key"), windows=[window])
+        if _context(stack, "broken") == "yes":
+            _break(stack, table)
 
-    class NamedStack(cdk.Stack):
-        def __init__(self, scope: Construct, id: str, **options: Any) -> None:
-            # a stack of a given account cannot be deployed with the credentials of another
-            super().__init__(scope, f"{prefix}-{id}", **(options | {"env": environment}))
-            cdk.RemovalPolicies.of(self).destroy()
-            cdk.Aspects.of(self).add(_Unprotected())
 
-    # the app is the user's own file and says `cdk.Stack`
-    vars(cdk)["Stack"] = NamedStack
-    runpy.run_path(app, run_name="__main__")
+def surge(stack: cdk.Stack) -> None:
+    """The same table twice: with target tracking alone, and with the scaler in addition."""
+    _table(stack, "Native")
+    ThrottleAwareScaler(stack, "Scaler").add_table(_table(stack, "Scaled", target_percent=90))
+
+
+def boosts(stack: cdk.Stack) -> None:
+    """A table that the role of a job may boost."""
+    boosted = _table(stack, "Boosted")
+    coordinator = BoostCoordinator(stack, "Boosts")
+    coordinator.add_table(boosted)
+    coordinator.grant_boost(_caller(stack, coordinator), max_write=GRANTED, tables=[boosted])
+
+
+def pulses(stack: cdk.Stack) -> None:
+    """A table with the scaler, whose clients may tell what they ask for."""
+    pulsed = _table(stack, "Pulsed", target_percent=90)
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler.add_table(pulsed)
+    coordinator = BoostCoordinator(stack, "Pulses", scaler=scaler)
+    coordinator.grant_pulse(_caller(stack, coordinator), tables=[pulsed])
+
+
+STACKS: Final[dict[str, Callable[[cdk.Stack], None]]] = {
+    "Raises": bare,
+    "IndexBuild": bare,
+    "Windows": windows,
+    "StackOrder": windows,
+    "Surge": surge,
+    "Boosts": boosts,
+    "Pulses": pulses,
+}
+
+
+def make_stack(app: cdk.App, prefix: str, name: str, account: str, region: str) -> cdk.Stack:
+    """Make one of `STACKS`, named with *prefix*, a hyphen and its name."""
+    # a stack of a given account cannot be deployed with the credentials of another
+    stack = cdk.Stack(app, f"{prefix}-{name}", env=cdk.Environment(account=account, region=region))
+    STACKS[name](stack)
+    cdk.RemovalPolicies.of(stack).destroy()
+    return stack
+
+
+def _context(stack: cdk.Stack, name: str) -> str:
+    return str(stack.node.get_context(name))
+
+
+def _table(
+    stack: cdk.Stack, id: str, *, ceiling: int = CEILING, target_percent: int = 70, key: str = "id", **more: Any
+) -> HighWaterTable:
+    return HighWaterTable(
+        stack,
+        id,
+        partition_key=dynamodb.Attribute(name=key, type=_STRING),
+        read=Capacity.fixed(units=5),
+        write=Capacity.autoscaled(min_capacity=FLOOR, max_capacity=ceiling, target_utilization_percent=target_percent),
+        high_water_mark=HighWaterMark.none(),
+        deletion_protection=False,
+        **more,
+    )
+
+
+def _break(stack: cdk.Stack, table: HighWaterTable) -> None:
+    # a maximum below the minimum is refused when the deploy comes to it: after the targets, before the floors
+    broken = autoscaling.CfnScalableTarget(
+        stack,
+        f"Broken{table.node.id}",
+        min_capacity=9,
+        max_capacity=3,
+        resource_id=f"table/{table.table_name}",
+        scalable_dimension="dynamodb:table:ReadCapacityUnits",
+        service_namespace="dynamodb",
+    )
+    for child in table.node.find_all():
+        if isinstance(child, autoscaling.CfnScalableTarget):
+            broken.node.add_dependency(child)
+        if isinstance(child, cdk.CustomResource):
+            child.node.add_dependency(broken)
+
+
+def _caller(stack: cdk.Stack, coordinator: BoostCoordinator) -> iam.Role:
+    """A role that the suite takes to call the coordinator; what that needs is among the stack's outputs."""
+    role = iam.Role(stack, "Caller", assumed_by=iam.AccountRootPrincipal())
+    cdk.CfnOutput(stack, "CallerRole", value=role.role_arn)
+    cdk.CfnOutput(stack, "Url", value=coordinator.url.url)
+    cdk.CfnOutput(stack, "LeaseTable", value=coordinator.lease_table_name)
+    return role
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    program = cdk.App()
+    make_stack(program, sys.argv[1], sys.argv[2], os.environ["CDK_DEFAULT_ACCOUNT"], os.environ["CDK_DEFAULT_REGION"])
+    program.synth()

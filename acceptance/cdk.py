@@ -1,4 +1,4 @@
-"""The CDK CLI, aimed at one place."""
+"""The CDK CLI, aimed at one place, and what CloudFormation has of the stacks that it deployed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from acceptance.place import Place
 from highwater.core import HighwaterError
@@ -22,49 +22,53 @@ class CdkError(HighwaterError):
 
 
 @dataclass(frozen=True, slots=True)
-class App:
-    """A CDK app of one stack.
-
-    Attributes:
-        file: The app's file, from the root of the repository.
-        stack: The id of its stack in that file.
-    """
-
-    file: str
-    stack: str
-
-
-@dataclass(frozen=True, slots=True)
 class Cdk:
-    """Synthesizes and deploys apps below *folder*, with *prefix* in front of the names of their stacks."""
+    """Deploys stacks of `acceptance.app` with *prefix* in front of their names; its files go below *folder*."""
 
     place: Place
     prefix: str
     folder: Path
 
-    def stack_name(self, app: App) -> str:
-        """The name of the app's stack."""
-        return f"{self.prefix}-{app.stack}"
+    def full_name(self, stack: str) -> str:
+        """The name of one of the app's stacks in the place."""
+        return f"{self.prefix}-{stack}"
 
     def bootstrap(self) -> None:
         """Bootstrap the place; only for a local cloud, as a bootstrap stays when the suite has ended."""
-        self._run("bootstrap", f"aws://{self.place.account}/{self.place.region}", "--output", str(self.folder))
+        self._run("bootstrap", f"aws://{self.place.account}/{self.place.region}", within=None)
 
-    def synth(self, app: App, context: dict[str, str], within: timedelta | None = None) -> Path:
-        """Synthesize the app; return the folder with its template. Raises `CdkError`, also if it takes longer."""
-        out = self.folder / app.stack
-        command = f"{sys.executable} -m acceptance.app {self.prefix} {app.file}"
+    def deploy(self, stack: str, context: dict[str, str], within: timedelta | None) -> None:
+        """Deploy a stack. Raises `CdkError`, also if it takes longer than *within*; CloudFormation then goes on."""
+        app = f"{sys.executable} -m acceptance.app {self.prefix} {stack}"
         contexts = [f"--context={name}={value}" for name, value in context.items()]
-        self._run("synth", "--quiet", "--app", command, *contexts, "--output", str(out), within=within)
-        return out
+        self._run("deploy", "--app", app, *contexts, "--require-approval", "never", within=within)
 
-    def deploy(self, app: App, within: timedelta | None = None) -> None:
-        """Deploy what was synthesized last. Raises `CdkError`, also if it takes longer; CloudFormation then goes on."""
-        out = str(self.folder / app.stack)
-        self._run("deploy", "--app", out, "--require-approval", "never", self.stack_name(app), within=within)
+    def status(self, stack: str) -> str:
+        """The stack's status."""
+        return str(self._described(stack)["StackStatus"])
 
-    def _run(self, *arguments: str, within: timedelta | None = None) -> None:
-        command = [str(ROOT / "node_modules" / ".bin" / "cdk"), *arguments, "--no-notices", "--ci"]
+    def outputs(self, stack: str) -> dict[str, str]:
+        """The stack's outputs."""
+        return {output["OutputKey"]: output["OutputValue"] for output in self._described(stack)["Outputs"]}
+
+    def names_of_type(self, stack: str, kind: str) -> list[str]:
+        """The names of the stack's resources of one type, such as `AWS::DynamoDB::Table`."""
+        pages = self.place.client("cloudformation").get_paginator("list_stack_resources")
+        resources = [
+            each
+            for page in pages.paginate(StackName=self.full_name(stack))
+            for each in page["StackResourceSummaries"]
+            if each["ResourceType"] == kind and "PhysicalResourceId" in each
+        ]
+        return [str(each["PhysicalResourceId"]) for each in resources]
+
+    def _described(self, stack: str) -> dict[str, Any]:
+        described = self.place.client("cloudformation").describe_stacks(StackName=self.full_name(stack))
+        return dict(described["Stacks"][0])
+
+    def _run(self, *arguments: str, within: timedelta | None) -> None:
+        program = str(ROOT / "node_modules" / ".bin" / "cdk")
+        command = [program, *arguments, "--output", str(self.folder / "cdk.out"), "--no-notices", "--ci"]
         environment = self.place.environment() | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
         with subprocess.Popen(
             command,
@@ -87,7 +91,7 @@ class Cdk:
                     f"cdk {arguments[0]} did not end in the {error.timeout:.0f} s that its part had left; "
                     "it was stopped"
                 ) from None
-        with (self.folder.parent / "cdk.log").open("a") as log:
+        with (self.folder / "cdk.log").open("a") as log:
             log.write(f"$ cdk {' '.join(arguments)}\n{output}\n")
         if process.returncode:
             last = " / ".join(line.strip() for line in output.strip().splitlines()[-3:])

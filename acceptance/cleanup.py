@@ -1,28 +1,46 @@
-"""Deletes what a run created."""
+"""Deletes what a run created and looks for what is left of it, at the run's end or later."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
+from rich.console import Console
 
 from acceptance.ledger import Ledger
-from acceptance.leftovers import GONE, scalable_targets
-from acceptance.place import Place
+from acceptance.place import Place, open_account
 from highwater.core import HighwaterError
 
-_POLL: Final = timedelta(seconds=5)
-# A stack is created or deleted within minutes; a table that is built or warmed may take a quarter of an hour
-_MOST: Final = timedelta(hours=1)
-# DynamoDB refuses to delete a table whose warm throughput is raised or whose index is built, and says ACTIVE of it. 514
-# s is the longest raise that was measured by others; CloudFormation gives up before
-_AGAIN_FOR, _AGAIN_EVERY = timedelta(minutes=15), timedelta(minutes=1)
-_FAILED: Final = "DELETE_FAILED"
 AGAIN: Final = "make acceptance CLEAN=yes"
+_POLL: Final = timedelta(seconds=5)
+# Application Auto Scaling deletes its alarms some time after it has answered that a target is deregistered
+_SETTLES_WITHIN: Final = timedelta(minutes=5)
+# A stack is created or deleted within minutes; a table whose index is built may take half an hour
+_MOST: Final = timedelta(hours=1)
+# DynamoDB refuses to delete a table whose index is built, and says ACTIVE of it; CloudFormation gives up before
+_AGAIN_FOR, _AGAIN_EVERY = timedelta(minutes=15), timedelta(minutes=1)
+# CloudFormation goes on to list a stack that is deleted
+_GONE, _FAILED = "DELETE_COMPLETE", "DELETE_FAILED"
+# kind, service, operation, the list in its answer, and what names an entry; nothing where an entry is the name
+_LISTS: Final = (
+    ("table", "dynamodb", "list_tables", "TableNames"),
+    ("function", "lambda", "list_functions", "Functions", "FunctionName"),
+    ("log group", "logs", "describe_log_groups", "logGroups", "logGroupName"),
+    ("role", "iam", "list_roles", "Roles", "RoleName"),
+    ("parameter", "ssm", "describe_parameters", "Parameters", "Name"),
+    ("alarm", "cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
+    ("dashboard", "cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"),
+    ("topic", "sns", "list_topics", "Topics", "TopicArn"),
+    ("queue", "sqs", "list_queues", "QueueUrls"),
+    # a boost's schedule has a hash as its name, and only its group is named after the stack
+    ("schedule group", "scheduler", "list_schedule_groups", "ScheduleGroups", "Name"),
+    ("schedule", "scheduler", "list_schedules", "Schedules", "GroupName", "Name"),
+)
 
 
 class CleanupError(HighwaterError):
@@ -31,109 +49,143 @@ class CleanupError(HighwaterError):
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """Deletes everything that a ledger lists, and nothing else.
+    """Deletes the stacks that a ledger lists, and nothing else; what has been deleted is removed from the ledger.
 
-    Attributes:
-        place: Where it is.
-        ledger: The list; what has been deleted is removed from it.
-        tell: Prints a line. What it raises because nobody reads any more does not end the deletion.
+    That nobody reads any more what it prints does not end the deletion.
     """
 
     place: Place
     ledger: Ledger
-    tell: Callable[[str], None]
+    console: Console
 
     def run(self) -> None:
-        """Delete everything.
-
-        What cannot be deleted does not keep the rest from being deleted; at the end `CleanupError` names all of it.
-        """
-        left = [f"stack {name}: {why}" for name in reversed(self.ledger.stacks) if (why := self._delete_stack(name))]
-        left += [f"table {name}: {why}" for name in self.ledger.tables if (why := self._delete_table(name))]
+        """Delete everything that can be deleted; then raise `CleanupError` if there is something else."""
+        left = []
+        for stack in reversed(self.ledger.stacks):
+            try:
+                self._delete_stack(stack)
+                self.ledger.remove(stack)
+            except (BotoCoreError, ClientError, CleanupError) as error:
+                left.append(f"{stack}: {error}")
         if left:
-            raise CleanupError(f"{len(left)} not deleted: {'; '.join(left)}; try again with: {AGAIN}")
+            raise CleanupError(f"not deleted: {'; '.join(left)}; try again with: {AGAIN}")
+        self._deregister_targets()
 
-    def _delete_stack(self, stack: str) -> str:
-        """Delete a stack; return why that was not possible, empty if it was."""
-        return self._attempt(stack, lambda: self._see_stack_go(stack))
-
-    def _delete_table(self, table: str) -> str:
-        return self._attempt(table, lambda: self._see_table_go(table))
-
-    def _attempt(self, name: str, delete: Callable[[], None]) -> str:
-        try:
-            delete()
-        except (BotoCoreError, ClientError, CleanupError) as error:
-            return str(error)
-        self.ledger.remove(name)
-        return ""
-
-    def _see_stack_go(self, stack: str) -> None:
-        cloudformation = self.place.client("cloudformation")
-        self._wait(lambda: not self._is_updating(cloudformation, stack), "come to rest")
-        if self._status(cloudformation, stack) == GONE:
-            return
-        began = self._now()
-        while True:
-            cloudformation.delete_stack(StackName=stack)
-            self._say(f"delete stack {stack}")
-            self._wait(lambda: self._status(cloudformation, stack) in (GONE, _FAILED), "be deleted")
-            if (status := self._status(cloudformation, stack)) == GONE:
-                return
-            if self._now() - began >= _AGAIN_FOR:
+    def _delete_stack(self, stack: str) -> None:
+        self._wait(lambda: not self._is_updating(stack), "come to rest")
+        began = self.place.status().now
+        while (status := self._status(stack)) != _GONE:
+            if status == _FAILED and self.place.status().now - began >= _AGAIN_FOR:
                 minutes = _AGAIN_FOR // timedelta(minutes=1)
                 raise CleanupError(f"{status} for {minutes} minutes of trying; its events in the console say why")
-            self.place.let_pass(_AGAIN_EVERY)
+            self.place.client("cloudformation").delete_stack(StackName=stack)
+            # a terminal or pipe that is gone raises OSError, and rich ends the program for it
+            with contextlib.suppress(OSError, SystemExit):
+                self.console.print(f"delete stack {stack}", highlight=False)
+            self._wait(lambda: self._status(stack) in (_GONE, _FAILED), "be deleted")
+            if self._status(stack) == _FAILED:
+                self.place.let_pass(_AGAIN_EVERY)
 
-    def _is_updating(self, cloudformation: Any, stack: str) -> bool:
+    def _is_updating(self, stack: str) -> bool:
         """Whether CloudFormation would refuse to delete it now; a stack that is being created can be deleted."""
-        status = self._status(cloudformation, stack)
+        status = self._status(stack)
         return status.endswith("_IN_PROGRESS") and status not in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")
 
-    def _status(self, cloudformation: Any, stack: str) -> str:
+    def _deregister_targets(self) -> None:
+        """Deregister what parts have registered themselves, of tables that are gone with their stacks."""
+        for target in _scalable_targets(self.place):
+            if self.ledger.prefix in target["ResourceId"]:
+                names = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+                request = {name: target[name] for name in names}
+                self.place.client("application-autoscaling").deregister_scalable_target(**request)
+
+    def _status(self, stack: str) -> str:
         try:
-            return str(cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
+            described = self.place.client("cloudformation").describe_stacks(StackName=stack)
+            return str(described["Stacks"][0]["StackStatus"])
         except ClientError as missing:
             if "does not exist" in str(missing):
-                return GONE
+                return _GONE
             raise
 
-    def _see_table_go(self, table: str) -> None:
-        autoscaling = self.place.client("application-autoscaling")
-        for target in scalable_targets(self.place):
-            if target["ResourceId"].split("/")[1] == table:
-                autoscaling.deregister_scalable_target(
-                    ServiceNamespace="dynamodb",
-                    ResourceId=target["ResourceId"],
-                    ScalableDimension=target["ScalableDimension"],
-                )
-        dynamodb = self.place.client("dynamodb")
-
-        def is_deleted() -> bool:
-            try:
-                if dynamodb.describe_table(TableName=table)["Table"]["TableStatus"] != "DELETING":
-                    dynamodb.delete_table(TableName=table)
-                    self._say(f"delete table {table}")
-            except dynamodb.exceptions.ResourceNotFoundException:
-                return True
-            except dynamodb.exceptions.ResourceInUseException:
-                pass  # a change is under way, which ends
-            return False
-
-        self._wait(is_deleted, "be deleted")
-
     def _wait(self, is_done: Callable[[], bool], what: str) -> None:
-        # of real time: a local cloud's clock runs ahead of a busy machine
-        began, most = self._now(), _MOST * self.place.status().speed
+        began = self.place.status().now
         while not is_done():
-            if self._now() - began > most:
+            if self.place.status().now - began > _MOST:
                 raise CleanupError(f"waited an hour for it to {what}")
             self.place.let_pass(_POLL)
 
-    def _now(self) -> datetime:
-        return self.place.status().now
 
-    def _say(self, text: str) -> None:
-        # a terminal or pipe that is gone raises OSError, and rich ends the program for it
-        with contextlib.suppress(OSError, SystemExit):
-            self.tell(text)
+def find_leftovers(place: Place, prefix: str) -> list[str]:
+    """Look for everything whose name shows that a run with *prefix* made it; return kind and name, sorted."""
+    return sorted({f"{kind} {name}" for kind, name in _names(place) if prefix in name})
+
+
+def wait_for_nothing(place: Place, prefix: str) -> list[str]:
+    """Look until nothing of a run is left; return what is left when the place has settled, as `find_leftovers` does."""
+    began = place.status().now
+    while left := find_leftovers(place, prefix):
+        if place.status().now - began > _SETTLES_WITHIN:
+            break
+        place.let_pass(_POLL)
+    return left
+
+
+def _names(place: Place) -> Iterator[tuple[str, str]]:
+    for target in _scalable_targets(place):
+        yield "scalable target", f"{target['ResourceId']} {target['ScalableDimension']}"
+    for kind, service, operation, pages, *names in _LISTS:
+        for page in place.client(service).get_paginator(operation).paginate():
+            for each in page.get(pages, ()):
+                yield kind, "/".join(str(each[name]) for name in names) if names else str(each)
+    for page in place.client("cloudformation").get_paginator("list_stacks").paginate():
+        for stack in page["StackSummaries"]:
+            if stack["StackStatus"] != _GONE:
+                yield "stack", str(stack["StackName"])
+
+
+def _scalable_targets(place: Place) -> list[dict[str, Any]]:
+    pages = place.client("application-autoscaling").get_paginator("describe_scalable_targets")
+    return [target for page in pages.paginate(ServiceNamespace="dynamodb") for target in page["ScalableTargets"]]
+
+
+def clean_earlier_runs(
+    console: Console, build: Path, open_place: Callable[[str, str, str], Place] = open_account
+) -> int:
+    """Delete what the ledgers of earlier runs list, each whatever becomes of the others; return the exit status."""
+    ledgers = Ledger.unfinished(build)
+    if not ledgers:
+        console.print(f"no ledger of an unfinished run below {build}; no account was looked at", highlight=False)
+        return 0
+    left: list[str] = []
+    for ledger in ledgers:
+        try:
+            left += [ledger.unreadable] if ledger.unreadable else _clean_one(console, ledger, open_place)
+        except (BotoCoreError, ClientError, HighwaterError) as error:
+            left.append(f"{ledger.prefix}: {error}")
+    for what in left:
+        console.print(f"left: {what}", style="red", markup=False, highlight=False)
+    if not left:
+        console.print("nothing is left of earlier runs")
+    return 1 if left else 0
+
+
+def _clean_one(console: Console, ledger: Ledger, open_place: Callable[[str, str, str], Place]) -> list[str]:
+    with ledger.locked() as is_ours:
+        if not is_ours:
+            return [f"{ledger.prefix}: its run goes on in another terminal; wait for its end, or interrupt it there"]
+        place = open_place(ledger.profile, ledger.account, ledger.region)
+        console.print(f"{ledger.prefix} in {place.title}", highlight=False)
+        Cleanup(place, ledger, console).run()
+        found = wait_for_nothing(place, ledger.prefix)
+        if not found:
+            ledger.finish()
+        return [f"{what}: no ledger lists it; delete it yourself, then: {AGAIN}" for what in found]
+
+
+def tell_unfinished(console: Console, build: Path) -> None:
+    """Print what the ledgers of runs in accounts still list, and how to delete it."""
+    for ledger in Ledger.unfinished(build):
+        stacks = ", ".join(ledger.stacks) or "what the report names"
+        said = f"not deleted in account {ledger.account}, {ledger.region}: {stacks}; run: {AGAIN}"
+        console.print(ledger.unreadable or said, style="red", markup=False, highlight=False)

@@ -5,34 +5,23 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Final
-
-from highwater.core import HighwaterError
+from typing import Any, Final
 
 # Names of everything that the suite makes begin with this and the time at which it began
 _PREFIX: Final = "HwAccept"
 _FILE: Final = "ledger.json"
-_LOCK: Final = "lock"
-
-
-class LedgerError(HighwaterError):
-    """A ledger that cannot be read; the message says which, and how to find what it listed."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What one run has created, or was about to create.
+    """The stacks that one run has created, or was about to create, in their order.
 
-    Attributes:
-        folder: The run's folder.
-        account: The number of the account where the run is.
-        region: The region.
-        profile: The profile of the credentials; empty for a local cloud, which ends with its run.
-        stacks: Names of CloudFormation stacks, in the order in which they were deployed.
-        tables: Names of tables that belong to no stack.
+    The profile is empty for a local cloud, which ends with its run. A ledger that cannot be read says what to do.
     """
 
     folder: Path
@@ -40,8 +29,7 @@ class Ledger:
     region: str
     profile: str = ""
     stacks: list[str] = field(default_factory=list)
-    tables: list[str] = field(default_factory=list)
-    _lock: IO[str] | None = field(default=None, init=False, repr=False, compare=False)
+    unreadable: str = ""
 
     @classmethod
     def begin(cls, build: Path, at: datetime, *, account: str, region: str, profile: str) -> Ledger:
@@ -51,56 +39,36 @@ class Ledger:
         return ledger
 
     @classmethod
-    def unfinished(cls, build: Path) -> list[Ledger | LedgerError]:
-        """The ledgers below *build* of runs in accounts that may have left something, oldest first.
-
-        One that cannot be read is an error in the list, so that the others are still found.
-        """
+    def unfinished(cls, build: Path) -> list[Ledger]:
+        """The ledgers below *build* of runs in accounts that may have left something, oldest first."""
         found = [_read(file) for file in sorted(build.glob(f"{_PREFIX}*/{_FILE}"))]
-        return [each for each in found if isinstance(each, LedgerError) or each.profile]
+        return [each for each in found if each.profile]
 
     @property
     def prefix(self) -> str:
         """What the names of everything that this run creates begin with."""
         return self.folder.name
 
-    @property
-    def entries(self) -> list[str]:
-        """Kind and name of everything that is listed."""
-        return [f"stack {name}" for name in self.stacks] + [f"table {name}" for name in self.tables]
+    @contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Keep the ledger for this process during the block; false if another process has it."""
+        with (self.folder / "lock").open("a") as lock:
+            is_ours = True
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                is_ours = False
+            yield is_ours
 
-    def lock(self) -> bool:
-        """Keep the ledger for this process until it ends or unlocks it; false if another process has it."""
-        lock = (self.folder / _LOCK).open("a")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            return False
-        self._lock = lock
-        return True
-
-    def unlock(self) -> None:
-        """Let other processes have it."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def add_stack(self, name: str) -> None:
+    def add(self, stack: str) -> None:
         """Note a stack that is about to be deployed."""
-        if name not in self.stacks:
-            self.stacks.append(name)
+        if stack not in self.stacks:
+            self.stacks.append(stack)
             self._write()
 
-    def add_table(self, name: str) -> None:
-        """Note a table that is about to be created."""
-        self.tables.append(name)
-        self._write()
-
-    def remove(self, name: str) -> None:
-        """Forget a stack or table that has been deleted; the file stays until nothing is found of the run."""
-        self.stacks = [each for each in self.stacks if each != name]
-        self.tables = [each for each in self.tables if each != name]
+    def remove(self, stack: str) -> None:
+        """Forget a stack that has been deleted; the file stays until nothing is found of the run."""
+        self.stacks.remove(stack)
         self._write()
 
     def finish(self) -> None:
@@ -108,7 +76,7 @@ class Ledger:
         (self.folder / _FILE).unlink(missing_ok=True)
 
     def _write(self) -> None:
-        document = {name: getattr(self, name) for name in ("account", "region", "profile", "stacks", "tables")}
+        document = {name: getattr(self, name) for name in ("account", "region", "profile", "stacks")}
         # a run that is killed while it writes leaves the earlier list, and so does a power cut
         draft = self.folder / f"{_FILE}.new"
         with draft.open("w") as file:
@@ -118,17 +86,13 @@ class Ledger:
         draft.replace(self.folder / _FILE)
 
 
-def _read(file: Path) -> Ledger | LedgerError:
-    text, why = "", "it is empty"
+def _read(file: Path) -> Ledger:
     try:
-        text = file.read_text()
-        document: dict[str, Any] = json.loads(text)
+        document: dict[str, Any] = json.loads(file.read_text())
         return Ledger(file.parent, **document)
-    except (OSError, ValueError) as error:
-        why = why if not text and isinstance(error, ValueError) else str(error)
-    except TypeError:
-        why = "not a list of what a run made"
-    return LedgerError(
-        f"ledger {file} cannot be read: {why}; delete the stacks and tables whose names begin with "
-        f"{file.parent.name} in the account yourself, and then this file"
-    )
+    except (OSError, ValueError, TypeError) as error:
+        why = (
+            f"ledger {file} cannot be read: {error}; delete the stacks whose names begin with {file.parent.name} in "
+            "the account yourself, and then this file"
+        )
+        return Ledger(file.parent, "unknown", "unknown", "unknown", unreadable=why)

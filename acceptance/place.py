@@ -1,146 +1,212 @@
-"""Where the suite runs: a clock, clients, and the environment of the CDK CLI."""
+"""Where the suite runs: a local cloud or an AWS account, with its clock, its clients and the CDK CLI's environment."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
+import boto3
+import botocore.session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.core import HighwaterError
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.control import ACCOUNT, REGION
-from highwater_lab.local.load import LoadClock
+from highwater_lab.local.load import Load, LoadClock
 
-# A surge of 270 writes a second to each of two tables is what a machine with two cores sends and serves in time
-_LOCAL_SPEED: Final = 20
 # Where a user's profiles are; everything else of AWS_* could point to another place
-FILES_OF_PROFILES: Final = frozenset({"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE"})
+_FILES_OF_PROFILES: Final = {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE"}
 
 
-class Place(Protocol):
-    """A local cloud or an AWS account, in one region."""
-
-    @property
-    def title(self) -> str:
-        """The place in messages and in the report."""
-
-    @property
-    def is_real(self) -> bool:
-        """Whether what happens there costs money."""
-
-    @property
-    def settles_within(self) -> timedelta:
-        """How long something may still be listed once it has been deleted, by the place's clock."""
-
-    @property
-    def account(self) -> str:
-        """The account's number."""
-
-    @property
-    def region(self) -> str:
-        """The region's name."""
-
-    def status(self) -> LoadClock:
-        """What time it is there."""
-
-    def client(self, service: str, config: Any = None) -> Any:
-        """A boto3 client of that service."""
-
-    def environment(self) -> dict[str, str]:
-        """All variables for programs that speak to this place and to no other."""
-
-    def wait_until(self, at: datetime) -> None:
-        """Return when the place's clock has reached *at*; a local cloud's clock is moved ahead."""
-
-    def let_pass(self, time_there: timedelta) -> None:
-        """Return when so much time has passed there by itself, while other threads work."""
+class AccountError(HighwaterError):
+    """The account cannot be used, or it is not the one that was named; one line says why and what to do."""
 
 
-class Clients:
-    """Clients that are made once: making one takes longer than most calls. Threads may share them."""
+class Place:
+    """A local cloud or an AWS account, in one region; what happens in a real one costs money."""
 
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self._make = make
-        self._made: dict[str, Any] = {}
+    title: str
+    is_real: bool
+
+    def __init__(self, account: str, region: str, make_client: Callable[..., Any]) -> None:
+        self.account = account
+        self.region = region
+        self._make_client = make_client
+        self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
 
-    def get(self, service: str, config: Any) -> Any:
-        """The client of a service; a new one if it has a *config* of its own."""
+    def client(self, service: str, config: Any = None) -> Any:
+        """A boto3 client of that service, made once; a new one if it has a *config* of its own."""
         # a session of boto3 makes one client at a time
         with self._lock:
             if config is not None:
-                return self._make(service, config=config)
-            if service not in self._made:
-                self._made[service] = self._make(service)
-            return self._made[service]
+                return self._make_client(service, config=config)
+            if service not in self._clients:
+                self._clients[service] = self._make_client(service)
+            return self._clients[service]
+
+    def status(self) -> LoadClock:
+        """What time it is there."""
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        """All variables for programs that speak to this place and to no other."""
+        raise NotImplementedError
+
+    def let_pass(self, time_there: timedelta) -> None:
+        """Return when so much time has passed there."""
+        raise NotImplementedError
+
+    def wait_until(self, at: datetime) -> None:
+        """Return when the place's clock has reached *at*."""
+        while (left := at - self.status().now) > timedelta(0):
+            self.let_pass(left)
+
+    def side_by_side(self, loads: Sequence[Load], *watches: Callable[[], Any]) -> list[Any]:
+        """Send the loads while the watches run; return the loads' reports, then what the watches return."""
+        raise NotImplementedError
 
 
-class LocalPlace:
-    """A strict local cloud, whose clock runs faster and may be moved ahead."""
+class LocalPlace(Place):
+    """A strict local cloud whose clock is driven: it moves only when the suite waits, so no result is the machine's."""
 
-    title: Final = "the local cloud"
-    is_real: Final = False
-    settles_within: Final = timedelta(minutes=1)
-    account: Final = ACCOUNT
-    region: Final = REGION
+    title = "the local cloud"
+    is_real = False
 
     def __init__(self, cloud: LocalCloud) -> None:
+        super().__init__(ACCOUNT, REGION, cloud.client)
         self._cloud = cloud
-        self._clients = Clients(cloud.client)
+        self._is_playing = False
 
     def status(self) -> LoadClock:
         """What time it is there."""
         return self._cloud.status()
 
-    def client(self, service: str, config: Any = None) -> Any:
-        """A boto3 client of that service."""
-        return self._clients.get(service, config)
-
     def environment(self) -> dict[str, str]:
         """All variables for programs that speak to this cloud and to no other."""
-        return environment_without_aws() | self._cloud.environment()
-
-    def wait_until(self, at: datetime) -> None:
-        """Move the clock ahead to *at*."""
-        ahead = at - self._cloud.status().now
-        if ahead.total_seconds() > 0:
-            self._cloud.advance(ahead)
+        return dict(os.environ) | self._cloud.environment()
 
     def let_pass(self, time_there: timedelta) -> None:
-        """Sleep for the real part of that time."""
-        time.sleep(time_there.total_seconds() / self._cloud.status().speed)
+        """Move the clock, with all that falls due on the way; beside other work, wait for it together with that."""
+        if self._is_playing:
+            # in a watch this waits for the cloud's clock
+            time.sleep(time_there.total_seconds())
+        else:
+            self._cloud.step(time_there)
 
-
-def clock_of(place: Place) -> Callable[[], float]:
-    """Seconds since 1970 by the place's clock, for what asks too often to ask the place itself.
-
-    They are right until a local cloud's clock is moved ahead: `wait_until` does that.
-    """
-    began, status = time.monotonic(), place.status()
-    return lambda: status.now.timestamp() + (time.monotonic() - began) * status.speed
+    def side_by_side(self, loads: Sequence[Load], *watches: Callable[[], Any]) -> list[Any]:
+        """Run all in lock-step with the clock."""
+        self._is_playing = True
+        try:
+            jobs = [load.run_on for load in loads]
+            return self._cloud.play(*jobs, *(lambda _, watch=watch: watch() for watch in watches))
+        finally:
+            self._is_playing = False
 
 
 @contextmanager
 def local_place() -> Iterator[LocalPlace]:
     """Start a strict local cloud for the length of the block."""
-    with LocalCloud(speed=_LOCAL_SPEED, is_strict=True) as cloud:
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    with LocalCloud(clock="driven", starts_at=minute, is_strict=True) as cloud:
         yield LocalPlace(cloud)
 
 
-def environment_without_aws(kept: frozenset[str] = frozenset()) -> dict[str, str]:
-    """The environment of this process without the variables that say where AWS is, except those *kept*.
+@dataclass(frozen=True, slots=True)
+class AccountClock:
+    """AWS's clock, which is this machine's."""
 
-    An endpoint, a profile or credentials that a terminal still has from other work would aim the suite elsewhere.
-    """
-    elsewhere = ("AWS_", "CDK_DEFAULT_")
-    return {name: value for name, value in os.environ.items() if name in kept or not name.startswith(elsewhere)}
+    now: datetime
+    speed: int = 1
+
+
+class AccountPlace(Place):
+    """One region of one account, by the credentials of a profile."""
+
+    is_real = True
+
+    def __init__(self, session: boto3.Session, account: str, region: str) -> None:
+        super().__init__(account, region, session.client)
+        self.title = f"account {account}, {region}"
+        self._profile = session.profile_name
+        self._is_ending = threading.Event()
+
+    def status(self) -> AccountClock:
+        """What time it is."""
+        return AccountClock(datetime.now(UTC))
+
+    def environment(self) -> dict[str, str]:
+        """All variables for the CDK CLI, which finds the credentials by the profile."""
+        return dict(os.environ) | {
+            "AWS_PROFILE": self._profile,
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "CDK_DEFAULT_ACCOUNT": self.account,
+            "CDK_DEFAULT_REGION": self.region,
+        }
+
+    def let_pass(self, time_there: timedelta) -> None:
+        """Sleep for that time; in a watch that is to end, raise `AccountError` instead."""
+        if self._is_ending.wait(time_there.total_seconds()):
+            raise AccountError("ended, as what ran beside it did")
+
+    def side_by_side(self, loads: Sequence[Load], *watches: Callable[[], Any]) -> list[Any]:
+        """Run each in a thread of its own."""
+        try:
+            with ThreadPoolExecutor(len(loads) + len(watches)) as pool:
+                running = [pool.submit(job) for job in (*(load.run for load in loads), *watches)]
+                try:
+                    return [each.result() for each in running]
+                except BaseException:
+                    self._is_ending.set()
+                    for load in loads:
+                        load.stop()
+                    raise
+        finally:
+            self._is_ending.clear()
+
+
+def open_account(profile: str, account: str, region: str) -> AccountPlace:
+    """Open *account* in *region*, by default the profile's; raise `AccountError` unless the profile is fit for it."""
+    try:
+        session = boto3.Session(profile_name=profile, region_name=region or None)
+        _refuse_codes(profile)
+        if not session.region_name:
+            raise AccountError(f"profile {profile!r} has no region; add REGION=..., such as REGION=us-east-1")
+        actual = str(session.client("sts").get_caller_identity()["Account"])
+    except (BotoCoreError, ClientError) as error:
+        raise AccountError(f"profile {profile!r} cannot be used: {error}; nothing was done") from error
+    if actual != account:
+        raise AccountError(
+            f"profile {profile!r} is of account {actual}, and ACCOUNT is {account}; nothing was done: correct one"
+        )
+    return AccountPlace(session, account, session.region_name)
+
+
+def _refuse_codes(profile: str) -> None:
+    """Refuse a profile that asks for the code of a device: the CDK CLI cannot ask, and a later question would wait."""
+    profiles: dict[str, dict[str, str]] = botocore.session.Session().full_config["profiles"]
+    name, seen = profile, set[str]()
+    while name and name not in seen:
+        seen.add(name)
+        said = profiles.get(name, {})
+        if said.get("role_arn") and said.get("mfa_serial"):
+            raise AccountError(
+                f"profile {profile!r} asks for a code of {said['mfa_serial']}, which nobody gives during a run; make a "
+                "profile of the credentials that aws sts assume-role or get-session-token prints, and name that one"
+            )
+        name = said.get("source_profile", "")
 
 
 def forget_other_places() -> None:
-    """Remove from this process's environment what could aim boto3 at another place than the one that was asked for."""
-    kept = environment_without_aws(FILES_OF_PROFILES)
-    for name in set(os.environ) - set(kept):
-        del os.environ[name]
+    """Remove what a terminal still has from other work and says where AWS is, except the files of profiles."""
+    for name in set(os.environ) - _FILES_OF_PROFILES:
+        if name.startswith(("AWS_", "CDK_DEFAULT_")):
+            del os.environ[name]

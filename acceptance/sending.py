@@ -1,66 +1,76 @@
-"""Traffic beside other work, which ends when the work is interrupted."""
+"""Traffic to a table beside other work, and what CloudWatch has of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from acceptance.stage import Stage
+from acceptance.stage import MINUTE, Stage
 from highwater.core import Dimension
 from highwater_lab.local.load import Load, LoadReport
-from highwater_lab.traffic import Traffic
+from highwater_lab.traffic import Stream, Traffic
 
+# A surge asks for so many writes a second, and before that for the calm ones
+CALM, PEAK = 7, 70
 # Six seconds in all: a full run sends some hundred thousand requests over the internet, and some are not answered
 _UNANSWERED_RETRIES: Final = 6
+_THREADS: Final = 16
+# A local cloud gets few large requests, one after the other
+_REQUESTS_PER_SECOND: Final = {True: 100, False: 5}
+_LOOKS_EVERY: Final = timedelta(seconds=5)
 _TOLERANCE: Final = 0.02
-# In a local cloud, by its fast clock, half of a busy machine's second
-_MOST_BEHIND_SECONDS: Final = {True: 10, False: 30}
+_MOST_BEHIND_SECONDS: Final = 10
 
 
-def load_of(
-    stage: Stage,
-    table: str,
-    traffic: Traffic,
-    *,
-    threads: int,
-    requests_per_second: int = 100,
-    prepare: Callable[[Any], None] | None = None,
-) -> Load:
+def writes(levels: Sequence[tuple[int, int]], start: datetime) -> Traffic:
+    """Writes from *start* on, in levels: minutes, and writes a second."""
+    counts = [rate * 60.0 for minutes, rate in levels for _ in range(minutes)]
+    return Traffic.from_counts("writes", {Stream(None, Dimension.WRITE): counts}, bin_seconds=60, start=start)
+
+
+def load_of(stage: Stage, table: str, traffic: Traffic, *, prepare: Callable[[Any], None] | None = None) -> Load:
     """Traffic to a table that goes on where AWS fails to answer a request."""
     return Load(
         stage.place,
         table,
         traffic,
         unanswered_retries=_UNANSWERED_RETRIES,
-        threads=threads,
-        requests_per_second=requests_per_second,
+        threads=_THREADS,
+        requests_per_second=_REQUESTS_PER_SECOND[stage.place.is_real],
         prepare=prepare,
     )
 
 
-def check_sent(stage: Stage, report: LoadReport, asked: float, to: str) -> None:
-    """Check that *asked* write units were sent, and in time: otherwise what was measured beside them means nothing."""
+def check_sent(stage: Stage, report: LoadReport, levels: Sequence[tuple[int, int]], to: str) -> None:
+    """Check that all was sent, and in time: otherwise what was measured beside it means nothing."""
+    asked = sum(minutes * rate * 60 for minutes, rate in levels)
     sent, behind = report.total(Dimension.WRITE, "asked"), report.most_behind_seconds
-    most = _MOST_BEHIND_SECONDS[stage.place.is_real]
     ended = f"; ended by: {report.failure}" if report.failure else ""
     stage.check(
         f"units that the load generator sent to {to}",
-        f"{asked:,.0f} and no request late by {most} s",
+        f"{asked:,} and no request late by {_MOST_BEHIND_SECONDS} s",
         f"{sent:,.0f}, the latest request {behind:.0f} s late{ended}",
-        holds=not ended and abs(sent - asked) <= asked * _TOLERANCE and behind <= most,
+        holds=not ended and abs(sent - asked) <= asked * _TOLERANCE and behind <= _MOST_BEHIND_SECONDS,
     )
 
 
-@contextmanager
-def sending(*loads: Load) -> Iterator[list[Future[LoadReport]]]:
-    """Run the loads in threads; the block gets their reports to come. An exception in the block stops the traffic."""
-    with ThreadPoolExecutor(len(loads)) as pool:
-        running = [pool.submit(load.run) for load in loads]
-        try:
-            yield running
-        except BaseException:
-            for load in loads:
-                load.stop()
-            raise
+def watch_datapoints(stage: Stage, table: str, until: datetime) -> list[float]:
+    """See when each minute's consumption comes to CloudWatch; return the seconds from the minute's end, by minute."""
+    seen: dict[datetime, float] = {}
+    while (now := stage.now()) < until:
+        answer = stage.place.client("cloudwatch").get_metric_statistics(
+            Namespace="AWS/DynamoDB",
+            MetricName="ConsumedWriteCapacityUnits",
+            Dimensions=[{"Name": "TableName", "Value": table}],
+            StartTime=now - 10 * MINUTE,
+            EndTime=now,
+            Period=60,
+            Statistics=["Sum"],
+        )
+        for point in answer["Datapoints"]:
+            ended = point["Timestamp"].astimezone(UTC) + MINUTE
+            if point["Sum"] > 0:
+                seen.setdefault(ended, (now - ended).total_seconds())
+        stage.place.let_pass(_LOOKS_EVERY)
+    return list(seen.values())

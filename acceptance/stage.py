@@ -1,4 +1,4 @@
-"""What a part of the suite works with: a place, the CDK CLI, a ledger, a record, and a limit of time."""
+"""What a part of the suite is, and what it works with: a place, the CDK CLI, a ledger, a report, a limit of time."""
 
 from __future__ import annotations
 
@@ -6,54 +6,42 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from acceptance.cdk import App, Cdk
-from acceptance.deployed import Deployed, find_deployed
+from acceptance.cdk import Cdk
 from acceptance.ledger import Ledger
 from acceptance.place import Place
-from acceptance.record import Check, Fact, Record
-from highwater.core import HighwaterError
+from acceptance.report import Check, Fact, Report
+from highwater.core import Dimension, HighwaterError
+from highwater.core.names import TargetName
 
+MINUTE = timedelta(minutes=1)
 # Often enough to time what takes seconds, and far below the rates that AWS grants
-_POLL = timedelta(seconds=2)
-_SHORT_POLL = timedelta(seconds=1)
-
-
-class StageError(HighwaterError):
-    """The suite cannot go on."""
+_POLL = timedelta(seconds=1)
 
 
 @dataclass(slots=True)
 class Stage:
-    """One run of the suite.
+    """One run of the suite, and the part that runs.
 
-    Attributes:
-        place: Where it runs.
-        cdk: The CDK CLI there.
-        ledger: What it has created.
-        record: What it has found.
-        console: Where it tells what it does.
-        part: The part that runs.
-        deadline: When the part ends at the latest, by the place's clock; its cost is bounded by that.
+    The part ends at the *deadline* at the latest, by the place's clock: its cost is bounded by that.
     """
 
     place: Place
     cdk: Cdk
     ledger: Ledger
-    record: Record
+    report: Report
     console: Console
     part: str = ""
     deadline: datetime | None = None
 
     def now(self) -> datetime:
-        """The place's time. Raises `StageError` past the deadline."""
+        """The place's time. Raises `HighwaterError` past the deadline."""
         now = self.place.status().now
         if self.deadline is not None and now >= self.deadline:
-            raise StageError(f"{self.part} takes longer than it may, until {self.deadline:%H:%M} UTC; it ends here")
+            raise HighwaterError(f"{self.part} takes longer than it may, until {self.deadline:%H:%M} UTC; it ends here")
         return now
 
     def tell(self, text: str) -> None:
@@ -72,67 +60,52 @@ class Stage:
     def check(self, subject: str, planned: object, actual: object, *, holds: bool | None = None) -> None:
         """Record a promise and what was seen; it holds if both are equal, unless *holds* says otherwise."""
         kept = planned == actual if holds is None else holds
-        self.record.checks.append(Check(self.part, subject, str(planned), str(actual), kept))
+        self.report.checks.append(Check(self.part, subject, str(planned), str(actual), kept))
         if not kept:
             self.tell(f"[red]✗ {escape(f'{subject}: planned {planned}, actually {actual}')}[/]")
 
-    def measure(self, name: str, value: float | str | None, unit: str = "", *, question: str, assumed: str) -> None:
-        """Record something measured."""
-        self.record.facts.append(Fact(self.part, name, value, unit, question, assumed))
+    def measure(self, name: str, value: float | str | None, *, assumed: str) -> None:
+        """Record something measured, and what the lab assumes of it."""
+        self.report.facts.append(Fact(self.part, name, str(value), assumed))
         # texts of AWS may have brackets
-        said = escape(f"{value} {unit}")
-        self.tell(f"  {escape(question)} [bold]{said}[/] [dim](the lab assumes {escape(assumed)})[/]")
+        self.tell(f"  {name}: [bold]{escape(str(value))}[/] [dim](the lab assumes {escape(assumed)})[/]")
 
-    def deploy(self, app: App, context: dict[str, str] | None = None) -> list[Deployed]:
-        """Synthesize and deploy an app; return the tables that it manages."""
-        name = self.cdk.stack_name(app)
+    def deploy(self, stack: str, context: dict[str, str] | None = None) -> list[TargetName]:
+        """Deploy a stack of the app; return the writes of its tables."""
+        name = self.cdk.full_name(stack)
         with self.busy(f"deploy {name}"):
-            out = self.cdk.synth(app, context or {}, self._left())
-            self.ledger.add_stack(name)
-            self.cdk.deploy(app, self._left())
-        return find_deployed(self.place, name, self.template(app, out))
-
-    def _left(self) -> timedelta | None:
-        """The time until the deadline."""
-        now = self.now()
-        return None if self.deadline is None else self.deadline - now
-
-    def template(self, app: App, out: Path) -> Path:
-        """The template of a synthesized app."""
-        return out / f"{self.cdk.stack_name(app)}.template.json"
-
-    def wait_before_the_part(self, at: datetime, why: str) -> None:
-        """Wait until the place's time is *at* while the part has made nothing yet; its deadline moves with it."""
-        if self.deadline is not None:
-            self.deadline += max(timedelta(0), at - self.now())
-        self.wait_until(at, why)
+            self.ledger.add(name)
+            within = None if self.deadline is None else self.deadline - self.now()
+            self.cdk.deploy(stack, context or {}, within)
+        tables = self.cdk.names_of_type(stack, "AWS::DynamoDB::Table")
+        return [TargetName(table, None, Dimension.WRITE) for table in tables]
 
     def wait_until(self, at: datetime, why: str) -> None:
         """Wait until the place's time is *at*."""
-        left = at - self.now()
-        if left > timedelta(0):
+        if at > self.now():
             with self.busy(f"{why}, until {at:%H:%M:%S} UTC"):
                 self.place.wait_until(at)
 
-    def seconds_until(
-        self, holds: Callable[[], bool], within: timedelta, why: str, poll: timedelta = _POLL
-    ) -> int | None:
+    def seconds_until(self, holds: Callable[[], bool], within: timedelta, poll: timedelta = _POLL) -> int | None:
         """Ask again and again until *holds* is true; return the seconds that took, `None` if longer than *within*."""
-        began = now = self.now()
-        with self.console.status(f"{why} …"):
-            while not holds():
-                if now - began > within:
-                    return None
-                self.place.wait_until(now + poll)
-                now = self.now()
-        return round((self.now() - began).total_seconds())
-
-    def passed_until(self, holds: Callable[[], bool], within: timedelta, why: str) -> datetime | None:
-        """Like `seconds_until` while the place's clock runs by itself; return the time at which *holds* was true."""
         began = self.now()
-        with self.console.status(f"{why} …"):
+        with self.console.status(f"{self.part} …"):
             while not holds():
                 if self.now() - began > within:
                     return None
-                self.place.let_pass(_SHORT_POLL)
-        return self.now()
+                self.place.let_pass(poll)
+        return round((self.now() - began).total_seconds())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Something that the suite deploys, checks and measures.
+
+    In an account it takes about so many *minutes*, and its tables have at most so many read and write *units* together.
+    """
+
+    name: str
+    title: str
+    minutes: int
+    units: int
+    run: Callable[[Stage], None]

@@ -1,79 +1,142 @@
-"""A raised minimum: seconds until the capacity is there, on a quiet table and under load."""
+"""Raises of bare tables: of a registered minimum, and of the capacity while an index is built."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from acceptance.bare_table import make_bare_table
-from acceptance.deployed import read_state, target_request
-from acceptance.parts.part import Part
-from acceptance.sending import check_sent, load_of, sending
-from acceptance.stage import Stage
+from botocore.exceptions import ClientError
+
+from acceptance.sending import check_sent, load_of, writes
+from acceptance.stage import MINUTE, Part, Stage
+from acceptance.tables import read_resource, read_state
 from highwater.core import Dimension
 from highwater.core.names import TargetName
-from highwater_lab.local.load import steady
 
-_MINUTE: Final = timedelta(minutes=1)
-_CEILING: Final = 300
-_QUIET, _LOADED = (20, 60), (60, 180)
-# Throttled now and then at 60 units, and below 70 % of 180
-_WRITES_PER_SECOND: Final = 75
-# The load goes on for a minute before the raise, and for a while after it
-_BEFORE, _LOAD = _MINUTE, 4 * _MINUTE
+_WITHIN: Final = 10 * MINUTE
+_QUIET, _LOADED, _MOST = (10, 30), (30, 90), 150
+# Throttled now and then at 30 units, and below 70 % of 90; for a minute before the raise, and for a while after it
+_LEVELS: Final = ((4, 38),)
 
-
-def _run(stage: Stage) -> None:
-    table = make_bare_table(stage, "raises", units=(1, _QUIET[0]))
-    name = TargetName(table, None, Dimension.WRITE)
-    autoscaling = stage.place.client("application-autoscaling")
-    autoscaling.register_scalable_target(**target_request(name), MinCapacity=_QUIET[0], MaxCapacity=_CEILING)
-    _measure(stage, name, _QUIET[1], "quiet", "without traffic")
-    traffic = steady(0, _WRITES_PER_SECOND, _LOAD, stage.now())
-    with sending(load_of(stage, table, traffic, threads=16)) as (report,):
-        stage.place.let_pass(_BEFORE)
-        _measure(stage, name, _LOADED[1], "loaded", f"under {_WRITES_PER_SECOND} writes/s")
-        sent = report.result()
-    check_sent(stage, sent, _WRITES_PER_SECOND * _LOAD.total_seconds(), "the table whose minimum is raised under load")
+_INDEX: Final = "by-visitor"
+_UNITS, _INDEX_UNITS, _INDEX_FLOOR = 10, 5, 8
+_ITEMS: Final = 25
+_BUILT_WITHIN, _TRIES_EVERY = 30 * MINUTE, MINUTE / 2
+_FOLLOWS_WITHIN: Final = 3 * MINUTE
+_ACCEPTED: Final = "accepted"
 
 
-def _measure(stage: Stage, name: TargetName, units: int, kind: str, how: str) -> None:
-    autoscaling = stage.place.client("application-autoscaling")
-    autoscaling.register_scalable_target(**target_request(name), MinCapacity=units)
-    began = stage.now()
-
-    def is_shown() -> bool:
-        return read_state(stage.place, name).units == units
-
-    def is_done() -> bool:
-        state = read_state(stage.place, name)
-        return state.units == units and state.is_active
-
-    shown = stage.passed_until(is_shown, 10 * _MINUTE, f"{units} units {how}")
-    done = stage.passed_until(is_done, 10 * _MINUTE, f"{units} units {how}, table active")
-    stage.check(f"capacity after a raise of the minimum {how}", units, read_state(stage.place, name).units)
-    took = None if shown is None else round((shown - began).total_seconds(), 1)
-    stage.measure(
-        f"raise_{kind}_shown_seconds",
-        took,
-        "s",
-        question=f"seconds from a raised minimum to capacity, {how}:",
-        assumed="35 s",
+def _register(stage: Stage, name: TargetName, minimum: int) -> None:
+    stage.place.client("application-autoscaling").register_scalable_target(
+        ServiceNamespace="dynamodb",
+        ResourceId=name.resource_id,
+        ScalableDimension=name.scalable_dimension,
+        MinCapacity=minimum,
+        MaxCapacity=_MOST,
     )
-    took = None if done is None else round((done - began).total_seconds(), 1)
-    stage.measure(
-        f"raise_{kind}_active_seconds",
-        took,
-        "s",
-        question=f"seconds until the table is active again, {how}:",
-        assumed="35 s",
-    )
+
+
+def _run_raises(stage: Stage) -> None:
+    (name,) = stage.deploy("Raises", {"units": str(_QUIET[0])})
+    _register(stage, name, _QUIET[0])
+    _raise(stage, name, _QUIET[1], "quiet")
+
+    def raise_it() -> None:
+        stage.place.let_pass(MINUTE)
+        _raise(stage, name, _LOADED[1], "loaded")
+
+    load = load_of(stage, name.table, writes(_LEVELS, stage.now()))
+    report, _ = stage.place.side_by_side([load], raise_it)
+    check_sent(stage, report, _LEVELS, "the table whose minimum is raised under load")
+
+
+def _raise(stage: Stage, name: TargetName, units: int, kind: str) -> None:
+    _register(stage, name, units)
+    took = stage.seconds_until(lambda: read_state(stage.place, name).units == units, _WITHIN)
+    stage.check(f"capacity after a raise of the minimum, {kind}", units, read_state(stage.place, name).units)
+    stage.measure(f"raise_{kind}_shown_seconds", took, assumed="35")
 
 
 RAISES: Final = Part(
     name="raises",
     title="seconds from a raised minimum to capacity, quiet and under load",
     minutes=8,
-    bare_units=_LOADED[1] + 1,
-    run=_run,
+    units=1 + _LOADED[1],
+    run=_run_raises,
+)
+
+
+def _run_index_build(stage: Stage) -> None:
+    (table,) = stage.deploy("IndexBuild", {"units": str(_UNITS)})
+    index = TargetName(table.table, _INDEX, Dimension.WRITE)
+    dynamodb = stage.place.client("dynamodb")
+    _create_index(dynamodb, table.table)
+    registered = _words_of(_register, stage, index, _INDEX_FLOOR)
+    answers, states = list[str](), set[str]()
+
+    def is_built() -> bool:
+        if read_resource(stage.place, table.table, _INDEX)["IndexStatus"] == "ACTIVE":
+            return True
+        states.add(str(read_resource(stage.place, table.table, None)["TableStatus"]))
+        units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": _UNITS + answers.count(_ACCEPTED) + 1}
+        answers.append(_words_of(dynamodb.update_table, TableName=table.table, ProvisionedThroughput=units))
+        return False
+
+    took = stage.seconds_until(is_built, _BUILT_WITHIN, _TRIES_EVERY)
+    stage.check("index is built within half an hour", True, took is not None)
+    refusals = [answer for answer in answers if answer != _ACCEPTED]
+    stage.measure("index_build_seconds", took, assumed="720")
+    stage.measure("index_build_register", registered, assumed=_ACCEPTED)
+    stage.measure("index_build_refusals", f"{len(refusals)} of {len(answers)}", assumed="all")
+    stage.measure("index_build_words", refusals[-1] if refusals else None, assumed="ResourceInUseException")
+    stage.measure("index_build_table_status", ", ".join(sorted(states)), assumed="ACTIVE or UPDATING")
+    _see_it_follow(stage, index)
+
+
+def _words_of(call: Callable[..., object], *arguments: Any, **more: Any) -> str:
+    """Make a call; return code and message of its refusal, or `accepted`."""
+    try:
+        call(*arguments, **more)
+    except ClientError as refused:
+        error: Any = refused.response["Error"]
+        return f"{error['Code']}: {error['Message']}"
+    return _ACCEPTED
+
+
+def _create_index(dynamodb: Any, table: str) -> None:
+    """Create an index on a table that has some items."""
+    for number in range(_ITEMS):
+        item = {"id": {"S": f"item-{number}"}, "visitor": {"S": f"visitor-{number % 7}"}}
+        dynamodb.put_item(TableName=table, Item=item)
+    index = {
+        "IndexName": _INDEX,
+        "KeySchema": [{"AttributeName": "visitor", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+        "ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": _INDEX_UNITS},
+    }
+    dynamodb.update_table(
+        TableName=table,
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("id", "visitor")],
+        GlobalSecondaryIndexUpdates=[{"Create": index}],
+    )
+
+
+def _see_it_follow(stage: Stage, index: TargetName) -> None:
+    def has_followed() -> bool:
+        return read_state(stage.place, index).units >= _INDEX_FLOOR
+
+    alone = stage.seconds_until(has_followed, _FOLLOWS_WITHIN)
+    stage.measure("index_floor_applies_by_itself", "no" if alone is None else "yes", assumed="no")
+    _register(stage, index, _INDEX_FLOOR)
+    again = stage.seconds_until(has_followed, _WITHIN)
+    stage.check("capacity of the new index once its floor is registered again", True, again is not None)
+
+
+INDEX_BUILD: Final = Part(
+    name="index_build",
+    title="an index is built, and what is refused meanwhile",
+    minutes=30,
+    # each try during the build adds a unit where it is accepted
+    units=1 + _UNITS + int(_BUILT_WITHIN / _TRIES_EVERY) + 1 + 1 + _INDEX_FLOOR,
+    run=_run_index_build,
 )

@@ -1,111 +1,173 @@
-"""A window: it opens and closes in time, capacity follows, and a deploy while it is open does not lose its floor."""
+"""Windows: one that opens, is deployed in and closes, and CloudFormation's order inside an open one."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Final
 
-from acceptance.cdk import App
-from acceptance.deployed import read_state
-from acceptance.lowest import LowestFloor
-from acceptance.parts.part import Part
-from acceptance.stage import Stage
-from highwater.core import Dimension
+from acceptance.cdk import CdkError
+from acceptance.stage import MINUTE, Part, Stage
+from acceptance.tables import FLOOR, LowestFloor, read_state
 from highwater.core.names import TargetName
 
-_APP: Final = App("acceptance/parts/windows_app.py", "Windows")
-_MINUTE: Final = timedelta(minutes=1)
 # The first deploy must have ended when the window opens, and the second one while it is open
-_OPENS_AFTER, _IS_OPEN_FOR = 15 * _MINUTE, 20 * _MINUTE
-_BASE, _FLOOR, _LATER_FLOOR = 10, 40, 45
-_CEILING, _LATER_CEILING = 100, 120
+_OPENS_AFTER, _IS_OPEN_FOR = 15 * MINUTE, 20 * MINUTE
+_OPEN_FLOOR, _LATER_FLOOR = 40, 45
+_CEILING, _LATER_CEILING = 50, 60
+_READ_UNITS: Final = 5
+_SOON: Final = 5 * MINUTE
+# Target tracking lowers unused capacity once its low alarm has been below for 15 minutes
+_LOWERED_WITHIN: Final = 30 * MINUTE
+# What the function for deploys logs of each call
+_CALL: Final = re.compile(r'"request": "(\w+)", "resource": "\w*?(Aftermath|Floors|Marks)')
+# CloudWatch has a line some time after it was logged
+_LOGGED_WITHIN, _LOOKS_EVERY = 2 * MINUTE, timedelta(seconds=10)
 
 
-def _times(stage: Stage) -> tuple[datetime, datetime]:
-    opens = (stage.now() + _OPENS_AFTER).replace(second=0, microsecond=0)
-    return opens, opens + _IS_OPEN_FOR
-
-
-def _context(opens: datetime, closes: datetime, floor: int, ceiling: int) -> dict[str, str]:
+def _context(opens: datetime, closes: datetime, floor: int, ceiling: int, tables: str = "Orders") -> dict[str, str]:
     times = {"opens": f"{opens:%Y-%m-%dT%H:%M}", "closes": f"{closes:%Y-%m-%dT%H:%M}"}
-    return times | {"floor": str(floor), "ceiling": str(ceiling)}
+    capacity = {"floor": str(floor), "ceiling": str(ceiling)}
+    return times | capacity | {"tables": tables, "key": "id", "broken": "no"}
 
 
-def _run(stage: Stage) -> None:
-    opens, closes = _times(stage)
-    (table,) = stage.deploy(_APP, _context(opens, closes, _FLOOR, _CEILING))
-    name = TargetName(table.table, None, Dimension.WRITE)
-    stage.check("floor before the window", _BASE, read_state(stage.place, name).floor)
+def _run_windows(stage: Stage) -> None:
+    opens = (stage.now() + _OPENS_AFTER).replace(second=0, microsecond=0)
+    closes = opens + _IS_OPEN_FOR
+    (name,) = stage.deploy("Windows", _context(opens, closes, _OPEN_FLOOR, _CEILING))
+    stage.check("floor before the window", FLOOR, read_state(stage.place, name).floor)
     stage.wait_until(opens, "the window opens")
-    _see_it_open(stage, name)
+    late = stage.seconds_until(lambda: read_state(stage.place, name).floor == _OPEN_FLOOR, _SOON)
+    stage.check("floor in the window", _OPEN_FLOOR, read_state(stage.place, name).floor)
+    stage.measure("window_open_seconds", late, assumed="10")
+    up = stage.seconds_until(lambda: read_state(stage.place, name).units >= _OPEN_FLOOR, _SOON)
+    stage.check("capacity in the window reaches its floor", True, up is not None)
+    stage.measure("window_capacity_seconds", up, assumed="35")
     _deploy_while_open(stage, name, _context(opens, closes, _LATER_FLOOR, _LATER_CEILING))
     stage.wait_until(closes, "the window closes")
-    closing = stage.seconds_until(lambda: read_state(stage.place, name).floor == _BASE, 5 * _MINUTE, "base floor")
-    stage.check("floor after the window", _BASE, read_state(stage.place, name).floor)
-    stage.measure(
-        "window_close_seconds", closing, "s", question="seconds from a window's end to its base floor:", assumed="10 s"
-    )
-    down = stage.seconds_until(lambda: read_state(stage.place, name).units == _BASE, 30 * _MINUTE, "base capacity")
-    stage.check("capacity without traffic after the window", _BASE, read_state(stage.place, name).units)
-    stage.measure(
-        "window_close_capacity_seconds",
-        down,
-        "s",
-        question="seconds from the base floor until target tracking lowers unused capacity:",
-        assumed="the next evaluation, as the low alarm is in ALARM",
-    )
-
-
-def _see_it_open(stage: Stage, name: TargetName) -> None:
-    late = stage.seconds_until(lambda: read_state(stage.place, name).floor == _FLOOR, 5 * _MINUTE, "the window's floor")
-    stage.check("floor in the window", _FLOOR, read_state(stage.place, name).floor)
-    stage.measure(
-        "window_open_seconds", late, "s", question="seconds from a window's start to its floor:", assumed="10 s"
-    )
-
-    def is_there() -> bool:
-        state = read_state(stage.place, name)
-        return state.is_active and state.units >= _FLOOR
-
-    up = stage.seconds_until(is_there, 5 * _MINUTE, "the window's capacity")
-    stage.check("capacity in the window reaches its floor", True, up is not None)
-    stage.measure(
-        "window_capacity_seconds", up, "s", question="seconds from the floor to its capacity:", assumed="35 s"
-    )
+    closing = stage.seconds_until(lambda: read_state(stage.place, name).floor == FLOOR, _SOON)
+    stage.check("floor after the window", FLOOR, read_state(stage.place, name).floor)
+    stage.measure("window_close_seconds", closing, assumed="10")
+    down = stage.seconds_until(lambda: read_state(stage.place, name).units == FLOOR, _LOWERED_WITHIN)
+    stage.check("capacity without traffic after the window", FLOOR, read_state(stage.place, name).units)
+    stage.measure("window_close_capacity_seconds", down, assumed="the next evaluation of an alarm that is in ALARM")
 
 
 def _deploy_while_open(stage: Stage, name: TargetName, context: dict[str, str]) -> None:
-    lowest = LowestFloor(stage, name, _FLOOR)
+    lowest = LowestFloor(stage.place, name, _OPEN_FLOOR)
     with lowest.watching():
-        stage.deploy(_APP, context)
+        stage.deploy("Windows", context)
     state = read_state(stage.place, name)
     stage.check("floor after a deploy in the open window", _LATER_FLOOR, state.floor)
     stage.check("ceiling after a deploy in the open window", _LATER_CEILING, state.ceiling)
-    stage.measure(
-        "redeploy_lowest_floor",
-        lowest.floor,
-        "units",
-        question="lowest floor while a deploy changes target and actions in an open window:",
-        assumed=f"{_BASE}: the update of the target sets its base floor",
-    )
-    stage.measure(
-        "redeploy_low_floor_seconds",
-        lowest.seconds,
-        "s",
-        question="seconds for which the floor was too low during that deploy:",
-        assumed="the time between two resources of a deploy",
-    )
-
-
-def _first_context(stage: Stage) -> dict[str, str]:
-    return _context(*_times(stage), _FLOOR, _LATER_CEILING)
+    stage.measure("redeploy_lowest_floor", lowest.floor, assumed=f"{FLOOR}: the target's update sets its base floor")
+    stage.measure("redeploy_low_floor_seconds", lowest.seconds, assumed="the time between two resources of a deploy")
 
 
 WINDOWS: Final = Part(
     name="windows",
     title="a window opens, survives a deploy, and closes",
     minutes=55,
-    app=_APP,
-    context=_first_context,
-    run=_run,
+    units=_READ_UNITS + _LATER_CEILING,
+    run=_run_windows,
+)
+
+
+def _run_stack_order(stage: Stage) -> None:
+    now = stage.now()
+    context = _context(now - timedelta(hours=1), now + timedelta(hours=12), _OPEN_FLOOR, _CEILING, "Kept+Leaving")
+    # names of tables are made from the constructs' ids
+    names = sorted(stage.deploy("StackOrder", context), key=lambda name: "Leaving" in name.table)
+    kept = names[0]
+    for name in names:
+        stage.check(f"floor of {name.resource_id} inside the window", _OPEN_FLOOR, read_state(stage.place, name).floor)
+    later = context | {"ceiling": str(_LATER_CEILING)}
+    _fail_a_deploy(stage, kept, later | {"broken": "yes"})
+    later["tables"] = "Kept"
+    assumed = "Update of the table that stays, then Delete of the other's"
+    left = _deploy_changed(stage, later, "leaving_calls", assumed=assumed)
+    stage.check("tables of the stack that a table has left", [kept], left)
+    stage.check("floor of the table that stays", _OPEN_FLOOR, read_state(stage.place, kept).floor)
+    assumed = "Update, then Delete of the old table's"
+    (new,) = _deploy_changed(stage, later | {"key": "pk"}, "replacement_calls", assumed=assumed)
+    stage.check("the table was replaced", True, new != kept)
+    stage.check("floor of the new table inside the window", _OPEN_FLOOR, read_state(stage.place, new).floor)
+
+
+def _deploy_changed(stage: Stage, context: dict[str, str], fact: str, *, assumed: str) -> list[TargetName]:
+    """Deploy without a table that was there; return the tables, and measure which custom resources are called."""
+    began = _next_step(stage)
+    names = stage.deploy("StackOrder", context)
+    stage.check("status after a deploy", "UPDATE_COMPLETE", stage.cdk.status("StackOrder"))
+    stage.check("deletions that failed", set(), _failed_deletions(stage))
+    stage.measure(fact, _calls(stage, began, "Update Floors", "Delete Floors", "Delete Aftermath"), assumed=assumed)
+    return names
+
+
+def _fail_a_deploy(stage: Stage, kept: TargetName, context: dict[str, str]) -> None:
+    began = _next_step(stage)
+    lowest = LowestFloor(stage.place, kept, _OPEN_FLOOR)
+    with lowest.watching():
+        try:
+            stage.deploy("StackOrder", context)
+        except CdkError:
+            stage.tell("the deploy failed, as it was to")
+    stage.check("status after a deploy that fails", "UPDATE_ROLLBACK_COMPLETE", stage.cdk.status("StackOrder"))
+    stage.seconds_until(lambda: read_state(stage.place, kept).floor == _OPEN_FLOOR, _SOON)
+    state = read_state(stage.place, kept)
+    stage.check("floor after a deploy that failed inside the window", _OPEN_FLOOR, state.floor)
+    stage.check("ceiling after a deploy that failed", _CEILING, state.ceiling)
+    stage.measure("rollback_lowest_floor", lowest.floor, assumed=f"{FLOOR}: the target's base floor")
+    stage.measure("rollback_low_seconds", lowest.seconds, assumed="until Aftermath")
+    calls = _calls(stage, began, *["Update Aftermath"] * 3)
+    stage.measure("rollback_calls", calls, assumed="Update Aftermath: in the deploy, in the rollback, after it")
+
+
+def _next_step(stage: Stage) -> datetime:
+    """Let a minute pass, so that the calls of custom resources of the step before are of an earlier time; the time."""
+    stage.place.let_pass(MINUTE)
+    return stage.now()
+
+
+def _calls(stage: Stage, since: datetime, *expected: str) -> str:
+    """The calls of custom resources since then, once those *expected* are in the log or two minutes have passed."""
+    calls: list[str] = []
+
+    def are_there() -> bool:
+        logs = stage.place.client("logs").get_paginator("filter_log_events")
+        events = [
+            event
+            for group in stage.cdk.names_of_type("StackOrder", "AWS::Logs::LogGroup")
+            for page in logs.paginate(logGroupName=group, startTime=int(since.timestamp() * 1000))
+            for event in page["events"]
+        ]
+        calls[:] = [
+            f"{call[1]} {call[2]}"
+            for event in sorted(events, key=lambda each: int(each["timestamp"]))
+            if (call := _CALL.search(event["message"]))
+        ]
+        return not Counter(expected) - Counter(calls)
+
+    stage.seconds_until(are_there, _LOGGED_WITHIN, _LOOKS_EVERY)
+    return ", ".join(calls) or "none"
+
+
+def _failed_deletions(stage: Stage) -> set[str]:
+    pages = stage.place.client("cloudformation").get_paginator("describe_stack_events")
+    return {
+        str(event["LogicalResourceId"])
+        for page in pages.paginate(StackName=stage.cdk.full_name("StackOrder"))
+        for event in page["StackEvents"]
+        if event.get("ResourceStatus") == "DELETE_FAILED"
+    }
+
+
+STACK_ORDER: Final = Part(
+    name="stack_order",
+    title="CloudFormation's order: a deploy that fails, a table that leaves, one replaced",
+    minutes=30,
+    # two tables, and then one beside the one that replaces it
+    units=2 * (_READ_UNITS + _LATER_CEILING),
+    run=_run_stack_order,
 )

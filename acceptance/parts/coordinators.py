@@ -1,0 +1,168 @@
+"""Coordinators: boosts, from the call to capacity and to the lease's end, and pulses, from a jump to capacity."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any, Final
+
+import boto3
+
+from acceptance.sending import CALM, PEAK, check_sent, load_of, writes
+from acceptance.stage import MINUTE, Part, Stage
+from acceptance.tables import CEILING, FLOOR, GRANTED, read_state
+from highwater import Boost, BoostRefusedError, CoordinatorClient, Pulse
+from highwater import boost as make_boost
+from highwater.core import Dimension
+from highwater.core.names import TargetName
+
+_PERMITTED_WITHIN: Final = 3 * MINUTE
+_READY_WITHIN: Final = 10 * MINUTE
+_ASKED: Final = 40
+_LEASE_MINUTES: Final = 3
+# A lease's end is seen by a schedule of a minute, and a surge by pulses of ten seconds; auto scaling needs five minutes
+_SOON: Final = 2 * MINUTE
+# DynamoDB keeps the unused capacity of five minutes
+_FILLED_WITHIN: Final = 5 * MINUTE
+_CALM_MINUTES: Final = 4
+_SURGE_MINUTES: Final = 6
+_LEVELS: Final = ((_CALM_MINUTES, CALM), (_SURGE_MINUTES, PEAK))
+
+
+class _Caller:
+    """Calls a stack's coordinator with the credentials of the role that the stack made for it."""
+
+    def __init__(self, stage: Stage, stack: str) -> None:
+        outputs = stage.cdk.outputs(stack)
+        given = stage.place.client("sts").assume_role(
+            RoleArn=outputs["CallerRole"], RoleSessionName="highwater-acceptance"
+        )
+        keys: Any = given["Credentials"]
+        self.session = boto3.Session(
+            keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"], stage.place.region
+        )
+        self.url, self.lease_table = outputs["Url"], outputs["LeaseTable"]
+        self.client = CoordinatorClient(coordinator=self.url, session=self.session, attempts=1)
+
+    def wait_for_permission(self, stage: Stage, action: str, table: str) -> None:
+        """IAM needs a while until a role that was just made may call; a check says how long."""
+
+        def is_permitted() -> bool:
+            try:
+                self.client.send(action, table=table)
+            except BoostRefusedError as refused:
+                if refused.status == 403:
+                    return False
+                raise
+            return True
+
+        took = stage.seconds_until(is_permitted, _PERMITTED_WITHIN)
+        stage.check("the role may call the coordinator", "within 3 minutes", took, holds=took is not None)
+
+
+def _find(names: list[TargetName], kind: str) -> TargetName:
+    return next(name for name in names if f"-{kind}" in name.table)
+
+
+def _run_boosts(stage: Stage) -> None:
+    name = _find(stage.deploy("Boosts"), "Boosted")
+    caller = _Caller(stage, "Boosts")
+    caller.wait_for_permission(stage, "list", name.table)
+    _boost_and_release(stage, name, caller)
+    job = _job(name, caller, GRANTED + 1)
+    answer = job.begin()
+    job.release()
+    stage.check("units granted to a job that asks for too many", [GRANTED], [each.units for each in answer.targets])
+    _let_lease_end(stage, name, caller)
+
+
+def _job(name: TargetName, caller: _Caller, units: int) -> Boost:
+    return make_boost(
+        name.table,
+        write=units,
+        minutes=_LEASE_MINUTES,
+        reason="acceptance",
+        coordinator=caller.url,
+        session=caller.session,
+    )
+
+
+def _boost_and_release(stage: Stage, name: TargetName, caller: _Caller) -> None:
+    job = _job(name, caller, _ASKED)
+    began, call = stage.now(), time.monotonic()
+    answer = job.begin()
+    took = round(time.monotonic() - call, 2)
+    stage.check(f"units granted to a job that asks for {_ASKED}", [_ASKED], [each.units for each in answer.targets])
+    stage.measure("boost_answer_seconds", took, assumed="under 2")
+    is_ready = stage.seconds_until(lambda: job.state().is_ready, _READY_WITHIN) is not None
+    seconds = round((stage.now() - began).total_seconds()) if is_ready else None
+    stage.measure("boost_ready_seconds", seconds, assumed="35")
+    state = read_state(stage.place, name)
+    stage.check("floor and capacity in the lease", (FLOOR + _ASKED, FLOOR + _ASKED), (state.floor, state.units))
+    job.release()
+    stage.check("floor once the boost is given back", FLOOR, read_state(stage.place, name).floor)
+
+
+def _let_lease_end(stage: Stage, name: TargetName, caller: _Caller) -> None:
+    """A job that dies: nobody gives the boost back."""
+    end = _job(name, caller, _ASKED).begin().end
+    stage.check("floor while the lease is live", FLOOR + _ASKED, read_state(stage.place, name).floor)
+    within = _LEASE_MINUTES * MINUTE + _READY_WITHIN
+    is_over = stage.seconds_until(lambda: read_state(stage.place, name).floor == FLOOR, within)
+    seconds = None if is_over is None else round((stage.now() - end).total_seconds())
+    stage.measure("boost_over_seconds", seconds, assumed="60")
+    stage.check("a lease that nobody gives back ends by itself", "within 2 minutes", seconds, holds=_is_soon(seconds))
+
+
+def _is_soon(seconds: int | None) -> bool:
+    return seconds is not None and seconds <= _SOON.total_seconds()
+
+
+BOOSTS: Final = Part(
+    name="boosts",
+    title="boosts: seconds from the call to capacity, caps, and a lease that ends by itself",
+    minutes=15,
+    units=5 + FLOOR + GRANTED,
+    run=_run_boosts,
+)
+
+
+def _run_pulses(stage: Stage) -> None:
+    name = _find(stage.deploy("Pulses"), "Pulsed")
+    caller = _Caller(stage, "Pulses")
+    caller.wait_for_permission(stage, "pulse", name.table)
+    caller.client.pulse_table = caller.lease_table
+    endpoint = stage.place.client("dynamodb").meta.endpoint_url
+    dynamodb = caller.session.client("dynamodb", endpoint_url=endpoint)
+    # as `highwater.pulse` makes it, but that the part calls `beat` itself, as a local cloud's clock waits for that
+    pulse = Pulse(dynamodb=dynamodb, coordinator=caller.client, has_thread=False)
+    stage.wait_until(stage.now() + _FILLED_WITHIN, "burst capacity is saved")
+    start = stage.now()
+    jump = start + _CALM_MINUTES * MINUTE
+
+    def tell() -> None:
+        while stage.now() < jump + _SURGE_MINUTES * MINUTE:
+            pulse.beat()
+            stage.place.let_pass(timedelta(seconds=1))
+
+    def see_capacity() -> int | None:
+        stage.place.wait_until(jump)
+        return stage.seconds_until(lambda: read_state(stage.place, name).units >= PEAK, 5 * MINUTE)
+
+    load = load_of(stage, name.table, writes(_LEVELS, start), prepare=pulse.meter.install)
+    report, _, seconds = stage.place.side_by_side([load], tell, see_capacity)
+    pulse.stop()
+    check_sent(stage, report, _LEVELS, "a table whose fleet pulses")
+    stage.check("capacity for the surge", "within 2 minutes", seconds, holds=_is_soon(seconds))
+    stage.measure("pulse_raised_seconds", seconds, assumed="60")
+    throttled = round(report.total(Dimension.WRITE, "throttled"))
+    stage.measure("pulse_throttled", throttled, assumed="what a run on the local cloud shows")
+
+
+PULSES: Final = Part(
+    name="pulses",
+    title="pulses: seconds from a jump to capacity",
+    minutes=25,
+    units=5 + CEILING,
+    run=_run_pulses,
+)

@@ -1,0 +1,98 @@
+"""The tables of the suite as DynamoDB and Application Auto Scaling have them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from acceptance.place import Place
+from highwater.core.names import TargetName
+
+# The floor and ceiling of writes of the app's tables, and the most that the job of a boost is granted
+FLOOR, CEILING, GRANTED = 10, 200, 60
+# A real look at a floor: in an account CloudFormation calls the same services meanwhile, and has the same rates
+_LOOKS_EVERY_SECONDS: Final = {True: 1.0, False: 0.02}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One dimension of a table or index: its provisioned units, and the scalable target's bounds if there is one."""
+
+    floor: int | None
+    ceiling: int | None
+    units: int
+
+
+def read_state(place: Place, name: TargetName) -> State:
+    """Read the state of one dimension."""
+    found = place.client("application-autoscaling").describe_scalable_targets(
+        ServiceNamespace="dynamodb", ResourceIds=[name.resource_id], ScalableDimension=name.scalable_dimension
+    )["ScalableTargets"]
+    resource = read_resource(place, name.table, name.index)
+    return State(
+        found[0]["MinCapacity"] if found else None,
+        found[0]["MaxCapacity"] if found else None,
+        int(resource["ProvisionedThroughput"][f"{name.dimension.title()}CapacityUnits"]),
+    )
+
+
+def read_resource(place: Place, table: str, index: str | None) -> dict[str, Any]:
+    """Describe a table, or one of its indexes."""
+    described: dict[str, Any] = place.client("dynamodb").describe_table(TableName=table)["Table"]
+    if index is None:
+        return described
+    return next(each for each in described["GlobalSecondaryIndexes"] if each["IndexName"] == index)
+
+
+class LowestFloor:
+    """The lowest floor that is seen while a block runs, and for how long the floor was below *planned*.
+
+    A thread looks again and again; a look that AWS refuses is left out. Both are unknown if there was no other.
+    """
+
+    def __init__(self, place: Place, name: TargetName, planned: int) -> None:
+        self._place = place
+        self._name = name
+        self._planned = planned
+        self._low = timedelta(0)
+        self.floor: int | None = None
+
+    @property
+    def seconds(self) -> int | None:
+        """For how many seconds of the place's clock it was too low."""
+        return None if self.floor is None else round(self._low.total_seconds())
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch during the block."""
+        is_over = threading.Event()
+
+        def watch() -> None:
+            before = self._place.status().now
+            while not is_over.wait(_LOOKS_EVERY_SECONDS[self._place.is_real]):
+                self.look(before)
+                before = self._place.status().now
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def look(self, before: datetime) -> None:
+        """Look once; the look before was at *before*."""
+        try:
+            floor = read_state(self._place, self._name).floor or 0
+        except (BotoCoreError, ClientError):
+            return
+        if floor < self._planned:
+            self._low += self._place.status().now - before
+        self.floor = floor if self.floor is None else min(self.floor, floor)
