@@ -1,4 +1,4 @@
-"""Deploys the examples to a local cloud or to an AWS account, checks what they promise, and measures AWS.
+"""Deploys small tables to a local cloud or to an AWS account, checks what is promised of them, and measures AWS.
 
 `make acceptance` runs it; docs/acceptance.md describes it.
 """

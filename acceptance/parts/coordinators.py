@@ -122,7 +122,7 @@ BOOSTS: Final = Part(
     name="boosts",
     title="boosts: seconds from the call to capacity, caps, and a lease that ends by itself",
     minutes=15,
-    units=5 + FLOOR + GRANTED,
+    units=5 + CEILING,
     run=_run_boosts,
 )
 

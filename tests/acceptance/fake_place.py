@@ -10,10 +10,10 @@ from typing import Any
 from botocore.exceptions import ClientError
 from rich.console import Console
 
-from acceptance.account import AccountClock
 from acceptance.cdk import Cdk
 from acceptance.ledger import Ledger
-from acceptance.record import Record
+from acceptance.place import AccountClock, Place
+from acceptance.report import Report
 from acceptance.stage import Stage
 
 
@@ -23,30 +23,26 @@ def refusal(code: str, message: str, operation: str = "Call", status: int = 400)
     return ClientError(response, operation)
 
 
-@dataclass
-class FakePlace:
+class FakePlace(Place):
     """An account whose services are *clients*, by name."""
 
-    clients: dict[str, Any] = field(default_factory=dict)
-    at: datetime = datetime(2031, 3, 4, 5, 6, 7, tzinfo=UTC)
-    is_real: bool = True
-    title: str = "account 123456789012, eu-west-1"
-    settles_within: timedelta = timedelta(minutes=5)
-    account: str = "123456789012"
-    region: str = "eu-west-1"
+    title = "account 123456789012, eu-west-1"
+    is_real = True
 
-    def status(self) -> AccountClock:
-        return AccountClock(self.at)
+    def __init__(self, clients: dict[str, Any] | None = None) -> None:
+        super().__init__("123456789012", "eu-west-1", self.client)
+        self.clients = clients or {}
+        self.at = datetime(2031, 3, 4, 5, 6, 7, tzinfo=UTC)
 
     def client(self, service: str, config: Any = None) -> Any:
         del config
         return self.clients[service]
 
+    def status(self) -> AccountClock:
+        return AccountClock(self.at)
+
     def environment(self) -> dict[str, str]:
         return {}
-
-    def wait_until(self, at: datetime) -> None:
-        self.at = max(self.at, at)
 
     def let_pass(self, time_there: timedelta) -> None:
         self.at += time_there
@@ -59,7 +55,7 @@ class Pages:
         self.pages = pages or {}
 
     def get_paginator(self, operation: str) -> Paginator:
-        return Paginator(self.pages.get(operation, [{"ScalableTargets": [], "StackSummaries": []}]))
+        return Paginator(self.pages.get(operation, [{"StackSummaries": []}]))
 
 
 @dataclass
@@ -73,11 +69,12 @@ class Paginator:
 
 
 class Stacks(Pages):
-    """CloudFormation: each stack fails to be deleted as often as its number says."""
+    """CloudFormation: each stack fails to be deleted as often as its number says; *refused* may not be deleted."""
 
-    def __init__(self, failures: dict[str, int]) -> None:
+    def __init__(self, failures: dict[str, int], refused: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.failures = failures
+        self.refused = refused
         self.status = dict.fromkeys(failures, "CREATE_COMPLETE")
         self.deleted: list[str] = []
 
@@ -85,49 +82,41 @@ class Stacks(Pages):
         return {"Stacks": [{"StackStatus": self.status[StackName]}]}
 
     def delete_stack(self, StackName: str) -> None:
+        if StackName in self.refused:
+            raise refusal("AccessDenied", "not allowed", "DeleteStack")
         self.deleted.append(StackName)
         self.failures[StackName] -= 1
         self.status[StackName] = "DELETE_FAILED" if self.failures[StackName] >= 0 else "DELETE_COMPLETE"
 
 
-class Tables(Pages):
-    """DynamoDB: tables that are gone as soon as they are deleted; those of *refused* may not be deleted."""
+@dataclass
+class Targets(Pages):
+    """Application Auto Scaling, with targets of these tables."""
 
-    class exceptions:
-        """The errors that the suite knows."""
+    tables: list[str] = field(default_factory=list)
 
-        class ResourceNotFoundException(ClientError):
-            """No such table."""
+    def get_paginator(self, operation: str) -> Paginator:
+        assert operation == "describe_scalable_targets"
+        common = {"ServiceNamespace": "dynamodb", "ScalableDimension": "dynamodb:table:WriteCapacityUnits"}
+        return Paginator([{"ScalableTargets": [common | {"ResourceId": f"table/{name}"} for name in self.tables]}])
 
-        class ResourceInUseException(ClientError):
-            """A change is under way."""
-
-    def __init__(self, names: list[str], refused: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.names = names
-        self.refused = refused
-
-    def describe_table(self, TableName: str) -> dict[str, Any]:
-        if TableName not in self.names:
-            raise self.exceptions.ResourceNotFoundException({"Error": {"Code": "None"}}, "DescribeTable")
-        return {"Table": {"TableStatus": "ACTIVE"}}
-
-    def delete_table(self, TableName: str) -> None:
-        if TableName in self.refused:
-            raise refusal("AccessDeniedException", "not allowed", "DeleteTable")
-        self.names.remove(TableName)
+    def deregister_scalable_target(self, ServiceNamespace: str, ResourceId: str, ScalableDimension: str) -> None:
+        assert (ServiceNamespace, ScalableDimension) == ("dynamodb", "dynamodb:table:WriteCapacityUnits")
+        self.tables.remove(ResourceId.removeprefix("table/"))
 
 
-def place_of(stacks: Stacks, tables: Tables) -> FakePlace:
+def place_of(stacks: Stacks) -> FakePlace:
     """A place with these, and nothing in all other services."""
-    services = ("application-autoscaling", "lambda", "logs", "iam", "ssm", "cloudwatch", "sns", "sqs", "scheduler")
-    return FakePlace({name: Pages() for name in services} | {"cloudformation": stacks, "dynamodb": tables})
+    services = ("dynamodb", "lambda", "logs", "iam", "ssm", "cloudwatch", "sns", "sqs", "scheduler")
+    others: dict[str, Any] = {name: Pages() for name in services}
+    return FakePlace(others | {"cloudformation": stacks, "application-autoscaling": Targets()})
 
 
 def stage_of(place: FakePlace, folder: Path) -> Stage:
     """A stage that prints nothing."""
     ledger = Ledger.begin(folder, place.at, account=place.account, region=place.region, profile="trial")
-    return Stage(place, Cdk(place, ledger.prefix, folder), ledger, Record(), Console(quiet=True), part="any")
+    report = Report(where=place.title, account=place.account, begun=place.at)
+    return Stage(place, Cdk(place, ledger.prefix, folder), ledger, report, Console(quiet=True), part="any")
 
 
 def resources(**names: str) -> Pages:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from acceptance.account import AccountError, open_account
+from acceptance.place import AccountError, open_account
 
 DEVICE = "arn:aws:iam::123456789012:mfa/me"
 CONFIG = f"""

@@ -1,65 +1,86 @@
-"""The highest cost of a part of the acceptance suite."""
+"""What a run can cost at most: told before it begins, and never less than what its stacks can provision."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import io
+import json
+from datetime import timedelta
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import assertions
+from rich.console import Console
 
-from acceptance.costs import Cost, clock_hours, cost_of, ends_within, longest
-from highwater.core import Capacity, Plan, Window
+from acceptance.app import STACKS, make_stack
+from acceptance.costs import SMALL_THINGS_USD, clock_hours, cost_of, longest, tell_cost
+from acceptance.parts import PARTS
+from acceptance.stage import Part
+from highwater.core import Plan
 from highwater_lab.services.prices import load_prices
 
 PRICES = load_prices()
-START = datetime(2031, 3, 4, 1, 10, tzinfo=UTC)
-LATER = START + timedelta(hours=2)
-PLAN = Plan(
-    read=Capacity.fixed(units=7),
-    write=Capacity.autoscaled(min_capacity=30, max_capacity=900),
-    windows=(Window.daily("load", start="02:00", end="03:00", timezone="UTC", write_min=400),),
-)
-
-
-def _cost(
-    *plans: Plan, reaches_ceiling: bool = False, bare_units: int = 0, start: datetime = START, minutes: int = 8
-) -> Cost:
-    return cost_of(
-        plans,
-        minutes=minutes,
-        reaches_ceiling=reaches_ceiling,
-        bare_units=bare_units,
-        start=start,
-        end=start + timedelta(hours=2),
-        prices=PRICES,
-    )
+LARGE = Part(name="large", title="large", minutes=8, units=9_000, run=lambda _: None)
+# the values that the parts give
+CONTEXT = {
+    "opens": "2031-03-04T05:00",
+    "closes": "2031-03-04T06:00",
+    "floor": "45",
+    "ceiling": "60",
+    "key": "id",
+    "broken": "no",
+    "units": "10",
+}
 
 
 def test_part_is_ended_after_half_as_long_again_and_counted_for_every_clock_hour_that_it_can_touch() -> None:
     assert longest(8) == timedelta(minutes=12)
-    assert ends_within(8) == timedelta(minutes=32)
     # 32 minutes that begin at 01:40 touch two hours; 98 minutes may touch three
     assert (clock_hours(8), clock_hours(52)) == (2, 3)
 
 
-def test_table_without_traffic_costs_its_highest_floor() -> None:
-    in_window, before = _cost(PLAN), _cost(PLAN, start=START - timedelta(hours=8))
-    assert in_window.capacity == pytest.approx(
-        2 * (7 * PRICES.throughput().read_unit_hour + 400 * PRICES.throughput().write_unit_hour)
+def test_all_units_count_at_the_price_of_writes() -> None:
+    assert cost_of(LARGE, PRICES) == pytest.approx(9_000 * 2 * PRICES.throughput().write_unit_hour)
+
+
+def test_cost_is_told_at_prices_of_the_region_that_was_asked_for() -> None:
+    output = io.StringIO()
+    console = Console(file=output, width=160)
+    here, there = tell_cost(console, [LARGE], "us-east-1"), tell_cost(console, [LARGE], "eu-west-1")
+    assert here == pytest.approx(SMALL_THINGS_USD + cost_of(LARGE, PRICES))
+    assert there == pytest.approx(SMALL_THINGS_USD + cost_of(LARGE, load_prices("eu-west-1")))
+    assert there > here
+    titles = [line.strip() for line in output.getvalue().splitlines() if line.startswith("At most")]
+    assert titles == ["At most, in us-east-1", "At most, in eu-west-1"]
+
+
+def test_full_run_costs_at_most_five_dollars_in_the_dearest_region() -> None:
+    sums = [tell_cost(Console(quiet=True), PARTS, region) for region in ("us-east-1", "eu-west-1", "sa-east-1")]
+    assert max(sums) < 5
+
+
+@pytest.mark.parametrize(
+    ("stack", "part"), [(part.name.title().replace("_", ""), part) for part in PARTS], ids=[part.name for part in PARTS]
+)
+def test_stack_cannot_provision_more_than_its_part_says_and_raises_no_mark(stack: str, part: Part) -> None:
+    tables = "Orders" if stack == "Windows" else "Kept+Leaving"
+    made = make_stack(cdk.App(context=CONTEXT | {"tables": tables}), "HwAccept", stack, "123456789012", "eu-west-1")
+    resources = assertions.Template.from_stack(made).to_json()["Resources"].values()
+    plans = [
+        Plan.from_document(json.loads(resource["Properties"]["Plan"]))
+        for resource in resources
+        if resource["Type"] == "Custom::HighwaterFloors"
+    ]
+    ceilings = sum(int(target.capacity.max_capacity) for plan in plans for target in plan.targets())
+    bare = sum(
+        sum(resource["Properties"]["ProvisionedThroughput"].values())
+        for resource in resources
+        if resource["Type"] == "AWS::DynamoDB::Table"
+        and not plans
+        and "ProvisionedThroughput" in resource["Properties"]
     )
-    assert before.capacity == pytest.approx(
-        2 * (7 * PRICES.throughput().read_unit_hour + 30 * PRICES.throughput().write_unit_hour)
-    )
+    assert 0 < ceilings + bare <= part.units
+    assert [resource for resource in resources if resource["Type"] == "Custom::HighwaterMarks"] == []
 
 
-def test_table_with_a_surge_costs_its_ceiling_and_other_tables_count_at_the_price_of_writes() -> None:
-    cost = _cost(PLAN, reaches_ceiling=True, bare_units=11, minutes=52)
-    assert cost.capacity == pytest.approx(
-        3 * (7 * PRICES.throughput().read_unit_hour + 911 * PRICES.throughput().write_unit_hour)
-    )
-
-
-def test_marks_are_charged_once_and_alarms_by_the_hour() -> None:
-    cost = _cost(PLAN, PLAN)
-    assert cost.marks == pytest.approx(2 * 370 * PRICES.throughput().write_unit_hour)
-    assert cost.alarms == pytest.approx(2 * 2 * 5 * 2 * PRICES.alarm_month / 730)
-    assert cost.total == pytest.approx(cost.capacity + cost.marks + cost.alarms)
+def test_every_stack_of_the_app_is_a_parts() -> None:
+    assert sorted(STACKS) == sorted(part.name.title().replace("_", "") for part in PARTS)

@@ -21,7 +21,7 @@ def _clean(folder: Path) -> tuple[int, str]:
 def _begin(folder: Path, profile: str) -> Ledger:
     build = folder / "build" / "acceptance"
     ledger = Ledger.begin(build, AT, account="123456789012", region="eu-west-1", profile=profile)
-    ledger.add_table("a-table")
+    ledger.add("a-stack")
     return ledger
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import timedelta
 
 import boto3
 import pytest
 
-from acceptance.account import AccountPlace
-from acceptance.parts.catalogue import PARTS, PartError, choose
-from acceptance.place import forget_other_places
+from acceptance.parts import PARTS, choose
+from acceptance.place import AccountError, AccountPlace, forget_other_places
+from highwater.core import HighwaterError
 
 ELSEWHERE = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
@@ -50,7 +51,8 @@ def test_cdk_gets_the_profile_and_nothing_else_of_aws(monkeypatch: pytest.Monkey
     monkeypatch.setenv("AWS_CA_BUNDLE", "/some/bundle")
     monkeypatch.delenv("AWS_CONFIG_FILE", raising=False)
     monkeypatch.delenv("AWS_PROFILE")
-    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1", lambda _: None)
+    forget_other_places()
+    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1")
     told = {name: value for name, value in place.environment().items() if name.startswith(("AWS_", "CDK_DEFAULT_"))}
     assert told == {
         "AWS_PROFILE": "default",
@@ -65,8 +67,33 @@ def test_cdk_gets_the_profile_and_nothing_else_of_aws(monkeypatch: pytest.Monkey
 
 def test_parts_are_chosen_by_name_and_run_in_the_suites_order() -> None:
     assert choose("") == PARTS
-    assert [part.name for part in choose("decreases, windows")] == ["windows", "decreases"]
+    assert [part.name for part in choose("surge, windows")] == ["windows", "surge"]
     names = ", ".join(part.name for part in PARTS)
-    with pytest.raises(PartError) as refused:
+    with pytest.raises(HighwaterError) as refused:
         choose("windows sirges")
     assert str(refused.value) == f"PARTS has sirges; the parts are {names}"
+
+
+def test_watches_end_when_what_runs_beside_them_fails() -> None:
+    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1")
+    ended: list[str] = []
+
+    def fail() -> None:
+        raise HighwaterError("no table")
+
+    def watch() -> None:
+        try:
+            place.let_pass(timedelta(hours=1))
+        except AccountError as error:
+            ended.append(str(error))
+
+    with pytest.raises(HighwaterError, match="no table"):
+        place.side_by_side([], fail, watch)
+    assert ended == ["ended, as what ran beside it did"]
+    # the next part waits as always
+    place.let_pass(timedelta(milliseconds=1))
+
+
+def test_watches_return_what_they_saw() -> None:
+    place = AccountPlace(boto3.Session(), "123456789012", "eu-west-1")
+    assert place.side_by_side([], lambda: 1, lambda: 2) == [1, 2]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from acceptance.account import AccountClock
-from acceptance.record import Check
+from acceptance.place import AccountClock
+from acceptance.report import Check
 from acceptance.sending import check_sent, load_of
 from highwater.core import Dimension
 from highwater_lab.local.load import Load, LoadMinute, LoadReport, steady
@@ -61,7 +61,7 @@ class _Table:
 def test_request_that_is_not_answered_is_sent_again(error: Exception, tmp_path: Path) -> None:
     place = _Fast({"dynamodb": _Table(error, range(3, 5))})
     traffic = steady(0, 10, timedelta(minutes=1), place.at)
-    report = load_of(stage_of(place, tmp_path), "orders", traffic, threads=1).run()
+    report = load_of(stage_of(place, tmp_path), "orders", traffic).run()
     assert (report.failure, report.unanswered) == ("", 2)
     assert report.total(Dimension.WRITE, "granted") == pytest.approx(600, abs=report.units_per_request[Dimension.WRITE])
 
@@ -89,6 +89,6 @@ def test_traffic_that_was_not_as_planned_is_a_promise_that_does_not_hold(
     stage = stage_of(FakePlace(), tmp_path)
     minutes = {Dimension.WRITE: [LoadMinute(asked=sent)]}
     report = LoadReport(stage.now(), 1, {}, minutes, most_behind_seconds=behind, failure=failure)
-    check_sent(stage, report, 600, "the table")
+    check_sent(stage, report, [(1, 10)], "the table")
     subject, planned = "units that the load generator sent to the table", "600 and no request late by 10 s"
-    assert stage.record.checks == [Check("any", subject, planned, actual, holds)]
+    assert stage.report.checks == [Check("any", subject, planned, actual, holds)]

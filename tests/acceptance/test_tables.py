@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from acceptance.lowest import LowestFloor
+from acceptance.tables import LowestFloor
 from highwater.core import Dimension
 from highwater.core.names import TargetName
-from tests.acceptance.fake_place import FakePlace, refusal, stage_of
+from tests.acceptance.fake_place import FakePlace, refusal
 
 NAME = TargetName("orders", None, Dimension.WRITE)
 SECOND = timedelta(seconds=1)
@@ -42,13 +41,13 @@ class _Dynamo:
     [
         pytest.param([40, 10, 40], 10, 1, id="low-for-a-second"),
         pytest.param([40, None, 10, 40], 10, 1, id="a-refusal-is-left-out"),
-        pytest.param([None, None, None], "unknown", "unknown", id="never-seen"),
-        pytest.param([40, None, None], "unknown", "unknown", id="hardly-seen"),
+        pytest.param([None, None, None], None, None, id="never-seen"),
+        pytest.param([40, None, 45], 40, 0, id="never-too-low"),
     ],
 )
-def test_lowest_floor(floors: list[int | None], lowest: int | str, seconds: int | str, tmp_path: Path) -> None:
+def test_lowest_floor(floors: list[int | None], lowest: int | None, seconds: int | None) -> None:
     place = FakePlace({"application-autoscaling": _AutoScaling(floors), "dynamodb": _Dynamo()})
-    seen = LowestFloor(stage_of(place, tmp_path), NAME, 40)
+    seen = LowestFloor(place, NAME, 40)
     for _ in floors:
         before = place.at
         place.let_pass(SECOND)

@@ -10,7 +10,7 @@ from typing import IO, cast
 import pytest
 from rich.console import Console
 
-from acceptance.hangup import LastingOutput, hear_hangup
+from acceptance.__main__ import LastingOutput, hear_hangup
 
 
 @pytest.fixture(autouse=True)
