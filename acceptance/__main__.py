@@ -66,9 +66,11 @@ def main(
     except KeyboardInterrupt:
         # a new console: the old one would repeat the line in whose middle it was interrupted
         _console().print("acceptance: interrupted", style="red")
+        if clean:
+            tell_unfinished(_console(), build)
         sys.exit(130)
     finally:
-        if not tells_cost:
+        if not (clean or tells_cost):
             tell_unfinished(_console(), build)
 
 

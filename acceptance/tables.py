@@ -16,8 +16,8 @@ from highwater.core.names import TargetName
 
 # The floor and ceiling of writes of the app's tables, and the most that the job of a boost is granted
 FLOOR, CEILING, GRANTED = 10, 200, 60
-# A real look at a floor: in an account CloudFormation calls the same services meanwhile, and has the same rates
-_LOOKS_EVERY_SECONDS: Final = {True: 1.0, False: 0.02}
+# Of real time: a local cloud's deploy is quick, and in an account CloudFormation's calls have the same rates
+_LOOKS_EVERY_SECONDS: Final = {True: 1.0, False: 0.005}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,16 @@ class State:
 
 def read_state(place: Place, name: TargetName) -> State:
     """Read the state of one dimension."""
+    throughput = read_resource(place, name.table, name.index)["ProvisionedThroughput"]
+    return State(*read_bounds(place, name), int(throughput[f"{name.dimension.title()}CapacityUnits"]))
+
+
+def read_bounds(place: Place, name: TargetName) -> tuple[int | None, int | None]:
+    """Read the floor and ceiling of one dimension's scalable target, if there is one."""
     found = place.client("application-autoscaling").describe_scalable_targets(
         ServiceNamespace="dynamodb", ResourceIds=[name.resource_id], ScalableDimension=name.scalable_dimension
     )["ScalableTargets"]
-    resource = read_resource(place, name.table, name.index)
-    return State(
-        found[0]["MinCapacity"] if found else None,
-        found[0]["MaxCapacity"] if found else None,
-        int(resource["ProvisionedThroughput"][f"{name.dimension.title()}CapacityUnits"]),
-    )
+    return (found[0]["MinCapacity"], found[0]["MaxCapacity"]) if found else (None, None)
 
 
 def read_resource(place: Place, table: str, index: str | None) -> dict[str, Any]:
@@ -90,7 +91,7 @@ class LowestFloor:
     def look(self, before: datetime) -> None:
         """Look once; the look before was at *before*."""
         try:
-            floor = read_state(self._place, self._name).floor or 0
+            floor = read_bounds(self._place, self._name)[0] or 0
         except (BotoCoreError, ClientError):
             return
         if floor < self._planned:

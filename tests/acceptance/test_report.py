@@ -1,4 +1,4 @@
-"""The files that a run leaves: report.md and facts.json."""
+"""The report that a run leaves."""
 
 from __future__ import annotations
 

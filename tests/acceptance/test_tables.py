@@ -29,13 +29,6 @@ class _AutoScaling:
         return {"ScalableTargets": [{"MinCapacity": floor, "MaxCapacity": 100}]}
 
 
-class _Dynamo:
-    """A table at rest."""
-
-    def describe_table(self, **_: Any) -> dict[str, Any]:
-        return {"Table": {"TableStatus": "ACTIVE", "ProvisionedThroughput": {"WriteCapacityUnits": 40}}}
-
-
 @pytest.mark.parametrize(
     ("floors", "lowest", "seconds"),
     [
@@ -46,7 +39,7 @@ class _Dynamo:
     ],
 )
 def test_lowest_floor(floors: list[int | None], lowest: int | None, seconds: int | None) -> None:
-    place = FakePlace({"application-autoscaling": _AutoScaling(floors), "dynamodb": _Dynamo()})
+    place = FakePlace({"application-autoscaling": _AutoScaling(floors)})
     seen = LowestFloor(place, NAME, 40)
     for _ in floors:
         before = place.at
