@@ -29,6 +29,11 @@ def writes(levels: Sequence[tuple[int, int]], start: datetime) -> Traffic:
     return Traffic.from_counts("writes", {Stream(None, Dimension.WRITE): counts}, bin_seconds=60, start=start)
 
 
+def whole_minute(after: datetime) -> datetime:
+    """The next whole minute: how soon a surge is seen depends on where in a minute it begins."""
+    return after.replace(second=0, microsecond=0) + MINUTE
+
+
 def load_of(stage: Stage, table: str, traffic: Traffic, *, prepare: Callable[[Any], None] | None = None) -> Load:
     """Traffic to a table that goes on where AWS fails to answer a request."""
     return Load(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import boto3
 
-from acceptance.sending import CALM, PEAK, check_sent, load_of, writes
+from acceptance.sending import CALM, PEAK, check_sent, load_of, whole_minute, writes
 from acceptance.stage import MINUTE, Part, Stage
 from acceptance.tables import CEILING, FLOOR, GRANTED, read_state
 from highwater import Boost, BoostRefusedError, CoordinatorClient, Pulse
@@ -136,8 +136,8 @@ def _run_pulses(stage: Stage) -> None:
     dynamodb = caller.session.client("dynamodb", endpoint_url=endpoint)
     # as `highwater.pulse` makes it, but that the part calls `beat` itself, as a local cloud's clock waits for that
     pulse = Pulse(dynamodb=dynamodb, coordinator=caller.client, has_thread=False)
-    stage.wait_until(stage.now() + _FILLED_WITHIN, "burst capacity is saved")
-    start = stage.now()
+    start = whole_minute(stage.now() + _FILLED_WITHIN)
+    stage.wait_until(start, "burst capacity is saved")
     jump = start + _CALM_MINUTES * MINUTE
 
     def tell() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Final
 
-from acceptance.sending import CALM, PEAK, check_sent, load_of, watch_datapoints, writes
+from acceptance.sending import CALM, PEAK, check_sent, load_of, watch_datapoints, whole_minute, writes
 from acceptance.stage import MINUTE, Part, Stage
 from acceptance.tables import CEILING
 from highwater.core import Dimension
@@ -23,10 +23,9 @@ _FEWEST_DATAPOINTS: Final = 10
 def _run(stage: Stage) -> None:
     names = stage.deploy("Surge")
     native, scaled = (next(name.table for name in names if f"-{kind}" in name.table) for kind in ("Native", "Scaled"))
-    with stage.busy(f"{_LEAD} minutes without traffic, as alarms need a history"):
-        stage.place.let_pass(_LEAD * MINUTE)
+    start = whole_minute(stage.now() + _LEAD * MINUTE)
+    stage.wait_until(start, "no traffic, as alarms need a history")
     stage.check("alarms of the scaler that are in ALARM without traffic", [], _alarms(stage))
-    start = stage.now()
     ends = start + (_MINUTES + _LATE) * MINUTE
     loads = [load_of(stage, table, writes(_LEVELS, start)) for table in (native, scaled)]
     with stage.busy(f"{_MINUTES} minutes of traffic on both tables, from {CALM} to {PEAK} writes/s"):
