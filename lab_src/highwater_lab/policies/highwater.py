@@ -155,7 +155,12 @@ class HighwaterScaler(Policy, ABC):
         simulated = _target(seen, *target.key)
         minutes = minutes_to_observe(scaled, clock)
         pulses = simulated.pulses(_SLOTS)
-        observation = Observation(seen.minute_of(simulated.newest), simulated.minutes(minutes), pulses=pulses)
+        observation = Observation(
+            seen.minute_of(simulated.newest),
+            simulated.minutes(minutes),
+            pulses=pulses,
+            burst_seconds=simulated.burst_seconds(minutes),
+        )
         self._metrics_requested += 1
         if needs_throttles(scaled, target, resource, observation, clock):
             self._metrics_requested += _THROTTLE_METRICS

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from highwater.core import Bounds, Dimension, Units
 from highwater.core.pulses import SLOT_SECONDS, Slots
+from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
 from highwater.core.scaler.minutes import Minutes, MinuteSeries
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
@@ -14,6 +17,9 @@ from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.simulation.targets import SimulatedTarget
 from highwater_lab.traffic.series import Traffic
+
+# above any capacity
+_MOST_UNITS: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class PolicyTarget:
         self.told: ToldSlots | None = None
         self.newest_slot, self.base_slot = -1, 0
         self._minutes = MinuteSeries()
+        self._drains = DrainSeries()
 
     @property
     def units(self) -> int:
@@ -94,6 +101,23 @@ class PolicyTarget:
         while len(self._minutes) < end:
             self._minutes.append(-(-consumed[len(self._minutes)] // QUANTA_PER_UNIT))
         return self._minutes.window(end, minutes)
+
+    def burst_seconds(self, minutes: int) -> int:
+        """The seconds of burst that the drains of the last known minutes justify, as CloudWatch would show them."""
+        drains, state = self._drains, self._state
+        # a minute waits for the next datapoint of its capacity
+        while len(drains) // CAPACITY_MINUTES * CAPACITY_MINUTES + CAPACITY_MINUTES <= self.newest:
+            minute = len(drains)
+            before = minute // CAPACITY_MINUTES * CAPACITY_MINUTES
+            capacity = max(self._capacity_at(before), self._capacity_at(before + CAPACITY_MINUTES))
+            throttled = state.throttled.get(minute, {}).get(Cause.PROVISIONED, 0)
+            drains.append(-(-state.consumed[minute] // QUANTA_PER_UNIT), throttled, capacity)
+        return drains.burst_seconds(max(0, self.newest + 1 - minutes))
+
+    def _capacity_at(self, minute: int) -> int:
+        """The capacity when a minute begins."""
+        changes = self._state.capacity
+        return changes[max(0, bisect_right(changes, (minute * 60, _MOST_UNITS)) - 1)][1]
 
     def pulses(self, slots: int) -> Slots | None:
         """What the fleet told of the last slots that are known; `None` for a fleet that tells nothing."""

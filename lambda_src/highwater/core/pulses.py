@@ -101,7 +101,13 @@ class Slots:
 BELIEVED_SECONDS: Final = 60
 
 
-def level_after(level_units: int, capacity_units: int, asked_units: Iterable[int], seconds: int = SLOT_SECONDS) -> int:
+def level_after(
+    level_units: int,
+    capacity_units: int,
+    asked_units: Iterable[int],
+    seconds: int = SLOT_SECONDS,
+    burst_seconds: int = BELIEVED_SECONDS,
+) -> int:
     """Return the tokens left after slots in which so many units were asked for.
 
     Args:
@@ -109,8 +115,9 @@ def level_after(level_units: int, capacity_units: int, asked_units: Iterable[int
         capacity_units: Provisioned units per second.
         asked_units: The units asked for in each slot.
         seconds: How long each is.
+        burst_seconds: How many seconds of capacity the bucket holds.
     """
-    most, fill = capacity_units * BELIEVED_SECONDS, capacity_units * seconds
+    most, fill = capacity_units * burst_seconds, capacity_units * seconds
     level = min(level_units, most)
     for asked in asked_units:
         level = min(most, max(0, level + fill - asked))
@@ -136,6 +143,7 @@ class Hint:
         level_units: The tokens that it believed to be in the burst bucket.
         coverage_percent: The share of requests that pulses tell of.
         help_seconds: How long help takes.
+        burst_seconds: How many seconds of capacity the burst bucket is believed to hold.
     """
 
     slot: int
@@ -143,6 +151,7 @@ class Hint:
     level_units: int
     coverage_percent: int
     help_seconds: int
+    burst_seconds: int = BELIEVED_SECONDS
 
     def needs_help(self, slots: Slots) -> bool:
         """Whether the bucket will not last until help is there, or requests are refused when it should be."""
@@ -152,7 +161,7 @@ class Hint:
             return False
         if any(slots.since(self.slot + 1 + -(-self.help_seconds // SLOT_SECONDS)).refused_units):
             return True
-        level = level_after(self.level_units, self.capacity_units, asked)
+        level = level_after(self.level_units, self.capacity_units, asked, burst_seconds=self.burst_seconds)
         return not outlasts(level, self.capacity_units, rate_of(asked), self.help_seconds)
 
     def is_near(self, slots: Slots) -> bool:

@@ -9,7 +9,6 @@ from itertools import islice, pairwise
 from typing import Final
 
 from highwater.core.pulses import (
-    BELIEVED_SECONDS,
     SLOT_SECONDS,
     SLOTS_PER_MINUTE,
     Slots,
@@ -117,10 +116,11 @@ class Fresh:
     minutes: tuple[int, ...]
     was_refused: bool
     is_refused: bool
+    burst_seconds: int
 
     def lasts(self, capacity_units: int, help_seconds: int) -> bool:
         """Whether the bucket outlasts the time that help takes, and nothing was refused."""
-        level = min(self.level_units, capacity_units * BELIEVED_SECONDS)
+        level = min(self.level_units, capacity_units * self.burst_seconds)
         return not self.is_refused and outlasts(level, capacity_units, self.rate, help_seconds)
 
 
@@ -153,10 +153,11 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
     asked = slots.asked_units(coverage or 100)
     since = 0 if last_increase is None else -(-int(last_increase.astimezone(UTC).timestamp()) // SLOT_SECONDS)
     after = min(max(since - slots.first, 0), len(asked))
-    level = 0 if since else capacity_units * BELIEVED_SECONDS
+    burst = seen.burst_seconds
+    level = 0 if since else capacity_units * burst
     if not after:
-        level = level_after(level, capacity_units, _before(slots, seen, since), 60)
-    level = level_after(level, capacity_units, asked[after:])
+        level = level_after(level, capacity_units, _before(slots, seen, since), 60, burst)
+    level = level_after(level, capacity_units, asked[after:], burst_seconds=burst)
     return Fresh(
         coverage,
         rate_of(asked),
@@ -164,6 +165,7 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
         _minutes(asked, slots, seen),
         any(slots.refused_units[-_REFUSED_SLOTS:]),
         any(slots.refused_units[max(after, len(asked) - _REFUSED_SLOTS) :]),
+        burst,
     )
 
 
@@ -183,7 +185,7 @@ def _minutes(asked: Sequence[int], slots: Slots, seen: Observation) -> tuple[int
     for slot, units in enumerate(asked, first):
         minute = slot // SLOTS_PER_MINUTE
         if minute >= known:
-            by_minute[minute] = max(by_minute.get(minute, 0), units * SLOTS_PER_MINUTE)
+            by_minute[minute] = by_minute.get(minute, 0) + units
     return tuple(by_minute.values())
 
 

@@ -10,7 +10,7 @@ from highwater.core.boosts import Lease
 from highwater.core.budget import DecreaseBudget
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.plan import TargetKey
-from highwater.core.pulses import Slots
+from highwater.core.pulses import BELIEVED_SECONDS, Slots
 from highwater.core.scaler.minutes import Minutes
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Dimension, Units
@@ -33,6 +33,8 @@ class Observation:
         lacks_throttles: Whether throttles are likely and CloudWatch could not be asked for them.
         pulses: What the fleet told of these minutes and of those that CloudWatch does not have yet; `None` for a fleet
             that tells nothing.
+        burst_seconds: How many seconds of its capacity the burst bucket is believed to hold, as
+            `highwater.core.scaler.burst` learned it.
     """
 
     newest: int
@@ -41,6 +43,7 @@ class Observation:
     hot_key_events: int = 0
     lacks_throttles: bool = False
     pulses: Slots | None = None
+    burst_seconds: int = BELIEVED_SECONDS
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for more minutes of throttles than of consumption, and for amounts below zero."""

@@ -57,7 +57,7 @@ class ScalerSettings:
     cautious_target_percent: int = 68
     jump_percent: int = 160
     forecast_target_percent: int | None = None
-    pulsed_target_percent: int = 120
+    pulsed_target_percent: int = 100
     lower_from_minute: int = 50
 
     def __post_init__(self) -> None:

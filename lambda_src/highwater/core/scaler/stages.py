@@ -10,6 +10,15 @@ from typing import Any, Final
 
 from highwater.core.names import target_label
 from highwater.core.plan.plan import TargetKey
+from highwater.core.pulses import BELIEVED_SECONDS
+from highwater.core.scaler.burst import (
+    capacity_for_spikes,
+    capacity_to_carry,
+    highest_average,
+    is_expected,
+    is_expected_so_far,
+    without_spikes,
+)
 from highwater.core.scaler.demand import (
     Fresh,
     count_jumps,
@@ -201,6 +210,26 @@ def capacity_for_peak(demand: Sequence[int | None], seen: Observation, minutes: 
     return Proposal(per_second(highest, percent), per_second(most, percent), reason)
 
 
+def capacity_for_window(demand: Sequence[int | None], seen: Observation, minutes: int, percent: int) -> Proposal:
+    """Capacity for the last known *minutes*: for their peak, or for what remains where the burst bucket serves it.
+
+    The bucket serves a spike that came before and was over soon, if the table has shown so much burst and throttles
+    nothing. Spikes of the last hour are expected again.
+    """
+    at_peak = capacity_for_peak(demand, seen, minutes, percent)
+    consumed, burst = seen.known_units[:], seen.burst_seconds
+    may_spare = burst > BELIEVED_SECONDS and not any(seen.throttled_units)
+    calm = without_spikes(consumed, minutes) if may_spare else None
+    if calm is not None:
+        units = capacity_for_spikes(consumed, per_second(peak(calm, len(calm)), percent), burst)
+        if units < at_peak.units and ((consumed[-1] or 0) <= 60 * units or is_expected(consumed, units, burst)):
+            return replace(at_peak, units=units, reason=f"{at_peak.reason}, spikes served by {burst} s of burst")
+    units = capacity_for_spikes(consumed, at_peak.units, burst)
+    if units == at_peak.units:
+        return at_peak
+    return replace(at_peak, units=units, reason=f"spikes of the last hour, served with {burst} s of burst")
+
+
 def per_second(units_per_minute: int, percent: int) -> int:
     """Capacity, in units per second, of which *units_per_minute* are so many percent."""
     return -(-units_per_minute * 100 // (60 * percent))
@@ -223,10 +252,17 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     Surges are met as they come, so there is neither caution nor forecast.
     """
     percent = settings.pulsed_target_percent
-    held = capacity_for_peak(demand_by_minute(seen), seen, minutes_that_count(settings, settings.hold, now), percent)
-    highest = max(fresh.minutes, default=0)
-    reason = f"{-(-highest // 60):,} units/s asked for by the fleet at {percent} %"
-    return held.or_higher(Proposal(per_second(highest, percent), _most(seen), reason))
+    demand = demand_by_minute(seen)
+    minutes = minutes_that_count(settings, settings.hold, now)
+    most = max(_most(seen), capacity_for_peak(demand, seen, minutes, percent).most)
+    recent = [*demand[-minutes - seen.pending_minutes : len(demand) - seen.pending_minutes], *fresh.minutes]
+    average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
+    base = max(-(-average * 100 // percent), carried)
+    units = capacity_for_spikes([*seen.known_units[:], *fresh.minutes], base, seen.burst_seconds)
+    reason = f"busiest ten minutes of {average:,} units/s at {percent} %"
+    if units * percent > average * 100 + percent:
+        reason = f"{reason}, and peaks above them with {seen.burst_seconds} s of burst"
+    return Proposal(units, most, reason)
 
 
 def _most(seen: Observation) -> int:
@@ -242,7 +278,11 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
     capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
     enough = _enough(fresh.rate, seen, is_refused=fresh.is_refused)
-    if not fresh.lasts(capacity, seconds):
+    lasts = fresh.lasts(capacity, seconds)
+    may_wait = not fresh.was_refused and not any(seen.throttled_units[-_THROTTLED_MINUTES:])
+    if not lasts and may_wait:
+        lasts = is_expected_so_far(seen.known_units[:], fresh.minutes, capacity, fresh.burst_seconds)
+    if not lasts:
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         if fresh.is_refused or answer.units < fresh.rate:
             answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
@@ -371,7 +411,8 @@ def _propose(settings: ScalerSettings, state: TargetState, seen: Observation, no
 
 def _hold_peak(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation, now: datetime) -> Proposal:
     """Capacity for the highest demand of the last minutes."""
-    return capacity_for_peak(demand, seen, minutes_that_count(settings, settings.hold, now), settings.target_percent)
+    minutes = minutes_that_count(settings, settings.hold, now)
+    return capacity_for_window(demand, seen, minutes, settings.target_percent)
 
 
 def _follow_climb(settings: ScalerSettings, demand: Sequence[int | None], seen: Observation) -> Proposal | None:
@@ -396,7 +437,7 @@ def _expect_jump(
         return None
     if jumps > _MOST_JUMPS:
         minutes = minutes_that_count(settings, _HOLD_OF_FREQUENT_JUMPS, now)
-        proposal = capacity_for_peak(demand, seen, minutes, settings.target_percent)
+        proposal = capacity_for_window(demand, seen, minutes, settings.target_percent)
         return replace(proposal, reason=f"{proposal.reason}, after {jumps} jumps")
     return _be_cautious(settings, demand, seen, state, now, jumps)
 
@@ -411,7 +452,7 @@ def _be_cautious(
 ) -> Proposal:
     """Headroom over the demand of now, so that the burst bucket outlasts the next jump until help comes."""
     minutes = minutes_that_count(settings, _MINUTE, now)
-    proposal = capacity_for_peak(demand, seen, minutes, settings.cautious_target_percent)
+    proposal = capacity_for_window(demand, seen, minutes, settings.cautious_target_percent)
     reason = f"{proposal.reason}, cautious after {jumps} {'jump' if jumps == 1 else 'jumps'}"
     current = state.current_without_boosts
     if now.minute >= settings.lower_from_minute and proposal.units > current:

@@ -250,6 +250,7 @@ def _hint(
         fresh.level_units,
         fresh.coverage_percent or 100,
         help_seconds(mode, fresh.rate, _mark(resource, decision.dimension)),
+        fresh.burst_seconds,
     )
 
 

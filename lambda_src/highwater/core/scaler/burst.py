@@ -1,0 +1,273 @@
+"""The burst bucket: how much of it a table has shown to have, and the capacity that serves demand with it.
+
+DynamoDB retains up to 300 seconds of unused capacity, and may use some of them itself without notice (Amazon DynamoDB
+Developer Guide, "Burst capacity"). So only so much is believed as the table has shown. docs/decisions/0029 has the
+reasons for every constant here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from highwater.core.pulses import BELIEVED_SECONDS
+
+# Documented by DynamoDB; more is never believed.
+MOST_SECONDS: Final = 300
+# A drain that went well doubles what is believed.
+_STEP_PERCENT: Final = 200
+# What a drain took is added up over at most this many minutes.
+_DRAIN_MINUTES: Final = 15
+# CloudWatch has provisioned capacity every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics").
+CAPACITY_MINUTES: Final = 5
+# Capacity is sized to use this share of the seconds that are believed.
+_USED_PERCENT: Final = 85
+# Demand above the average of this many minutes is a peak for the bucket, not what capacity is for.
+_AVERAGE_MINUTES: Final = 10
+# A spike is over within this time; what lasts longer is demand.
+_SPIKE_MINUTES: Final = 10
+# A spike is above this share of the average; below it is noise, and noise is met as demand.
+_SPIKE_PERCENT: Final = 150
+# How long after a spike the next is expected: an hour, and what metrics and ticks are late.
+_NEXT_SPIKE_MINUTES: Final = 75
+# Between spikes the bucket fills a quarter faster than it must.
+_REFILL_PERCENT: Final = 125
+# A drain is over, full bucket or not, after this many minutes within capacity.
+_CALM_MINUTES: Final = 3
+# A spike is expected to be like so many before it, and up to a tenth more.
+_SPIKES_BEFORE: Final = 3
+_MORE_PERCENT: Final = 110
+
+
+class DrainSeries:
+    """The drains of a target's burst bucket, which grow at the end; `burst_seconds` returns how much they justify.
+
+    The simulator adds a minute at a time; the Lambda function adds the minutes of CloudWatch's answer.
+    """
+
+    __slots__ = ("_above", "_at", "_drains", "_length")
+
+    def __init__(self) -> None:
+        self._length = 0
+        # units consumed above capacity in each of the last minutes; below zero where the bucket filled
+        self._above: list[int] = []
+        self._at: list[int] = []
+        # seconds of capacity that a drain took, and whether requests were throttled
+        self._drains: list[tuple[int, bool]] = []
+
+    def __len__(self) -> int:
+        """How many minutes were added."""
+        return self._length
+
+    def append(self, consumed_units: int, throttled_units: int, capacity_units: int | None) -> None:
+        """Add the next minute.
+
+        Args:
+            consumed_units: Units consumed in it.
+            throttled_units: Units or requests throttled in it for want of provisioned capacity.
+            capacity_units: The most capacity that it may have had, in units per second, so that what it took from the
+                bucket is a lower bound; `None` where that is not known.
+        """
+        if capacity_units is None:
+            self._above = []
+        else:
+            above = consumed_units - 60 * capacity_units
+            self._above = [*self._above[1 - _DRAIN_MINUTES :], above]
+            if above > 0 or throttled_units:
+                drain = total = 0
+                for each in reversed(self._above):
+                    total += each
+                    drain = max(drain, total)
+                self._at.append(self._length)
+                self._drains.append((drain // max(capacity_units, 1), throttled_units > 0))
+        self._length += 1
+
+    def burst_seconds(self, start: int) -> int:
+        """Return how many seconds of burst the drains from the minute at *start* on justify, from 60 to 300.
+
+        Each drain that went well doubles what is believed. After a throttle no more is believed than what was drained
+        until then, for as long as the throttle is among the minutes.
+        """
+        believed, most = BELIEVED_SECONDS, MOST_SECONDS
+        for seconds, is_throttled in self._drains[bisect_left(self._at, start) :]:
+            if is_throttled:
+                most = min(most, max(seconds, BELIEVED_SECONDS))
+            believed = min(most, max(believed, seconds * _STEP_PERCENT // 100))
+        return believed
+
+
+def learned_seconds(
+    consumed_units: Sequence[int | None], throttled_units: Sequence[int], provisioned_units: Sequence[int | None]
+) -> int:
+    """Return how many seconds of burst the minutes of a target justify, from 60 to 300.
+
+    Args:
+        consumed_units: Units consumed in each minute, oldest first; `None` for no datapoint, which counts as none.
+        throttled_units: Units or requests throttled in each.
+        provisioned_units: Its capacity in units per second at some minutes, at least every five; `None` at the others.
+            Minutes without a datapoint within five minutes before and after them teach nothing.
+    """
+    series = DrainSeries()
+    for at, (consumed, throttled) in enumerate(zip(consumed_units, throttled_units, strict=True)):
+        before = provisioned_units[max(0, at - CAPACITY_MINUTES + 1) : at + 1]
+        after = provisioned_units[at + 1 : at + 1 + CAPACITY_MINUTES]
+        known = [units for units in (*before, *after) if units is not None]
+        is_known = any(u is not None for u in before) and any(u is not None for u in after)
+        series.append(consumed or 0, throttled, max(known) if is_known else None)
+    return series.burst_seconds(0)
+
+
+class Drain(NamedTuple):
+    """A stretch of demand above a capacity.
+
+    Attributes:
+        excess_units: The units that it took from the bucket.
+        minutes: How long it took them.
+        units: The units consumed in these minutes.
+        highest_units: Those of the highest minute.
+    """
+
+    excess_units: int
+    minutes: int
+    units: int
+    highest_units: int
+
+    def is_like(self, highest_units: int) -> bool:
+        """Whether its highest minute is between two thirds and three halves of *highest_units*."""
+        return 2 * highest_units <= 3 * self.highest_units and 2 * self.highest_units <= 3 * highest_units
+
+
+def drains(demand: Sequence[int | None], capacity_units: int) -> list[Drain]:
+    """Return the stretches of *demand*, units by minute, above a capacity in units per second, oldest first.
+
+    A drain begins with a minute above capacity. It ends when the bucket is full again, or after three minutes within
+    capacity, or with the last minute.
+    """
+    found: list[Drain] = []
+    fill = 60 * capacity_units
+    above = calm = 0
+    for at, each in enumerate(demand):
+        value = each or 0
+        if not above:
+            if value <= fill:
+                continue
+            start, units, drain = at, 0, Drain(0, 0, 0, 0)
+        calm = 0 if value > fill else calm + 1
+        units += value
+        above += value - fill
+        if above > drain.excess_units:
+            drain = Drain(above, at - start + 1, units, max(drain.highest_units, value))
+        if above <= 0 or calm >= _CALM_MINUTES:
+            found.append(drain)
+            above = calm = 0
+    if above > 0:
+        found.append(drain)
+    return found
+
+
+def highest_average(demand: Sequence[int | None], minutes: int = _AVERAGE_MINUTES) -> int:
+    """Return the highest average of so many *minutes* in a row, in units per second; of all where there are fewer."""
+    values = [each or 0 for each in demand]
+    length = min(minutes, len(values))
+    if not length:
+        return 0
+    total = highest = sum(values[:length])
+    for newer, older in zip(values[length:], values, strict=False):
+        total += newer - older
+        highest = max(highest, total)
+    return -(-highest // (60 * length))
+
+
+def capacity_to_carry(demand: Sequence[int | None], burst_seconds: int) -> int:
+    """Return the least capacity, in units per second, that serves *demand* from a bucket that is full at its start.
+
+    Args:
+        demand: Units in each minute; `None` counts as none.
+        burst_seconds: How many seconds of capacity are believed; 85 % of them are used.
+    """
+    seconds, capacity = _used(burst_seconds), 0
+    while True:
+        # the minutes in a row that exceed the capacity most
+        units = minutes = 0
+        worst, worst_units, worst_minutes = 0, 0, 0
+        for each in demand:
+            units += each or 0
+            minutes += 1
+            above = units - 60 * capacity * minutes
+            if above <= 0:
+                units = minutes = 0
+            elif above > worst:
+                worst, worst_units, worst_minutes = above, units, minutes
+        if worst <= seconds * capacity:
+            return capacity
+        capacity = -(-worst_units // (60 * worst_minutes + seconds))
+
+
+def capacity_for_spikes(consumed: Sequence[int | None], base_units: int, burst_seconds: int) -> int:
+    """Return the least capacity, from *base_units* on, that serves the last spikes should they come again.
+
+    Spikes are the drains of the last 75 minutes at the base that were over within ten minutes. Between them the bucket
+    must fill again.
+    """
+    seconds, units, excess = _used(burst_seconds), base_units, 0
+    for spike in drains(consumed[-_NEXT_SPIKE_MINUTES:], base_units):
+        if spike.minutes <= _SPIKE_MINUTES:
+            excess += spike.excess_units
+            units = max(units, -(-spike.units // (60 * spike.minutes + seconds)))
+    return max(units, base_units + excess * _REFILL_PERCENT // (100 * 60 * _NEXT_SPIKE_MINUTES))
+
+
+def without_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | None] | None:
+    """Return the last *minutes* without their spikes; `None` where there is none, or none like it before.
+
+    A minute belongs to a spike if it is above one and a half times the highest ten-minute average.
+    """
+    recent = consumed[-minutes:]
+    highest, average = max(filter(None, recent), default=0), highest_average(recent)
+    limit = 60 * average * _SPIKE_PERCENT // 100
+    if highest <= limit or not _are_spikes(_before(drains(consumed[:-minutes], average), highest)):
+        return None
+    return [units for units in recent if (units or 0) <= limit]
+
+
+def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_seconds: int) -> bool:
+    """Whether the drain that ends with the newest minute is like those before it, and the bucket serves these."""
+    found = drains(consumed, capacity_units)
+    if not found:
+        return True
+    now = found.pop()
+    return _serves(_before(found, now.highest_units), now, capacity_units, burst_seconds)
+
+
+def is_expected_so_far(
+    consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
+) -> bool:
+    """The same for minutes *later* than those that CloudWatch has, the newest of which is not over."""
+    excess = 0
+    for units in (*consumed[-_SPIKE_MINUTES:], *later):
+        excess = max(0, excess + (units or 0) - 60 * capacity_units)
+    found = drains(consumed, capacity_units)[-_SPIKES_BEFORE:]
+    return _serves(found, Drain(excess, 1, 0, 0), capacity_units, burst_seconds)
+
+
+def _used(burst_seconds: int) -> int:
+    return burst_seconds * _USED_PERCENT // 100
+
+
+def _before(found: Sequence[Drain], highest_units: int) -> list[Drain]:
+    """The last drains of that height."""
+    return [drain for drain in found if drain.is_like(highest_units)][-_SPIKES_BEFORE:]
+
+
+def _are_spikes(found: Sequence[Drain]) -> bool:
+    return bool(found) and max(drain.minutes for drain in found) <= _SPIKE_MINUTES
+
+
+def _serves(found: Sequence[Drain], now: Drain, capacity_units: int, burst_seconds: int) -> bool:
+    """Whether the bucket serves the drains *found*, and the one under way is no larger."""
+    if not _are_spikes(found):
+        return False
+    most = max(drain.excess_units for drain in found) * _MORE_PERCENT // 100
+    longest = max(drain.minutes for drain in found)
+    return now.minutes <= longest and now.excess_units <= most <= capacity_units * burst_seconds
