@@ -207,12 +207,16 @@ def capacity_to_carry(demand: Sequence[int | None], burst_seconds: int) -> int:
 def capacity_for_spikes(consumed: Sequence[int | None], base_units: int, burst_seconds: int) -> int:
     """Return the least capacity, from *base_units* on, that serves the last spikes should they come again.
 
-    Spikes are the drains of the last 75 minutes at the base that were over within ten minutes. Between them the bucket
-    must fill again.
+    Spikes are the drains of the last 75 minutes at the base that were over within ten minutes and came before: of all
+    minutes in *consumed*, others are like them. Between them the bucket must fill again.
     """
+    recent = consumed[-_NEXT_SPIKE_MINUTES:]
+    if max(filter(None, recent), default=0) <= 60 * base_units:
+        return base_units
+    found = drains(consumed, base_units)
     seconds, units, excess = _used(burst_seconds), base_units, 0
-    for spike in drains(consumed[-_NEXT_SPIKE_MINUTES:], base_units):
-        if spike.minutes <= _SPIKE_MINUTES:
+    for spike in drains(recent, base_units):
+        if spike.minutes <= _SPIKE_MINUTES and len(_before(found, spike.highest_units)) > 1:
             excess += spike.excess_units
             units = max(units, -(-spike.units // (60 * spike.minutes + seconds)))
     return max(units, base_units + excess * _REFILL_PERCENT // (100 * 60 * _NEXT_SPIKE_MINUTES))
