@@ -121,6 +121,10 @@ benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, call
 benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native scaling (offline, free)
 	@$(BIN)/python -m research.jumps
 
+.PHONY: benchmark-batches
+benchmark-batches: setup ## Batches that run every so often, beside native target tracking (offline, free; a minute). ARGS=--all
+	@$(BIN)/python -m research.batches $(ARGS)
+
 .PHONY: benchmark-pulses
 benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
 	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))

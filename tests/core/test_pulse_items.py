@@ -64,7 +64,14 @@ def test_hints_that_make_no_sense_are_left_out(text: str) -> None:
 
 
 def test_hints_are_short() -> None:
-    assert hints_text({(None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17)}) == '{"w":[179543707,186,11160,87,17]}'
+    assert (
+        hints_text({(None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17, 90)})
+        == '{"w":[179543707,186,11160,87,17,90]}'
+    )
+    # of a scaler that did not know the last number
+    assert hints_of_text('{"w":[179543707,186,11160,87,17]}') == {
+        (None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17, 60)
+    }
 
 
 @law

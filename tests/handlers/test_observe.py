@@ -60,7 +60,7 @@ def test_explain_says_what_the_next_turn_does_for_a_fleet_that_pulses(mode: Mode
     # without the fleet's pulses it would be another
     blind = explained(World(mode), mode, Kept())
     assert blind.decision is not None
-    assert blind.decision.wanted != decided["wanted"]
+    assert blind.decision.reason != decided["reason"]
 
 
 def test_explain_says_what_it_could_not_read_and_decides_without_it() -> None:

@@ -89,10 +89,10 @@ def test_client_that_only_read_the_page_tells_with_ours_and_the_scaler_reads_bot
 
 
 def test_hints_reach_whoever_tells_next_and_one_of_all_is_elected(scaled_cloud: LocalCloud, dynamodb: Any) -> None:
-    hint = Hint(MINUTE * 6, 186, 11_160, 87, 17)
+    hint = Hint(MINUTE * 6, 186, 11_160, 87, 17, 90)
     PulseTable("fleet", dynamodb).tell("orders", {WRITE: hint}, MINUTE, 2)
     assert json.loads(add(scaled_cloud, MINUTE + 1, {"c0w": "1"})["hint"]["S"]) == {
-        "w": [MINUTE * 6, 186, 11_160, 87, 17]
+        "w": [MINUTE * 6, 186, 11_160, 87, 17, 90]
     }
     ours = FleetTable(dynamodb, "fleet", "orders")
     ours.add({(MINUTE * 6 + 3, WRITE, False): 2.0})

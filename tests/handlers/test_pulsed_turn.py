@@ -132,12 +132,12 @@ def test_fleet_that_tells_more_than_was_consumed_is_told_of() -> None:
     [
         # as without pulses
         ("query", "orders: its fleet's pulses could not be read: ", 90),
-        # as with them
-        ("update_item", "orders: its fleet could not be told: ", 75),
+        # as with them: 135 units/s are 97 %
+        ("update_item", "orders: its fleet could not be told: ", 140),
     ],
 )
 def test_pulses_that_cannot_be_read_or_told_change_nothing_else(operation: str, note: str, floor: int) -> None:
-    world = World(Mode.FLOOR)
+    world = World(Mode.FLOOR, told=135)
     world.pulses.refuses = operation
     outcome = world.serve()
     error = f"An error occurred (InternalServerError) when calling the {operation} operation: it rests"

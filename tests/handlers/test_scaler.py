@@ -509,3 +509,40 @@ def test_table_that_idles_and_bursts_is_noted_once_a_day(stage: Stage) -> None:
         "orders: on demand, its last day would have cost 4 % of the least that provisioned capacity can cost, as "
         "it idles and bursts; use on-demand, or ask highwater recommend"
     ]
+
+
+def test_spike_of_each_hour_is_served_by_the_burst_that_the_table_has_shown(stage: Stage, orders: TargetName) -> None:
+    stage.wait_for_minute(0)
+    for _ in range(3):
+        # 12 units/s have been provisioned: 1,440 units above them are 120 seconds
+        stage.surge(orders, 12 * 60 + 1_440)
+        stage.advance(55 * MINUTE)
+    stage.surge(orders, 12 * 60 + 1_440)
+    (decision,) = [each for each in stage.run("orders").decisions if each["target"] == "table write"]
+    assert decision["granted"] == 12, "36 units/s in the newest minute"
+    reason = "peak of 36 units/s in the last 30 minutes at 100 %, spikes served by 240 s of burst"
+    assert decision["reason"] == reason
+    assert stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"][1]["MetricStat"] == {
+        "Metric": {
+            "Namespace": "AWS/DynamoDB",
+            "MetricName": "ProvisionedWriteCapacityUnits",
+            "Dimensions": [{"Name": "TableName", "Value": "orders"}],
+        },
+        "Period": 60,
+        "Stat": "Maximum",
+    }
+
+
+def test_burst_that_cannot_be_read_is_taken_for_a_minute(stage: Stage, orders: TargetName) -> None:
+    stage.wait_for_minute(0)
+    stage.surge(orders, 12 * 60 + 1_440)
+    # the third call, after consumption and throttles
+    stage.wire.fault = at(3, THROTTLED, "GetMetricData")
+    outcome = stage.run("orders")
+    assert [note for note in outcome.notes if note.startswith("orders: the burst of ")] == [
+        "orders: the burst of table/orders write could not be read: An error occurred (ThrottlingException) when "
+        "calling the GetMetricData operation: Rate exceeded"
+    ]
+    assert outcome.counts["MetricsMissing"] == 1
+    (decision,) = [each for each in outcome.decisions if each["target"] == "table write"]
+    assert decision["granted"] > 12

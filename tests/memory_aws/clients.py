@@ -170,6 +170,10 @@ class Metrics:
     def _points(self, wanted: Document, minutes: range) -> dict[int, float]:
         metric = wanted["Metric"]
         name = _target(metric["MetricName"], {each["Name"]: each["Value"] for each in metric["Dimensions"]})
+        if metric["MetricName"].startswith("Provisioned"):
+            # DynamoDB publishes it every five minutes; here, what it is now
+            control = self.account.tables[name.table].resources[name.index]
+            return {minute: float(control.units[name.dimension]) for minute in minutes if minute % 5 == 0}
         if not metric["MetricName"].startswith("Consumed"):
             is_by_key = "KeyRange" in metric["MetricName"]
             events = {} if is_by_key else self.account.throttles.get(name, {})

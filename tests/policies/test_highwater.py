@@ -92,3 +92,16 @@ def test_half_the_fleet_tells_for_the_whole_and_half_a_minute_is_soon_enough() -
         policy = find_policy("highwater-direct-pulse")
         policy.pulses = pulses
         assert simulate(_TABLE, jump, policy).throttled_units == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["highwater-floor", "highwater-direct", "highwater-floor-pulse", "highwater-direct-pulse"]
+)
+@pytest.mark.parametrize(("base", "batch"), [(967, 2_901), (930, 5_115)])
+def test_minute_of_each_hour_that_the_bucket_serves_buys_nothing_for_long(name: str, base: int, batch: int) -> None:
+    """Native target tracking does not see it at all, and throttles nothing: so it is the price to meet."""
+    hour = [base] * 7 + [batch] + [base] * 52
+    ours = run_policy(name, table(tracked(low=10, high=40_000, target=70)), writes(*hour * 24))
+    native = run_policy("native:70", table(tracked(low=10, high=40_000, target=70)), writes(*hour * 24))
+    assert ours.throttled_units == native.throttled_units == 0
+    assert ours.bill.per_month < 1.15 * native.bill.per_month

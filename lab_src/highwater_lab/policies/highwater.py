@@ -28,7 +28,7 @@ from highwater.core.scaler import (
     needs_throttles,
     review,
 )
-from highwater.core.scaler.attention import THROTTLE_MINUTES, scaled_targets
+from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_burst, scaled_targets
 from highwater.core.scaler.demand import COVERAGE_MINUTES
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.autoscaling import TargetTracking
@@ -44,6 +44,7 @@ _TRACKING_PERCENT: Final = 90
 _SLOTS: Final = (COVERAGE_MINUTES + 5) * SLOTS_PER_MINUTE
 # Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.cloudwatch).
 _THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
+_BURST_METRICS: Final = 2
 
 
 class HighwaterScaler(Policy, ABC):
@@ -155,12 +156,10 @@ class HighwaterScaler(Policy, ABC):
         simulated = _target(seen, *target.key)
         minutes = minutes_to_observe(scaled, clock)
         pulses = simulated.pulses(_SLOTS)
-        observation = Observation(
-            seen.minute_of(simulated.newest),
-            simulated.minutes(minutes),
-            pulses=pulses,
-            burst_seconds=simulated.burst_seconds(minutes),
-        )
+        observation = Observation(seen.minute_of(simulated.newest), simulated.minutes(minutes), pulses=pulses)
+        if needs_burst(observation, has_pulses=pulses is not None):
+            self._metrics_requested += _BURST_METRICS
+            observation = replace(observation, burst_seconds=simulated.burst_seconds(minutes))
         self._metrics_requested += 1
         if needs_throttles(scaled, target, resource, observation, clock):
             self._metrics_requested += _THROTTLE_METRICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.utils import parse_timestamp
 
 from highwater.core.names import ALARM_PREFIX, TargetName
+from highwater.core.scaler.burst import learned_seconds
 from highwater.core.scaler.inputs import Observation
 from highwater.core.units import Dimension
 
@@ -102,6 +103,8 @@ _REQUESTS = ("Consumed{kind}CapacityUnits", "SampleCount")
 _ANY_THROTTLE = ("{kind}ThrottleEvents", "Sum")
 _THROTTLED = ("{kind}ProvisionedThroughputThrottleEvents", "Sum")
 _HOT_KEY = ("{kind}KeyRangeThroughputThrottleEvents", "Sum")
+# published every five minutes (Amazon DynamoDB Developer Guide, "DynamoDB metrics", read 2026-11)
+_PROVISIONED = ("Provisioned{kind}CapacityUnits", "Maximum")
 
 
 def metrics_per_call(minutes: int) -> int:
@@ -134,6 +137,30 @@ def with_throttles(
     return dict(seen) | {name: _throttled(seen[name], name, series, minutes) for name in throttling}
 
 
+def with_burst(
+    cloudwatch: CloudWatchClient, seen: Mapping[TargetName, Observation], now: datetime
+) -> dict[TargetName, Observation]:
+    """Return the observations *seen* with the seconds of burst that their own minutes justify; two metrics per target.
+
+    A target whose provisioned capacity CloudWatch does not have is believed to have 60 seconds.
+    """
+    longest = max((len(each.consumed_units) for each in seen.values()), default=0)
+    queries = [_Query(name, *metric) for name in seen for metric in (_THROTTLED, _PROVISIONED)]
+    series = _read_metrics(cloudwatch, queries, longest, now) if longest else {}
+    return {name: _with_burst(observation, name, series) for name, observation in seen.items()}
+
+
+def _with_burst(
+    observation: Observation, name: TargetName, series: Mapping[_Query, tuple[int | None, ...]]
+) -> Observation:
+    minutes = len(observation.consumed_units)
+    if not minutes:
+        return observation
+    throttled = [count or 0 for count in series[_Query(name, *_THROTTLED)][-minutes:]]
+    provisioned = series[_Query(name, *_PROVISIONED)][-minutes:]
+    return replace(observation, burst_seconds=learned_seconds(observation.consumed_units[:], throttled, provisioned))
+
+
 def _throttled(
     observation: Observation, name: TargetName, series: Mapping[_Query, tuple[int | None, ...]], minutes: int
 ) -> Observation:
@@ -144,7 +171,7 @@ def _throttled(
         for count, units, number in zip(events, recent, requests, strict=True)
     )
     hot_key_events = sum(count or 0 for count in series[_Query(name, *_HOT_KEY)])
-    return Observation(observation.newest, observation.consumed_units, throttled, hot_key_events)
+    return replace(observation, throttled_units=throttled, hot_key_events=hot_key_events)
 
 
 def _per_request(units: int | None, requests: int | None) -> int:

@@ -25,7 +25,7 @@ from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
-from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_throttles
+from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_burst, needs_throttles
 from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, coverage_percent
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
@@ -57,6 +57,10 @@ class Region(Protocol):
 
     def with_throttles(  # noqa: D102
         self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
+    ) -> Mapping[TargetName, Observation]: ...
+
+    def with_burst(  # noqa: D102
+        self, seen: Mapping[TargetName, Observation], now: datetime
     ) -> Mapping[TargetName, Observation]: ...
 
     def describe_table(self, table: str) -> DescribedTable: ...  # noqa: D102
@@ -130,6 +134,12 @@ def observe_table(
     }
     observed = {**consumed, **_with_throttles(region, scaled, throttling, clock, problems)}
     pulses = _read_pulses(kept.pulses, scaled, clock, problems)
+    bursting = {
+        name: observed[name]
+        for name, target in names.items()
+        if scaled.mode.follows_demand and needs_burst(observed[name], has_pulses=target.key in pulses)
+    }
+    observed |= _with_burst(region, scaled, bursting, clock, problems)
     _note_disagreement(names, pulses, observed, problems)
     return SeenTable(
         resources,
@@ -207,3 +217,18 @@ def _with_throttles(
         problems.notes.append(f"{scaled.label}: throttles of {names} could not be read: {error}")
         problems.count("MetricsMissing", len(consumed))
         return {name: replace(observation, lacks_throttles=True) for name, observation in consumed.items()}
+
+
+def _with_burst(
+    region: Region, scaled: ScaledPlan, seen: Mapping[TargetName, Observation], clock: Clock, problems: Problems
+) -> Mapping[TargetName, Observation]:
+    """The observations with what their drains justify; where that cannot be read, with 60 seconds of burst."""
+    if not seen:
+        return {}
+    try:
+        return region.with_burst(seen, clock.now)
+    except Exception as error:
+        names = ", ".join(str(name) for name in seen)
+        problems.notes.append(f"{scaled.label}: the burst of {names} could not be read: {error}")
+        problems.count("MetricsMissing", len(seen))
+        return {}

@@ -116,6 +116,10 @@ class AwsRegion:
         """Return the observations *consumed* with the throttles of the last *minutes*."""
         return cloudwatch.with_throttles(self.clients.cloudwatch, consumed, minutes, now)
 
+    def with_burst(self, seen: Mapping[TargetName, Observation], now: datetime) -> Mapping[TargetName, Observation]:
+        """The observations *seen* with the seconds of burst that their own minutes justify."""
+        return cloudwatch.with_burst(self.clients.cloudwatch, seen, now)
+
     def describe_table(self, table: str) -> DescribedTable:
         """Read the table's capacities, decreases and last increases; raises the errors of `aws.tables`."""
         return tables.describe_table(self.clients.dynamodb, table)

@@ -12,6 +12,7 @@ from typing import Final
 
 from highwater.core.boosts import Lease, boosts_at
 from highwater.core.plan.plan import Target
+from highwater.core.scaler.burst import has_spikes
 from highwater.core.scaler.demand import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Clock, Observation, SeenResource
 from highwater.core.scaler.plan import ScaledPlan
@@ -110,3 +111,8 @@ def needs_throttles(
         return True
     near = alarm_threshold(resource.provisioned.of(target.dimension))
     return any(units is not None and units > near for units in consumed.consumed_units[-THROTTLE_MINUTES:])
+
+
+def needs_burst(seen: Observation, *, has_pulses: bool) -> bool:
+    """Whether it matters how much burst the target has: its fleet reports pulses, or it had a spike lately."""
+    return has_pulses or has_spikes(seen.known_units)

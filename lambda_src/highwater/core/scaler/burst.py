@@ -204,22 +204,38 @@ def capacity_to_carry(demand: Sequence[int | None], burst_seconds: int) -> int:
         capacity = -(-worst_units // (60 * worst_minutes + seconds))
 
 
-def capacity_for_spikes(consumed: Sequence[int | None], base_units: int, burst_seconds: int) -> int:
+def capacity_for_spikes(
+    consumed: Sequence[int | None], base_units: int, burst_seconds: int, times_before: int = 1
+) -> int:
     """Return the least capacity, from *base_units* on, that serves the last spikes should they come again.
 
-    Spikes are the drains of the last 75 minutes at the base that were over within ten minutes and came before: of all
-    minutes in *consumed*, others are like them. Between them the bucket must fill again.
+    Args:
+        consumed: Units consumed in each known minute of the last hours, oldest first.
+        base_units: Capacity for all but the spikes, in units per second.
+        burst_seconds: How many seconds of burst are believed; 85 % of them are used.
+        times_before: How often a spike must have come before, of about the same height, to be expected again.
+
+    Spikes are the drains of the last 75 minutes at the base that were over within ten minutes. Between them the bucket
+    must fill again.
     """
     recent = consumed[-_NEXT_SPIKE_MINUTES:]
     if max(filter(None, recent), default=0) <= 60 * base_units:
         return base_units
-    found = drains(consumed, base_units)
+    found = drains(consumed, base_units) if times_before else []
     seconds, units, excess = _used(burst_seconds), base_units, 0
     for spike in drains(recent, base_units):
-        if spike.minutes <= _SPIKE_MINUTES and len(_before(found, spike.highest_units)) > 1:
+        if spike.minutes <= _SPIKE_MINUTES and (
+            not times_before or sum(drain.is_like(spike.highest_units) for drain in found) > times_before
+        ):
             excess += spike.excess_units
             units = max(units, -(-spike.units // (60 * spike.minutes + seconds)))
     return max(units, base_units + excess * _REFILL_PERCENT // (100 * 60 * _NEXT_SPIKE_MINUTES))
+
+
+def has_spikes(consumed: Sequence[int | None]) -> bool:
+    """Whether a minute of the last 75 is above one and a half times the highest average of ten minutes."""
+    recent = consumed[-_NEXT_SPIKE_MINUTES:]
+    return max(filter(None, recent), default=0) * 100 > 60 * highest_average(recent) * _SPIKE_PERCENT
 
 
 def without_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | None] | None:

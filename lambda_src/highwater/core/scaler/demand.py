@@ -123,6 +123,11 @@ class Fresh:
         level = min(self.level_units, capacity_units * self.burst_seconds)
         return not self.is_refused and outlasts(level, capacity_units, self.rate, help_seconds)
 
+    def least_that_lasts(self, seconds: int) -> int:
+        """The least capacity, in units per second, at which the bucket outlasts so many seconds at the rate of now."""
+        asked = self.rate * seconds
+        return max(-(-(asked - self.level_units) // seconds), -(-asked // (seconds + self.burst_seconds)))
+
 
 def coverage_percent(slots: Slots, seen: Observation) -> int | None:
     """Return what pulses said over what CloudWatch counted, in percent; `None` without minutes that both have."""

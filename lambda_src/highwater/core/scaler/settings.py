@@ -45,8 +45,9 @@ class ScalerSettings:
             minutes before.
         forecast_target_percent: Capacity for the next hour is what it brought yesterday divided by this; `None` for no
             forecast.
-        pulsed_target_percent: The same as *target_percent* for a table whose fleet tells what it asks for. A peak that
-            the burst bucket does not outlast is then met when it comes; caution and forecast are not needed.
+        pulsed_target_percent: For a table whose fleet reports pulses: the highest average of ten minutes in percent of
+            capacity. A shorter peak is served by the burst bucket, or met when it comes; caution and forecast are not
+            needed.
         lower_from_minute: From this minute of the hour on a value may fall to what the next hour needs, and caution
             raises nothing, as an hour is billed at its highest value. With 0 only the minutes of *hold* count.
     """

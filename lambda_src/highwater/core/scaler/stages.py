@@ -242,6 +242,8 @@ _LEAST_MOST: Final = 1_000
 _REFUSED_PERCENT: Final = 150
 # After lowering, the burst bucket must last at least this long at the current rate.
 _LOWERED_SECONDS: Final = 60
+# What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
+_LOWERED_TARGET_PERCENT: Final = 120
 # Throttles of so many newest minutes say that the burst bucket is emptier than pulses let believe.
 _THROTTLED_MINUTES: Final = 8
 
@@ -258,7 +260,8 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     recent = [*demand[-minutes - seen.pending_minutes : len(demand) - seen.pending_minutes], *fresh.minutes]
     average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
     base = max(-(-average * 100 // percent), carried)
-    units = capacity_for_spikes([*seen.known_units[:], *fresh.minutes], base, seen.burst_seconds)
+    # a spike that came once is met when it comes again, but only with the capacity of then
+    units = capacity_for_spikes(seen.known_units[:], base, seen.burst_seconds, times_before=0)
     reason = f"busiest ten minutes of {average:,} units/s at {percent} %"
     if units * percent > average * 100 + percent:
         reason = f"{reason}, and peaks above them with {seen.burst_seconds} s of burst"
@@ -290,11 +293,13 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
         not_above = max(capacity, state.current_without_boosts)
         sentence = f"the burst bucket outlasts the {now_at} that the fleet asks for"
         answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
-    was_refused = fresh.was_refused
-    if answer.units < capacity and (was_refused or not fresh.lasts(answer.units, seconds + _LOWERED_SECONDS)):
+    if fresh.was_refused:
+        least = _enough(fresh.rate, seen, is_refused=True)
+    else:
+        least = max(fresh.least_that_lasts(seconds + _LOWERED_SECONDS), fresh.rate * 100 // _LOWERED_TARGET_PERCENT)
+    if answer.units < min(capacity, least):
         sentence = f"with less, the burst bucket would not outlast the {now_at} that the fleet asks for"
-        enough = _enough(fresh.rate, seen, is_refused=was_refused)
-        answer.become(min(capacity, max(answer.units, enough)), LimitCode.BUCKET, sentence)
+        answer.become(min(capacity, least), LimitCode.BUCKET, sentence)
 
 
 def _enough(rate: int, seen: Observation, *, is_refused: bool) -> int:
