@@ -117,7 +117,11 @@ class AwsRegion:
         return cloudwatch.with_throttles(self.clients.cloudwatch, consumed, minutes, now)
 
     def with_burst(self, seen: Mapping[TargetName, Observation], now: datetime) -> Mapping[TargetName, Observation]:
-        """The observations *seen* with the seconds of burst that their own minutes justify."""
+        """Return the observations *seen* with the seconds of burst that their own minutes justify.
+
+        Waits if too many datapoints of this region were requested in the last seconds.
+        """
+        self._datapoints.wait_for(2 * sum(len(each.consumed_units) for each in seen.values()))
         return cloudwatch.with_burst(self.clients.cloudwatch, seen, now)
 
     def describe_table(self, table: str) -> DescribedTable:
