@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from operator import itemgetter
 
 from highwater.core import Bounds, Dimension, Units
 from highwater.core.pulses import SLOT_SECONDS, Slots
@@ -17,9 +17,6 @@ from highwater_lab.simulation.fleet import Pulses, ToldSlots
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.simulation.targets import SimulatedTarget
 from highwater_lab.traffic.series import Traffic
-
-# above any capacity
-_MOST_UNITS: Final = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,7 @@ class PolicyTarget:
     def _capacity_at(self, minute: int) -> int:
         """The capacity when a minute begins."""
         changes = self._state.capacity
-        return changes[max(0, bisect_right(changes, (minute * 60, _MOST_UNITS)) - 1)][1]
+        return changes[bisect_right(changes, minute * 60, key=itemgetter(0)) - 1][1]
 
     def pulses(self, slots: int) -> Slots | None:
         """What the fleet told of the last slots that are known; `None` for a fleet that tells nothing."""

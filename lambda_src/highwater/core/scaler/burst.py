@@ -106,7 +106,7 @@ def learned_seconds(
         consumed_units: Units consumed in each minute, oldest first; `None` for no datapoint, which counts as none.
         throttled_units: Units or requests throttled in each.
         provisioned_units: Its capacity in units per second at some minutes, at least every five; `None` at the others.
-            Minutes without a datapoint within five minutes before and after them teach nothing.
+            A minute without such a datapoint within five minutes before it, and after it, is not used.
     """
     series = DrainSeries()
     for at, (consumed, throttled) in enumerate(zip(consumed_units, throttled_units, strict=True)):
@@ -235,7 +235,7 @@ def capacity_for_spikes(
 def has_spikes(consumed: Sequence[int | None]) -> bool:
     """Whether a minute of the last 75 is above one and a half times the highest average of ten minutes."""
     recent = consumed[-_NEXT_SPIKE_MINUTES:]
-    return max(filter(None, recent), default=0) * 100 > 60 * highest_average(recent) * _SPIKE_PERCENT
+    return max(filter(None, recent), default=0) > _spike_limit(highest_average(recent))
 
 
 def without_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | None] | None:
@@ -245,7 +245,7 @@ def without_spikes(consumed: Sequence[int | None], minutes: int) -> list[int | N
     """
     recent = consumed[-minutes:]
     highest, average = max(filter(None, recent), default=0), highest_average(recent)
-    limit = 60 * average * _SPIKE_PERCENT // 100
+    limit = _spike_limit(average)
     if highest <= limit or not _are_spikes(_before(drains(consumed[:-minutes], average), highest)):
         return None
     return [units for units in recent if (units or 0) <= limit]
@@ -263,7 +263,14 @@ def is_expected(consumed: Sequence[int | None], capacity_units: int, burst_secon
 def is_expected_so_far(
     consumed: Sequence[int | None], later: Sequence[int], capacity_units: int, burst_seconds: int
 ) -> bool:
-    """The same for minutes *later* than those that CloudWatch has, the newest of which is not over."""
+    """Whether the drain under way, known from pulses, is no larger than the last drains, and the bucket serves these.
+
+    Args:
+        consumed: Units consumed in each minute that CloudWatch has, oldest first.
+        later: Units asked for in each minute after them; the newest minute is not over.
+        capacity_units: Provisioned units per second.
+        burst_seconds: How many seconds of burst are believed.
+    """
     excess = 0
     for units in (*consumed[-_SPIKE_MINUTES:], *later):
         excess = max(0, excess + (units or 0) - 60 * capacity_units)
@@ -275,8 +282,13 @@ def _used(burst_seconds: int) -> int:
     return burst_seconds * _USED_PERCENT // 100
 
 
+def _spike_limit(average: int) -> int:
+    """Return the units in a minute above which it is a spike, over an average in units per second."""
+    return 60 * average * _SPIKE_PERCENT // 100
+
+
 def _before(found: Sequence[Drain], highest_units: int) -> list[Drain]:
-    """The last drains of that height."""
+    """Return the last three of the drains that were about as high as *highest_units* in a minute."""
     return [drain for drain in found if drain.is_like(highest_units)][-_SPIKES_BEFORE:]
 
 

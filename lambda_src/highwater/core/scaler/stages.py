@@ -249,9 +249,10 @@ _THROTTLED_MINUTES: Final = 8
 
 
 def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fresh, now: datetime) -> Proposal:
-    """Capacity for the highest demand of the last minutes, those that only the fleet's pulses tell of included.
+    """Capacity for the highest average of ten minutes, and for shorter peaks as far as the bucket does not serve them.
 
-    Surges are met as they come, so there is neither caution nor forecast.
+    Minutes that CloudWatch does not have yet are counted from the fleet's pulses. The next surge is met when pulses
+    report it, so there is neither caution nor forecast.
     """
     percent = settings.pulsed_target_percent
     demand = demand_by_minute(seen)
@@ -260,7 +261,7 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     recent = [*demand[-minutes - seen.pending_minutes : len(demand) - seen.pending_minutes], *fresh.minutes]
     average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
     base = max(-(-average * 100 // percent), carried)
-    # a spike that came once is met when it comes again, but only with the capacity of then
+    # a spike that came only once counts too: pulses would otherwise buy its whole peak when it comes again
     units = capacity_for_spikes(seen.known_units[:], base, seen.burst_seconds, times_before=0)
     reason = f"busiest ten minutes of {average:,} units/s at {percent} %"
     if units * percent > average * 100 + percent:
@@ -281,15 +282,15 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
     seconds = help_seconds(settings.mode, fresh.rate, state.mark_units)
     capacity, now_at = state.capacity_units, f"{fresh.rate:,} units/s"
     enough = _enough(fresh.rate, seen, is_refused=fresh.is_refused)
+    is_throttled = any(seen.throttled_units[-_THROTTLED_MINUTES:])
     lasts = fresh.lasts(capacity, seconds)
-    may_wait = not fresh.was_refused and not any(seen.throttled_units[-_THROTTLED_MINUTES:])
-    if not lasts and may_wait:
+    if not lasts and not fresh.was_refused and not is_throttled:
         lasts = is_expected_so_far(seen.known_units[:], fresh.minutes, capacity, fresh.burst_seconds)
     if not lasts:
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         if fresh.is_refused or answer.units < fresh.rate:
             answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
-    elif fresh.coverage_percent is not None and not any(seen.throttled_units[-_THROTTLED_MINUTES:]):
+    elif fresh.coverage_percent is not None and not is_throttled:
         not_above = max(capacity, state.current_without_boosts)
         sentence = f"the burst bucket outlasts the {now_at} that the fleet asks for"
         answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
@@ -349,12 +350,14 @@ def decide(
     Each stage may change what the one before answered, and then says so in the decision's limits:
 
     1. demand: the units asked for in each minute, throttled requests included;
-    2. proposal: the highest of capacity for the peak that is held, for a climb that goes on, for the next jump of a
-       table that jumps, and for yesterday's next minutes (forecast);
-       A fleet whose pulses cover enough of what CloudWatch counts needs the first alone, at a higher target;
+    2. proposal: the highest of capacity for the peak of the last minutes, for a climb that goes on, for the next jump
+       of a table that jumps, and for yesterday's next minutes (forecast). Spikes that came before and that the burst
+       bucket serves are left to it. For a fleet whose pulses cover enough of CloudWatch's count, it is capacity for
+       the highest average of ten minutes, and for peaks above it as far as the bucket does not serve them;
     3. step: at most so many times what was consumed, as throttles may be more retries than thought;
-    4. bucket: raised to what the fleet's pulses ask for where the burst bucket would not last until help is there;
-       where it would, nothing is raised, and nothing lowered that would change that;
+    4. bucket: raised to the demand in the fleet's pulses where the burst bucket would not last until a raise takes
+       effect, unless the surge is like earlier ones that the bucket served; where it would last, nothing is raised,
+       and lowered only as far as it still lasts;
     5. tolerance: a value only a little lower than the current one leaves it;
     6. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
     7. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
