@@ -122,7 +122,7 @@ benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native 
 	@$(BIN)/python -m research.jumps
 
 .PHONY: benchmark-batches
-benchmark-batches: setup ## Batches that run every so often, beside native target tracking (offline, free; a minute). ARGS=--all
+benchmark-batches: setup ## Batches that run every so often, beside native target tracking (offline, free; half a minute). ARGS=--all
 	@$(BIN)/python -m research.batches $(ARGS)
 
 .PHONY: benchmark-pulses

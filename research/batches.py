@@ -1,9 +1,9 @@
 """Simulates batches that run every so often, and prints the scaler's cost and throttles beside native target tracking.
 
 A batch is a number of seconds at several times the base rate, every so many minutes of a day whose mean is 1,000 write
-units per second. The burst bucket serves the short ones for nothing. Run it with `make benchmark-batches`; it takes a
-few minutes. Exit status 1 means that a cell costs more than 1.15 of native-70 where native throttles nothing, or
-throttles more than native.
+units per second. The burst bucket serves the short ones for nothing. Run it with `make benchmark-batches`; it takes
+half a minute, and with --all some minutes. Exit status 1 means that a cell costs more than 1.15 of native-70 where
+native throttles nothing, or throttles more than native.
 """
 
 from __future__ import annotations
