@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highwater.aws import autoscaling
-from highwater.aws.autoscaling import read_targets, service_time, set_bounds, suspend
+from highwater.aws.autoscaling import read_targets, service_time, set_bounds, set_bounds_patiently, suspend
 from highwater.core import Bounds
 from highwater.core.names import TargetName
 from highwater.core.units import Dimension
@@ -169,6 +169,15 @@ def test_target_that_stays_under_change_is_given_up_after_five_tries(wire: Wire)
     with pytest.raises(wire.client.exceptions.ConcurrentUpdateException):
         suspend(wire.client, TargetName("orders", None, Dimension.WRITE), suspended=True, pause=pauses.append)
     assert (wire.operations, pauses) == (["RegisterScalableTarget"] * 5, [1, 2, 4, 8])
+
+
+def test_bounds_are_set_a_little_later_while_auto_scaling_changes_the_capacity(bench: Bench, wire: Wire) -> None:
+    name = TargetName(bench.make_table(), None, Dimension.WRITE)
+    wire.fault = lambda call: _UNDER_WAY(call) if call.number <= 2 else None
+    pauses: list[float] = []
+    set_bounds_patiently(wire.client, name, Bounds(7, 500), pause=pauses.append)
+    assert (wire.operations, pauses) == (["RegisterScalableTarget"] * 3, [1, 2])
+    assert read_targets(wire.client, [name]).of(name) == Bounds(7, 500)
 
 
 def test_other_refusals_are_not_tried_again(wire: Wire) -> None:

@@ -17,6 +17,7 @@ DECISION = Decision(
     limits=(Limit(LimitCode.CEILING, 90, 80, "the plan's ceiling"), Limit(LimitCode.QUOTA, 80, 70, "the quota")),
     reason="peak of 90 units/s",
     has_hot_key=True,
+    lowered_to=60,
 )
 
 
@@ -42,6 +43,7 @@ def test_document_of_a_decision_holds_all_its_values() -> None:
         "current": 40,
         "wanted": 90,
         "granted": 70,
+        "lowered_to": 60,
         "reason": "peak of 90 units/s",
         "limits": [
             {"code": "ceiling", "before": 90, "after": 80, "sentence": "the plan's ceiling"},

@@ -184,6 +184,8 @@ class HighwaterFloor(HighwaterScaler):
 
     def _apply(self, reviewed: TableReview, calls: Calls) -> None:
         for each in reviewed.targets:
+            if each.lowered is not None:
+                calls.set_bounds(each.decision.index, each.decision.dimension, each.lowered)
             calls.set_bounds(each.decision.index, each.decision.dimension, each.bounds)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from highwater.core.names import TargetName
 from highwater.core.schedule.bounds import Bounds
@@ -115,16 +116,34 @@ def suspend(
 
     If the target is being updated, the call is retried four times within a quarter of a minute.
     """
+    _patiently(
+        lambda: autoscaling.register_scalable_target(
+            ServiceNamespace="dynamodb",
+            ResourceId=name.resource_id,
+            ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
+            SuspendedState=dict.fromkeys(_SUSPENDABLE, suspended),  # type: ignore[arg-type] # the three members
+        ),
+        pause,
+    )
+
+
+def set_bounds_patiently(
+    autoscaling: ApplicationAutoScalingClient,
+    name: TargetName,
+    bounds: Bounds,
+    *,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Set floor and ceiling together, as `set_bounds` does; if the target is being updated, retry as `suspend` does."""
+    _patiently(lambda: set_bounds(autoscaling, name, bounds), pause)
+
+
+def _patiently(call: Callable[[], object], pause: Callable[[float], None]) -> None:
     for seconds in (*_PAUSES_SECONDS, None):
         try:
-            autoscaling.register_scalable_target(
-                ServiceNamespace="dynamodb",
-                ResourceId=name.resource_id,
-                ScalableDimension=name.scalable_dimension,  # type: ignore[arg-type] # a literal by construction
-                SuspendedState=dict.fromkeys(_SUSPENDABLE, suspended),  # type: ignore[arg-type] # the three members
-            )
-        except autoscaling.exceptions.ConcurrentUpdateException:
-            if seconds is None:
+            call()
+        except ClientError as error:
+            if seconds is None or error.response["Error"]["Code"] != "ConcurrentUpdateException":
                 raise
             pause(seconds)
         else:

@@ -67,6 +67,8 @@ class Region(Protocol):
 
     def set_bounds(self, name: TargetName, bounds: Bounds) -> None: ...  # noqa: D102
 
+    def set_bounds_patiently(self, name: TargetName, bounds: Bounds) -> None: ...  # noqa: D102
+
     def set_capacity(self, table: str, index: str | None, units: Units) -> None: ...  # noqa: D102
 
     def move_threshold(self, alarm: TargetAlarm, threshold: int) -> None: ...  # noqa: D102

@@ -132,6 +132,10 @@ class AwsRegion:
         """Set a target's floor and ceiling; raises the errors of `aws.tables`."""
         tables.translating(partial(autoscaling.set_bounds, self.clients.autoscaling, name, bounds))
 
+    def set_bounds_patiently(self, name: TargetName, bounds: Bounds) -> None:
+        """Set a target's floor and ceiling; wait up to 15 seconds if the target is being updated, and then raise."""
+        tables.translating(partial(autoscaling.set_bounds_patiently, self.clients.autoscaling, name, bounds))
+
     def set_capacity(self, table: str, index: str | None, units: Units) -> None:
         """Provision units for the table or an index; raises the errors of `aws.tables`."""
         tables.set_capacity(self.clients.dynamodb, table, index, units)

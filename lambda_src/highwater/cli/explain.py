@@ -198,6 +198,10 @@ def _lines(situation: Situation) -> list[str]:
             if not decision.changes
             else f"the scaler's next run sets {decision.granted:,} instead of {decision.current:,}"
         )
+        if decision.lowered_to is not None:
+            lines.append(
+                f"and lowers the capacity of {situation.provisioned:,} to {decision.lowered_to:,} at the hour's end"
+            )
         if decision.has_hot_key:
             lines.append("a single key is throttled: more capacity does not help, spread the key or cache it")
     lines.extend(

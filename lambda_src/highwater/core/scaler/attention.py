@@ -17,6 +17,7 @@ from highwater.core.scaler.demand import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Clock, Observation, SeenResource
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import ScalerSettings
+from highwater.core.scaler.stages import LOWERED_FROM_MINUTE
 from highwater.core.schedule.bounds import has_changed
 
 FULL_TICK_MINUTES: Final = 5
@@ -38,6 +39,14 @@ def alarm_threshold(capacity_units: int) -> int:
 def is_full_tick(table: str, minute: int) -> bool:
     """Whether all targets of a table are due in that minute since 1970; tables spread over five by their names."""
     return (minute + sum(table.encode())) % FULL_TICK_MINUTES == 0
+
+
+def may_be_lowered(at: datetime) -> bool:
+    """Whether a run of the last minutes may have lowered capacity through a ceiling, and ended before it raised that.
+
+    *at* is an aware instant. From the first minute in which capacity is lowered, until every table has had a full tick.
+    """
+    return (at.minute - LOWERED_FROM_MINUTE) % 60 < 2 * FULL_TICK_MINUTES
 
 
 def is_throttle_tick(table: str, minute: int) -> bool:

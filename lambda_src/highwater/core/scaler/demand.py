@@ -205,7 +205,7 @@ def help_seconds(mode: Mode, rate: int, mark_units: int | None) -> int:
 # a million requests. Reads: 0.00013 and 0.125 USD (us-east-1, 2026-11; the ratio is nearly the same in all regions).
 _REQUESTS_PER_UNIT_HOUR: Final = 1_040
 # A write unit costs five times a read unit, both provisioned and on demand
-_WEIGHT: Final = {Dimension.READ: 1, Dimension.WRITE: 5}
+COST_WEIGHT: Final = {Dimension.READ: 1, Dimension.WRITE: 5}
 _HOUR_MINUTES: Final = 60
 
 
@@ -227,9 +227,9 @@ def on_demand_percent(days: Iterable[tuple[Dimension, Sequence[int | None]]]) ->
         known = [units for units in day if units is not None]
         if len(known) < MINUTES_PER_DAY - _HOUR_MINUTES:
             return None
-        on_demand_cost += _WEIGHT[dimension] * sum(known)
+        on_demand_cost += COST_WEIGHT[dimension] * sum(known)
         for start in range(0, len(day), _HOUR_MINUTES):
             peak = max((units for units in day[start : start + _HOUR_MINUTES] if units is not None), default=0)
             # capacity is at least one unit
-            provisioned_cost += _WEIGHT[dimension] * max(1, -(-peak // 60)) * _REQUESTS_PER_UNIT_HOUR
+            provisioned_cost += COST_WEIGHT[dimension] * max(1, -(-peak // 60)) * _REQUESTS_PER_UNIT_HOUR
     return -(-on_demand_cost * 100 // provisioned_cost) if on_demand_cost else None

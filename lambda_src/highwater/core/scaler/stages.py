@@ -20,6 +20,7 @@ from highwater.core.scaler.burst import (
     without_spikes,
 )
 from highwater.core.scaler.demand import (
+    COST_WEIGHT,
     Fresh,
     count_jumps,
     demand_by_minute,
@@ -75,6 +76,8 @@ class Decision:
         has_hot_key: Whether a single key's partition throttled requests. More capacity does not help then.
         boosted: The units of *granted* that boosts account for. The next decision is given them, as consumption says
             nothing of them: once the boosts have ended, the rest is what demand and plan account for.
+        lowered_to: In FLOOR mode, the capacity to lower to now, in units per second, in place of waiting for auto
+            scaling; `None` to leave it as it is.
     """
 
     index: str | None
@@ -86,6 +89,7 @@ class Decision:
     reason: str
     has_hot_key: bool = False
     boosted: int = 0
+    lowered_to: int | None = None
 
     @property
     def key(self) -> TargetKey:
@@ -113,6 +117,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
         "current": decision.current,
         "wanted": decision.wanted,
         "granted": decision.granted,
+        "lowered_to": decision.lowered_to,
         "reason": decision.reason,
         "limits": [
             {"code": str(limit.code), "before": limit.before, "after": limit.after, "sentence": limit.sentence}
@@ -240,6 +245,8 @@ _RAISED_TARGET_PERCENT: Final = 97
 _LEAST_MOST: Final = 1_000
 # Clients whose requests are refused wait before they ask again, so what they ask for is more than what they tell.
 _REFUSED_PERCENT: Final = 150
+# How long a peak of a fleet that reports counts: as long as its highest average is taken over.
+PULSED_HOLD: Final = timedelta(minutes=10)
 # After lowering, the burst bucket must last at least this long at the current rate.
 _LOWERED_SECONDS: Final = 60
 # What is lowered is not far below what the fleet asks for now, or it is raised again as soon as the bucket is empty.
@@ -256,7 +263,7 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     """
     percent = settings.pulsed_target_percent
     demand = demand_by_minute(seen)
-    minutes = minutes_that_count(settings, settings.hold, now)
+    minutes = minutes_that_count(settings, PULSED_HOLD, now)
     most = max(_most(seen), capacity_for_peak(demand, seen, minutes, percent).most)
     recent = [*demand[-minutes - seen.pending_minutes : len(demand) - seen.pending_minutes], *fresh.minutes]
     average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
@@ -338,6 +345,9 @@ _MOST_JUMPS = 4
 _HOLD_OF_FREQUENT_JUMPS = timedelta(hours=1)
 # A value that would fall by less stays: each change is a call, and in DIRECT mode one of the day's decreases.
 _TOLERANCE_PERCENT = 3
+# From this minute of the hour on, capacity of a target in FLOOR mode is lowered to its floor. Each table has one full
+# tick from then on.
+LOWERED_FROM_MINUTE: Final = 55
 # Consumption is missing once its newest datapoint is older than this; CloudWatch's are there after three minutes.
 MISSING_AFTER = timedelta(minutes=10)
 
@@ -365,6 +375,9 @@ def decide(
     9. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
        DynamoDB allows a decrease. A decrease that it refuses is the one case of capacity above its ceiling.
 
+    In FLOOR mode capacity above the value is lowered to it at the end of an hour, if DynamoDB allows a decrease, no
+    datapoint is missing and nothing throttled in the last minutes (`Decision.lowered_to`).
+
     *fresh* is what `fresh_of` returns for the same target; by default it is worked out here.
 
     Deciding again on the answer changes nothing. More throttles never give a lower answer.
@@ -382,8 +395,9 @@ def decide(
     if fresh is not None:
         heed_bucket(answer, settings, state, seen, fresh)
     _tolerate(answer, state)
-    if state.current_without_boosts > state.baseline:
-        _mind_missing_data(answer, settings, state, seen, now)
+    missing = _missing_data(settings, seen, now)
+    if missing is not None and state.current_without_boosts > state.baseline:
+        answer.become(max(answer.units, state.current_without_boosts), LimitCode.MISSING_DATA, missing)
     answer.become(max(answer.units, state.baseline), LimitCode.BASELINE, "the plan's floor")
     without_boosts = state.clamped(answer.units)
     answer.clamp_demand(state)
@@ -395,6 +409,8 @@ def decide(
         _mind_hour_and_budget(answer, settings, state, now)
         # what is kept until the hour ends, of boosts that have ended
         boosted = max(boosted, min(answer.units - without_boosts, state.boosted or 0))
+    lowers = settings.mode is Mode.FLOOR and missing is None
+    lowered_to = _lowered_to(answer, state, seen, now) if lowers else None
     return Decision(
         index=state.index,
         dimension=state.dimension,
@@ -405,6 +421,7 @@ def decide(
         reason=proposal.reason,
         has_hot_key=seen.hot_key_events > 0,
         boosted=boosted,
+        lowered_to=lowered_to,
     )
 
 
@@ -493,20 +510,31 @@ def _tolerate(answer: Answer, state: TargetState) -> None:
         answer.become(max(answer.units, current), LimitCode.TOLERANCE, sentence)
 
 
-def _mind_missing_data(
-    answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
-) -> None:
-    not_lower = max(answer.units, state.current_without_boosts)
+def _missing_data(settings: ScalerSettings, seen: Observation, now: datetime) -> str | None:
+    """Why too little is known to lower anything, in a sentence; `None` where enough is."""
     hold = settings.hold // _MINUTE
     window = seen.known_units[-hold:]
     # the newest minutes may still be coming
     settled = window[: -(MISSING_AFTER // _MINUTE)]
     if seen.age(now) > MISSING_AFTER:
-        answer.become(not_lower, LimitCode.MISSING_DATA, "no fresh datapoint: nothing is lowered on missing data")
-    elif seen.lacks_throttles:
-        answer.become(not_lower, LimitCode.MISSING_DATA, "throttles are likely, and CloudWatch did not report them")
-    elif len(window) < hold or any(units is None for units in settled):
-        answer.become(not_lower, LimitCode.MISSING_DATA, f"datapoints are missing in the last {hold} minutes")
+        return "no fresh datapoint: nothing is lowered on missing data"
+    if seen.lacks_throttles:
+        return "throttles are likely, and CloudWatch did not report them"
+    if len(window) < hold or any(units is None for units in settled):
+        return f"datapoints are missing in the last {hold} minutes"
+    return None
+
+
+def _lowered_to(answer: Answer, state: TargetState, seen: Observation, now: datetime) -> int | None:
+    """The capacity to lower to at once; `None` where that is left to auto scaling, which waits for 15 calm minutes.
+
+    An hour is billed at its highest value, so capacity is lowered at the end of an hour only, and only where that is
+    worth one of the day's decreases.
+    """
+    is_late = now.minute >= LOWERED_FROM_MINUTE
+    is_sure = not state.lacks_leases and not any(seen.throttled_units[-_THROTTLED_MINUTES:])
+    is_worth_it = answer.units * 100 < state.capacity_units * (100 - _TOLERANCE_PERCENT)
+    return answer.units if is_late and is_sure and is_worth_it and state.budget.allows(now) else None
 
 
 def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: TargetState, now: datetime) -> None:
@@ -531,6 +559,21 @@ def in_one_call(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
     if not any(decision.granted > decision.current for decision in decisions):
         return tuple(decisions)
     return tuple(_kept(decision) if decision.granted < decision.current else decision for decision in decisions)
+
+
+def one_lowered(decisions: Sequence[Decision], capacities: Mapping[Dimension, int]) -> tuple[Decision, ...]:
+    """Return the decisions on one resource with at most one that lowers its capacity now: the one that saves most.
+
+    Reads and writes share the day's decreases, and while one is being lowered DynamoDB does not accept the other.
+    *capacities* are the resource's provisioned units per second.
+    """
+    saved = {
+        each.dimension: COST_WEIGHT[each.dimension] * (capacities[each.dimension] - each.lowered_to)
+        for each in decisions
+        if each.lowered_to is not None
+    }
+    most = max(saved, key=saved.__getitem__, default=None)
+    return tuple(each if each.dimension == most else replace(each, lowered_to=None) for each in decisions)
 
 
 def wanted_units(decisions: Sequence[Decision]) -> Mapping[Dimension, int]:

@@ -6,7 +6,7 @@ The function, `highwater explain` and the simulator share it; each only supplies
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from highwater.core.boosts import boosts_at
@@ -18,7 +18,7 @@ from highwater.core.scaler.demand import Fresh, fresh_of, help_seconds, on_deman
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import Mode, ScalerSettings
-from highwater.core.scaler.stages import Decision, decide, decide_by_plan, in_one_call, wanted_units
+from highwater.core.scaler.stages import Decision, decide, decide_by_plan, in_one_call, one_lowered, wanted_units
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension, Units
 
@@ -61,6 +61,16 @@ class TargetReview:
     alarm_threshold: int
     hint: Hint | None = None
     is_below_floor: bool = False
+
+    @property
+    def lowered(self) -> Bounds | None:
+        """The bounds to set before *bounds*, to lower the capacity; `None` where it is not lowered.
+
+        Application Auto Scaling moves capacity above a ceiling down to it when the bounds are set (API Reference,
+        RegisterScalableTarget, read 2026-11).
+        """
+        lowered_to = self.decision.lowered_to
+        return None if lowered_to is None else Bounds(lowered_to, lowered_to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +151,7 @@ def review(scaled: ScaledPlan, seen: SeenTable, clock: Clock, settings: ScalerSe
             if _was_raised_meanwhile(resource, decided, clock):
                 skips += (Skip(target, SkipReason.RAISED_MEANWHILE) for target in kept)
                 continue
+        decided = _lowered(resource, decided)
         reviewed += (
             TargetReview(
                 decision,
@@ -220,6 +231,12 @@ def _was_raised_meanwhile(resource: SeenResource, decisions: Sequence[Decision],
 def _is_below_floor(resource: SeenResource, decision: Decision) -> bool:
     floor = min(decision.current, decision.granted)
     return resource.is_active and resource.provisioned.of(decision.dimension) < floor
+
+
+def _lowered(resource: SeenResource, decisions: Sequence[Decision]) -> list[Decision]:
+    if not resource.is_active:
+        return [replace(decision, lowered_to=None) for decision in decisions]
+    return list(one_lowered(decisions, {dimension: resource.provisioned.of(dimension) for dimension in Dimension}))
 
 
 def _threshold(resource: SeenResource, decision: Decision) -> int:

@@ -12,6 +12,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES
 from highwater.core.scaler.stages import decision_document
+from highwater.core.schedule.bounds import Bounds
 from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, ThresholdChange
 
 # Below this share of the lower bound of provisioned cost, on-demand is cheaper whatever scales the table.
@@ -52,7 +53,8 @@ class Application:
         self._compare_with_on_demand()
         if self.review.scaled.mode is Mode.DIRECT:
             self._set_capacities()
-        for reviewed in self.review.targets:
+        # lowering may have to wait, so it comes last
+        for reviewed in sorted(self.review.targets, key=lambda each: each.lowered is not None):
             if self.review.scaled.mode.moves_floors:
                 self._set_floor(reviewed)
             self._log(reviewed.decision)
@@ -107,14 +109,33 @@ class Application:
     def _set_floor(self, reviewed: TargetReview) -> None:
         name = self._name(reviewed.decision)
         registered = self.gathered.registered.of(name)
-        if self.dry_run or (reviewed.bounds == registered and not reviewed.is_below_floor):
+        lowered = reviewed.lowered
+        if self.dry_run or (reviewed.bounds == registered and not reviewed.is_below_floor and lowered is None):
             return
         # another run may have raised the floor since this run read it: of two runs the higher floor must stay
         live = self.region.read_targets([name]).of(name)
         if live is not None and live != registered and live.min > reviewed.bounds.min:
             self.outcome.notes.append(f"{name}: the floor stays at {live.min:,}, which another run has just set")
             return
+        if lowered is not None and live == registered:
+            self._lower(name, lowered, reviewed.bounds)
+            return
         self.region.set_bounds(name, reviewed.bounds)
+        self.outcome.count("FloorsSet")
+
+    def _lower(self, name: TargetName, lowered: Bounds, bounds: Bounds) -> None:
+        """Lower capacity to a ceiling, and set the bounds that remain.
+
+        A run that ends between the two calls leaves the ceiling low. The next run of the table, in a minute at most,
+        sets the bounds of its plan again (docs/decisions/0030).
+        """
+        self.region.set_bounds(name, lowered)
+        self.outcome.count("CapacitiesSet")
+        try:
+            self.region.set_bounds_patiently(name, bounds)
+        except TableBusyError as error:
+            self.outcome.notes.append(f"{name}: the ceiling stays at {lowered.max:,} until the next minute: {error}")
+            return
         self.outcome.count("FloorsSet")
 
     def _set_capacities(self) -> None:
@@ -152,7 +173,7 @@ class Application:
             self.outcome.count("DecreaseBudgetExhausted")
         # an idle target is limited by the plan's floor all day, which is not worth a line in the log
         was_limited = any(limit.code is not LimitCode.BASELINE for limit in decision.limits)
-        if decision.changes or was_limited or decision.has_hot_key:
+        if decision.changes or was_limited or decision.has_hot_key or decision.lowered_to is not None:
             self.outcome.decisions.append(self._document(decision))
 
     def _document(self, decision: Decision) -> dict[str, Any]:

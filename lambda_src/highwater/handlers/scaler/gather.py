@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,13 +13,15 @@ from highwater.aws.cloudwatch import TargetAlarm, metrics_per_call
 from highwater.aws.observe import NOTHING_KEPT, Kept, Region, observe_table
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target
-from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable
+from highwater.core.scaler import Clock, Mode, Observation, ScaledPlan, SeenTable
 from highwater.core.scaler.attention import (
     due_targets,
     is_full_tick,
+    may_be_lowered,
     minutes_to_observe,
     scaled_targets,
 )
+from highwater.core.schedule.bounds import bounds_at
 from highwater.handlers.scaler.event import BOOST, TICK, ScalerEvent
 
 
@@ -119,7 +121,7 @@ def gather_region(
     """Find the targets of *plans* that are due, and read their state in joint calls; `None` if none is due."""
     complete = [_with_live_indexes(region, scaled, event) for scaled in plans]
     alarms = _read_alarms(region, complete, event, outcome)
-    due = tuple(_due_tables(complete, event, alarms, outcome))
+    due = tuple(_due_tables(complete, event, alarms, outcome, _below_ceilings(region, complete, event, outcome)))
     if not due:
         return None
     names = [name for table in due for name in table.names()]
@@ -152,12 +154,16 @@ def see_table(
 
 
 def _due_tables(
-    plans: Iterable[ScaledPlan], event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm], outcome: RunOutcome
+    plans: Iterable[ScaledPlan],
+    event: ScalerEvent,
+    alarms: Mapping[TargetName, TargetAlarm],
+    outcome: RunOutcome,
+    below_ceilings: Set[TargetName] = frozenset(),
 ) -> Iterator[DueTable]:
     """Yield the tables with targets that are due. A plan with invalid windows fails without affecting the others."""
     for scaled in plans:
         try:
-            targets = _due(scaled, event, alarms)
+            targets = _due(scaled, event, alarms, below_ceilings)
         except Exception as error:
             outcome.notes.append(f"a plan could not be read: {scaled.parameter}: {type(error).__name__}: {error}")
             outcome.count("UnreadablePlans")
@@ -166,16 +172,56 @@ def _due_tables(
             yield DueTable(scaled, targets)
 
 
-def _due(scaled: ScaledPlan, event: ScalerEvent, alarms: Mapping[TargetName, TargetAlarm]) -> tuple[Target, ...]:
+def _due(
+    scaled: ScaledPlan,
+    event: ScalerEvent,
+    alarms: Mapping[TargetName, TargetAlarm],
+    below_ceilings: Set[TargetName],
+) -> tuple[Target, ...]:
     """Return the targets to review: for a tick, those whose turn it is; for any other event, all of its tables."""
     if event.kind != TICK or event.now is None:
         return scaled_targets(scaled)
 
-    def is_in_alarm(target: Target) -> bool:
-        alarm = alarms.get(TargetName(scaled.table, target.index, target.dimension))
-        return alarm is not None and alarm.is_in_alarm
+    def is_urgent(target: Target) -> bool:
+        name = TargetName(scaled.table, *target.key)
+        alarm = alarms.get(name)
+        return name in below_ceilings or (alarm is not None and alarm.is_in_alarm)
 
-    return due_targets(scaled, event.now, is_in_alarm)
+    return due_targets(scaled, event.now, is_urgent)
+
+
+def _below_ceilings(
+    region: Region, plans: Iterable[ScaledPlan], event: ScalerEvent, outcome: RunOutcome
+) -> Set[TargetName]:
+    """Return the targets whose ceiling is below that of the plan: an earlier run ended before it raised it again.
+
+    They are looked for in ticks after which capacity may have been lowered through the ceiling, in a few calls without
+    charge. If they cannot be read, a table's next full tick finds them.
+    """
+    if event.kind != TICK or event.now is None or not may_be_lowered(event.now):
+        return frozenset()
+    ceilings = dict(_planned_ceilings(plans, event.now))
+    if not ceilings:
+        return frozenset()
+    try:
+        registered = region.read_targets(ceilings)
+    except Exception as error:
+        outcome.notes.append(f"ceilings could not be compared with the plans: {type(error).__name__}: {error}")
+        return frozenset()
+    bounds = {name: registered.of(name) for name in ceilings}
+    return {name for name, live in bounds.items() if live is not None and live.max < ceilings[name]}
+
+
+def _planned_ceilings(plans: Iterable[ScaledPlan], at: datetime) -> Iterator[tuple[TargetName, int]]:
+    """Yield the ceilings that the plans of FLOOR mode ask for at the aware instant *at*."""
+    for scaled in plans:
+        if scaled.mode is not Mode.FLOOR:
+            continue
+        try:
+            found = [(TargetName(scaled.table, *each.key), bounds_at(each, at).max) for each in scaled_targets(scaled)]
+        except Exception:  # noqa: S112 - a plan with invalid windows is noted where its targets are looked for
+            continue
+        yield from found
 
 
 def _with_live_indexes(region: Region, scaled: ScaledPlan, event: ScalerEvent) -> ScaledPlan:

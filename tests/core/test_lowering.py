@@ -1,0 +1,177 @@
+"""In FLOOR mode capacity is lowered to its floor at the end of an hour, through the ceiling."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexCapacity, Plan, Units
+from highwater.core.scaler import (
+    Clock,
+    Mode,
+    Observation,
+    ScaledPlan,
+    SeenResource,
+    SeenTable,
+    SeenTarget,
+    TableReview,
+    review,
+)
+from highwater.core.scaler.attention import may_be_lowered
+from tests.core.examples import SAME_EACH_TIME, examples
+
+LATE = datetime(2027, 3, 4, 10, 57, 40, tzinfo=UTC)
+READ, WRITE = (None, Dimension.READ), (None, Dimension.WRITE)
+PLAN = Plan(
+    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
+    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
+)
+BOUNDS = {READ: Bounds(7, 900), WRITE: Bounds(12, 400)}
+
+
+def seen(units: int, at: datetime = LATE, throttled: int = 0, missing: int = 0, **more: Any) -> Observation:
+    """So many units a second for all minutes, the newest of which ended 160 seconds ago; *missing* of them unknown."""
+    newest = (int(at.timestamp()) - 160) // 60 - 1
+    minutes: list[int | None] = [units * 60] * (500 - missing) + [None] * missing
+    return Observation.of(newest, minutes, (*(0,) * 499, throttled), **more)
+
+
+def reviewed(
+    observations: dict[Any, Observation],
+    capacity: tuple[int, int],
+    at: datetime = LATE,
+    mode: Mode = Mode.FLOOR,
+    *,
+    lacks_leases: bool = False,
+    **resource: Any,
+) -> TableReview:
+    targets = {
+        key: SeenTarget(registered=BOUNDS[key] if mode.moves_floors else None, observation=each)
+        for key, each in observations.items()
+    }
+    resources: dict[str | None, SeenResource] = {None: SeenResource(provisioned=Units(*capacity), **resource)}
+    table = SeenTable(resources, targets, lacks_leases=lacks_leases)
+    return review(ScaledPlan(table="orders", mode=mode, plan=PLAN), table, Clock(int(at.timestamp()) // 60, at))
+
+
+def lowered(result: TableReview) -> list[Bounds | None]:
+    return [each.lowered for each in result.targets]
+
+
+def test_capacity_that_auto_scaling_left_above_the_floor_is_lowered_to_it() -> None:
+    (write,) = reviewed({WRITE: seen(50)}, (7, 300)).targets
+    assert write.lowered == Bounds(50, 50)
+    assert write.bounds == Bounds(50, 400), "the ceiling is the plan's right after"
+    assert write.decision.lowered_to == 50
+
+
+@pytest.mark.parametrize(
+    ("minute", "expected"), [(54, None), (55, Bounds(50, 50)), (59, Bounds(50, 50)), (0, None), (30, None)]
+)
+def test_capacity_is_lowered_in_the_last_five_minutes_of_an_hour(minute: int, expected: Bounds | None) -> None:
+    at = LATE.replace(minute=minute)
+    assert lowered(reviewed({WRITE: seen(50, at)}, (7, 300), at)) == [expected]
+
+
+def test_capacity_little_above_the_floor_stays() -> None:
+    assert lowered(reviewed({WRITE: seen(50)}, (7, 51))) == [None]
+    assert lowered(reviewed({WRITE: seen(50)}, (7, 52))) == [Bounds(50, 50)]
+    assert lowered(reviewed({WRITE: seen(50)}, (7, 40))) == [None]
+
+
+@pytest.mark.parametrize(
+    ("observation", "more"),
+    [
+        (seen(50, missing=14), {}),
+        (Observation.nothing(), {}),
+        (seen(50, lacks_throttles=True), {}),
+        (seen(50, throttled=1), {}),
+        (seen(50), {"lacks_leases": True}),
+        (seen(50), {"is_active": False}),
+        (seen(50), {"budget": DecreaseBudget(4, LATE - timedelta(minutes=59))}),
+        (seen(50), {"mode": Mode.BOOSTS}),
+    ],
+    ids=[
+        "old data",
+        "no data",
+        "throttles unknown",
+        "throttled",
+        "boosts unknown",
+        "busy",
+        "no decrease left",
+        "boosts",
+    ],
+)
+def test_capacity_stays_where_too_little_is_known_or_nothing_may_be_lowered(
+    observation: Observation, more: dict[str, Any]
+) -> None:
+    assert lowered(reviewed({WRITE: observation}, (7, 300), **more)) == [None]
+
+
+def test_decrease_an_hour_after_the_last_is_used() -> None:
+    budget = DecreaseBudget(4, LATE - timedelta(minutes=60))
+    assert lowered(reviewed({WRITE: seen(50)}, (7, 300), budget=budget)) == [Bounds(50, 50)]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "expected"),
+    [((500, 151), [None, Bounds(50, 50)]), ((600, 149), [Bounds(80, 80), None])],
+    ids=["writes save 505 reads' worth", "reads save 520, writes 495"],
+)
+def test_of_reads_and_writes_the_one_is_lowered_that_saves_more(
+    capacity: tuple[int, int], expected: list[Bounds | None]
+) -> None:
+    # a write unit costs five read units
+    assert lowered(reviewed({READ: seen(80), WRITE: seen(50)}, capacity)) == expected
+
+
+def test_table_and_index_are_lowered_alike() -> None:
+    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by-day"),))
+    resources = {None: SeenResource(provisioned=Units(7, 300)), "by-day": SeenResource(provisioned=Units(7, 200))}
+    of_index = ("by-day", Dimension.WRITE)
+    targets = {
+        WRITE: SeenTarget(registered=Bounds(12, 400), observation=seen(50)),
+        of_index: SeenTarget(registered=Bounds(12, 400), observation=seen(60)),
+    }
+    clock = Clock(int(LATE.timestamp()) // 60, LATE)
+    result = review(ScaledPlan(table="orders", mode=Mode.FLOOR, plan=plan), SeenTable(resources, targets), clock)
+    assert lowered(result) == [Bounds(50, 50), Bounds(60, 60)]
+
+
+def test_direct_mode_lowers_by_its_own_call() -> None:
+    (write,) = reviewed({WRITE: seen(50)}, (7, 300), mode=Mode.DIRECT).targets
+    assert (write.lowered, write.decision.granted) == (None, 53)
+
+
+@settings(max_examples=examples(300), derandomize=SAME_EACH_TIME)
+@given(
+    units=st.integers(0, 600),
+    capacity=st.integers(1, 700),
+    minute=st.integers(0, 59),
+    throttled=st.integers(0, 3),
+    missing=st.integers(0, 40),
+    used=st.integers(0, 6),
+    since=st.integers(1, 120),
+)
+def test_what_is_lowered_is_never_below_the_floor_and_never_without_a_decrease(
+    units: int, capacity: int, minute: int, throttled: int, missing: int, used: int, since: int
+) -> None:
+    at = LATE.replace(minute=minute)
+    budget = DecreaseBudget(used, at - timedelta(minutes=since))
+    (write,) = reviewed({WRITE: seen(units, at, throttled, missing)}, (7, capacity), at, budget=budget).targets
+    if write.lowered is None:
+        return
+    assert write.lowered == Bounds(write.bounds.min, write.bounds.min)
+    assert 12 <= write.lowered.max < capacity
+    assert write.bounds.max == 400
+    assert budget.allows(at)
+    assert minute >= 55
+
+
+def test_ceilings_are_compared_with_the_plans_while_a_run_may_have_left_one_low() -> None:
+    minutes = [minute for minute in range(60) if may_be_lowered(LATE.replace(minute=minute))]
+    assert minutes == [0, 1, 2, 3, 4, 55, 56, 57, 58, 59]
