@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,16 +61,21 @@ def test_scaler_of_the_template_is_rehearsed_with_it(tmp_path: Path) -> None:
     declared, floor, native = found.runs
     assert declared.policy == "declared"
     assert found.setup.notes == ("the policy 'declared' includes the template's scaler, in FLOOR mode",)
-    # the same table and target percentage: the same decisions, at the same price but for a metric or two, as tables are
+    # the same table and target percentage: the same decisions, at the same price but for some metrics, as tables are
     # looked at in minutes that follow from their names
     assert declared.targets == floor.targets
     assert replace(declared.bill, metrics=floor.bill.metrics) == floor.bill
-    assert declared.bill.metrics == pytest.approx(floor.bill.metrics, rel=0.02)
+    assert declared.bill.metrics == pytest.approx(floor.bill.metrics, rel=0.03)
     assert declared.throttled_units < native.throttled_units
     assert declared.bill.scaler > 0
     told = [event.text for event in declared.events if event.kind is EventKind.BOUNDS]
     assert told
-    assert all(text.startswith("scaler: floor ") and text.endswith(", ceiling 9,000") for text in told)
+    # capacity is lowered by a ceiling at the floor, which is the plan's again right after
+    for text, following in zip(told, [*told[1:], ""], strict=True):
+        found_bounds = re.fullmatch(r"scaler: floor ([\d,]+), ceiling ([\d,]+)", text)
+        assert found_bounds
+        low, high = found_bounds.groups()
+        assert high == "9,000" or (low == high and following == f"scaler: floor {low}, ceiling 9,000")
     without = rehearse(_synthesized(tmp_path / "without", scaled=False), SURGE)
     assert without.setup.scaler is None
     assert without.declared.targets == native.targets
