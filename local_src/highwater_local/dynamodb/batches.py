@@ -23,6 +23,7 @@ from highwater_local.dynamodb.call import (
 )
 from highwater_local.dynamodb.charges import Charge
 from highwater_local.dynamodb.resources import Document
+from highwater_local.dynamodb.wording import no_batch_text, rejected
 
 
 class Batches:
@@ -38,6 +39,8 @@ class Batches:
         """BatchWriteItem: MiniStack carries out one part after another; throttled parts are skipped."""
         call = self._call("BatchWriteItem")
         asked = data.get("RequestItems")
+        if not asked and (text := no_batch_text()) is not None:
+            return rejected(text)
         left = _parts(asked)
         refused: list[tuple[str, Any]] = []
         last: Throttled | None = None

@@ -28,6 +28,7 @@ from highwater_local.dynamodb.charges import read_units
 from highwater_local.dynamodb.reads import Selects, has_to_fetch, items_after, read_refusal, sort_key
 from highwater_local.dynamodb.resources import Document
 from highwater_local.dynamodb.sizes import forget_sizes, note_write
+from highwater_local.dynamodb.wording import Duplicates, rejected, written_as_before
 
 _LEAST_LIMIT: Final = (
     "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member must have value "
@@ -58,6 +59,7 @@ class DataPlane:
         Batches(self.call)
         Transactions(self.call)
         Selects()
+        Duplicates()
 
     def call(self, operation: str, **more: Any) -> Call:
         """Return a call that begins now."""
@@ -76,7 +78,7 @@ class DataPlane:
             if operation in ("Query", "Scan") and call.table is not None:
                 refusal = read_refusal(operation, call.table, data, call.second)
                 if refusal is not None:
-                    return _refused(refusal)
+                    return rejected(refusal)
                 call.has_to_fetch = has_to_fetch(call.table, data)
             try:
                 with charging(call):
@@ -86,7 +88,7 @@ class DataPlane:
                         call.write(call.table, None, data.get("Key"))
             except Throttled as held:
                 return held_back(call, held)
-            return with_capacity(answer, data, call)
+            return with_capacity(written_as_before(operation, answer), data, call)
 
         return handle
 
@@ -114,7 +116,7 @@ class DataPlane:
             call = self.call("ExecuteStatement", is_consistent=data.get("ConsistentRead") is True, request=data)
             limit = data.get("Limit")
             if isinstance(limit, int) and limit < 1:
-                return _refused(_LEAST_LIMIT.format(limit=limit))
+                return rejected(_LEAST_LIMIT.format(limit=limit))
             try:
                 with charging(call):
                     answer = own(data)
@@ -195,11 +197,6 @@ class DataPlane:
         """Replicate without a charge: the service itself writes to replicas."""
         with charging(None):
             return self._replicate(*arguments)
-
-
-def _refused(text: str) -> Answer:
-    answer: Answer = ministack.error_answer("ValidationException", text, 400)
-    return answer
 
 
 def _positive(value: object) -> int:
