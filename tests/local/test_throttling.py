@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from highwater_lab.local import LocalCloud
 from highwater_lab.physics.partitions import HASHES
 from highwater_local.dynamodb.meters import hash_of
-from tests.local.world import MINUTE, metric, written
+from tests.local.world import MINUTE, metric, refused, written
 
 pytestmark = pytest.mark.xdist_group("cloud")
 _NUMBERS = itertools.count()
@@ -185,6 +185,40 @@ def test_transaction_is_cancelled_whole(dynamodb: Any) -> None:
     with pytest.raises(ClientError) as refused:
         dynamodb.transact_get_items(TransactItems=get)
     assert refused.value.response["Error"]["Code"] == "TransactionCanceledException"
+
+
+def test_invalid_transaction_is_rejected_and_not_throttled(cloud: LocalCloud, dynamodb: Any) -> None:
+    table = _table(dynamodb, 1, 1)
+    put = [{"Put": {"TableName": table, "Item": {"pk": {"S": str(n)}, "fill": {"S": FILL}}}} for n in range(3)]
+    dynamodb.transact_write_items(TransactItems=put)
+    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
+    for items, code, text in (
+        ([put[0], put[0]], "ValidationException", "Transaction request cannot include multiple operations on one item"),
+        (
+            [{"Put": put[0]["Put"] | {"Item": {"pk": {"S": "big"}, "fill": {"S": "x" * 420_000}}}}],
+            "ValidationException",
+            "Item size has exceeded the maximum allowed size",
+        ),
+        # a condition that fails is looked at after the capacity
+        (
+            [{"Put": put[0]["Put"] | condition}],
+            "TransactionCanceledException",
+            "Transaction cancelled, please refer cancellation reasons for specific reasons "
+            "[ProvisionedThroughputExceeded]",
+        ),
+        (
+            put,
+            "TransactionCanceledException",
+            "Transaction cancelled, please refer cancellation reasons for specific reasons "
+            "[ProvisionedThroughputExceeded, ProvisionedThroughputExceeded, ProvisionedThroughputExceeded]",
+        ),
+    ):
+        with refused(code, text):
+            dynamodb.transact_write_items(TransactItems=items, ClientRequestToken="once")
+    # what was throttled has not used up its token, and nothing of it was written
+    cloud.advance(10 * MINUTE)
+    assert dynamodb.scan(TableName=table)["Count"] == 3
+    dynamodb.transact_write_items(TransactItems=put, ClientRequestToken="once", ReturnConsumedCapacity="TOTAL")
 
 
 def test_statement_of_a_batch_is_held_back_by_itself(dynamodb: Any) -> None:

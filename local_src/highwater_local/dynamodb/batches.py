@@ -119,6 +119,20 @@ def _grouped(parts: list[tuple[str, Any]]) -> Document:
 
 _FACTOR = 2
 Action = tuple[str, Document, Document, Document | None]
+# by the names of the tables, what a whole transaction costs each of them
+Charges = dict[str, tuple[Document, Charge, Hashes]]
+
+
+class _WouldWrite(Exception):
+    """A transaction on trial has come to its first write."""
+
+
+class _Trial(Call):
+    """A call that ends before it writes anything, to see whether MiniStack rejects it."""
+
+    def write(self, table: Document, old: Document | None, new: Document | None) -> None:  # noqa: ARG002 - as `Call`
+        """End the trial."""
+        raise _WouldWrite
 
 
 class Transactions:
@@ -134,7 +148,12 @@ class Transactions:
         """TransactWriteItems: admitted by the items before it, charged by the items written."""
         actions = _actions(data)
         call = self._call("TransactWriteItems", is_strict=False, is_consistent=True, factor=_FACTOR)
-        held = self._judge(call, actions)
+        charges = _charges(actions)
+        is_short = any(call.is_short(*charge) for charge in charges.values())
+        if is_short and (invalid := self._refusal(data)) is not None:
+            # DynamoDB checks a request before it looks at capacity
+            return invalid
+        held = self._judge(call, actions, charges)
         if held:
             return self._cancel(call, len(actions), held)
         answer = self._run(call, self._write, data)
@@ -175,16 +194,19 @@ class Transactions:
         with charging(call):
             return own(data)
 
-    def _judge(self, call: Call, actions: list[Action]) -> dict[int, Throttled]:
+    def _refusal(self, data: Document) -> Answer | None:
+        """Return MiniStack's answer to a transaction that it rejects before any write, `None` if it would go on."""
+        # without its token, which a transaction that is not carried out must not use up
+        untold = {name: value for name, value in data.items() if name != "ClientRequestToken"}
+        try:
+            answer = self._run(_Trial("TransactWriteItems", 0), self._write, untold)
+        except _WouldWrite:
+            return None
+        return None if answer[0] == OK or _is_cancelled(answer) else answer
+
+    def _judge(self, call: Call, actions: list[Action], charges: Charges) -> dict[int, Throttled]:
         """Return the actions whose table lacks the capacity for the whole transaction."""
-        charges: dict[str, tuple[Document, Charge, Hashes]] = {}
-        for _, table, key, new in actions:
-            old = ministack.find_item(table, key)
-            charge, hashes = write_charge(table, old, new or old, _FACTOR)
-            known = charges.setdefault(table["TableName"], (table, Charge(Dimension.WRITE), {}))
-            known[1].add(charge)
-            known[2].update(hashes)
-        held = {name: call.judge(table, charge, hashes) for name, (table, charge, hashes) in charges.items()}
+        held = {name: call.judge(*charge) for name, charge in charges.items()}
         return {
             number: refused
             for number, (_, table, _, _) in enumerate(actions)
@@ -198,6 +220,17 @@ class Transactions:
 
     def _told(self, answer: Answer, data: Document, call: Call) -> Answer:
         return with_capacity(answer, data, call, is_list=True, is_transaction=True)
+
+
+def _charges(actions: list[Action]) -> Charges:
+    charges: Charges = {}
+    for _, table, key, new in actions:
+        old = ministack.find_item(table, key)
+        charge, hashes = write_charge(table, old, new or old, _FACTOR)
+        known = charges.setdefault(table["TableName"], (table, Charge(Dimension.WRITE), {}))
+        known[1].add(charge)
+        known[2].update(hashes)
+    return charges
 
 
 def _actions(data: Document) -> list[Action]:

@@ -184,6 +184,10 @@ class Call:
         else:
             known.add(charge)
 
+    def is_short(self, table: Document, charge: Charge, hashes: Hashes) -> bool:
+        """Whether *charge* would be throttled; records nothing."""
+        return bool(meters_of(table).refusals(charge, hashes, self.second))
+
     def judge(self, table: Document, charge: Charge, hashes: Hashes) -> Throttled | None:
         """Return why *charge* is throttled, and record that; `None` if it is admitted."""
         meters = meters_of(table)
