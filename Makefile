@@ -113,6 +113,11 @@ acceptance: setup ## Deploy small tables, check what is promised of them, measur
 		$(if $(REGION),--region '$(REGION)') $(if $(PARTS),--parts '$(PARTS)') $(if $(MOST_USD),--most-usd '$(MOST_USD)') \
 		$(if $(filter-out no,$(COST)),--cost) $(if $(filter-out no,$(CLEAN)),--clean)
 
+.PHONY: conformance
+conformance: setup ## The public suite of DynamoDB's behaviour, and this project's tests of capacity, on a local cloud (offline, free; a minute). CONFORMANCE=folder of the suite's checkout; REGION, PLAIN=yes, ARGS="tests/tier3 tests/capacity"
+	@$(BIN)/python -m research.conformance '$(CONFORMANCE)' $(if $(REGION),--region '$(REGION)') \
+		$(if $(filter-out no,$(PLAIN)),--plain) --arguments='$(ARGS)'
+
 .PHONY: benchmark-scaler
 benchmark-scaler: setup ## One tick of the scaler for 15,000 targets: time, calls, memory (offline, free)
 	@$(BIN)/python -m research.scaler
