@@ -17,7 +17,8 @@ from highwater_local.dynamodb.call import Answer
 
 # captures/2026-10-07-batch-empty-request-items.json: the regions with the newer text for an empty BatchWriteItem
 _NEWER_BATCH_WRITES: Final = frozenset({"ap-east-2", "ap-southeast-1", "eu-central-1", "eu-north-1", "eu-west-2"})
-# the same capture, of PutItem: the regions that reject a write of one item with the bare sentence
+# the same capture, of PutItem with `NULL: false`: the regions that reject it with the bare sentence. That they have the
+# older texts for other writes of one item too is concluded
 _OLDER_WRITES: Final = frozenset({"eu-south-2", "me-central-1"})
 _ENVELOPE: Final = "1 validation error detected: "
 # a constraint on one member of the request, which has the envelope in every region
