@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from highwater.core import Capacity, Dimension, Plan, Window
-from highwater.core.names import TargetName
+from highwater.core.names import TargetName, plan_parameter
 from tests.command import Command
 from tests.handlers.stage import MINUTE, PLAN, Stage
 
@@ -34,11 +35,14 @@ def test_explain_tells_plan_relief_demand_and_what_comes_next(stage: Stage, high
     lines = _lines(done.stdout)
     write = lines[lines.index(f"{table}, table write") :]
     assert write[1].startswith("  provisioned: 88 units/s at ")
-    assert write[2:4] == [
+    # how many were throttled depends on how fast they came
+    assert re.fullmatch(r"  used: 49 units/s, 56 % of it; \d+ requests were throttled in the last hour", write[2])
+    assert write[3:6] == [
         "  the plan asks for a floor of 12 and a ceiling of 400",
         "  the live floor is 88, 76 of it relief; the live ceiling 400",
+        "  high-water mark: 88 units/s, below the 333 of the plan: deploy again",
     ]
-    assert write[4] == (
+    assert write[6] == (
         "  demand asks for 73: peak of 49 units/s in the last 15 minutes at 68 %, cautious after 1 jump"
     )
     assert "  the scaler's next run sets 73 instead of 88" in write
@@ -56,10 +60,12 @@ def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: 
     logs.create_log_stream(**group)
     at = int(stage.now().timestamp() * 1000) - 3_600_000
 
-    def told(name: str, target: str, current: int, granted: int) -> str:
+    def told(name: str, target: str, current: int, granted: int, **more: Any) -> str:
         decision = {"table": name, "target": target, "current": current, "granted": granted, "reason": "peak of 40"}
+        decision |= more
         return json.dumps({"level": "INFO", "message": "decision", "decision": decision})
 
+    limits = [{"code": "boost", "before": 1, "after": 1_900, "sentence": "boosts of 1,899 units/s"}]
     messages = [
         "START RequestId: 1",
         told(table, "table write", 11, 12),
@@ -67,7 +73,7 @@ def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: 
         told(table, "table write", 15, 16),
         '{"message": "decision"}',
         told(table, "table write", 17, 17),
-        told(table, "table write", 17, 1_900),
+        told(table, "table write", 17, 1_900, wanted=1, limits=limits),
         told(table, "table read", 21, 22),
     ]
     logs.put_log_events(
@@ -79,10 +85,13 @@ def test_explain_shows_the_last_decisions_from_the_log(stage: Stage, highwater: 
         "21 to 22, peak of 40",
         "15 to 16, peak of 40",
         "kept at 17, peak of 40",
-        "17 to 1,900, peak of 40",
+        "17 to 1,900, boosts of 1,899 units/s; otherwise 1: peak of 40",
     ]
     document = json.loads(highwater("explain", table, "--json").stdout)
     assert [each["granted"] for each in document[1]["last_decisions"]] == [16, 17, 1_900]
+    assert document[1]["last_decisions"][2]["limits"] == [
+        {"before": 1, "after": 1_900, "sentence": "boosts of 1,899 units/s"}
+    ]
     logs.delete_log_group(logGroupName=group["logGroupName"])
 
 
@@ -110,14 +119,22 @@ def test_status_lists_every_target_and_says_it_to_machines(stage: Stage, highwat
     stage.register(TargetName(other, None, Dimension.READ), 25, 900)
     done = highwater("status")
     assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if "orders-" in line]
-    assert rows == [
-        [one, "table", "read", "7", "7", "900", "0"],
-        [one, "table", "write", "12", "12", "400", "0"],
-        [other, "table", "read", "25", "25", "18", "900", "0"],
-        [other, "table", "write", "12", "12", "400", "0"],
+    lines = _lines(done.stdout)
+    assert lines[:4] == [
+        f"{one}: 7 RCU and 12 WCU; nothing throttled in the last hour",
+        f"{other}: 25 RCU by demand, 12 WCU; nothing throttled in the last hour",
+        "",
+        "Scaler scaler",
     ]
-    assert _lines(done.stdout)[0].strip() == "Scaler scaler"
+    assert lines[5].split() == [
+        *("table", "target", "now", "used", "floor", "relief", "ceiling", "throttled", "lowered", "next,", "UTC")
+    ]
+    assert [line.split() for line in lines[6:] if "orders-" in line] == [
+        [one, "table", "read", "7", "0%", "7", "900", "0", "0"],
+        [one, "table", "write", "12", "0%", "12", "400", "0", "0"],
+        [other, "table", "read", "25", "0%", "25", "18", "900", "0", "0"],
+        [other, "table", "write", "12", "0%", "12", "400", "0", "0"],
+    ]
     told = json.loads(highwater("status", "--json").stdout)
     assert [(each["table"], each["target"], each["relief"]) for each in told][2] == (other, "table read", 18)
 
@@ -130,9 +147,10 @@ def test_paused_table_is_shown_so_and_resumed(stage: Stage, highwater: Command) 
         highwater("explain", table).stdout
     )
     rows = [line.split() for line in highwater("status").stdout.splitlines() if table in line]
-    assert rows == [
-        [table, "table", "read", "7", "7", "paused", "900", "0"],
-        [table, "table", "write", "12", "12", "paused", "400", "0"],
+    assert " ".join(rows[0]) == f"{table}: 7 RCU and 12 WCU; paused; nothing throttled in the last hour"
+    assert rows[1:] == [
+        [table, "table", "read", "7", "0%", "7", "paused", "900", "0", "0"],
+        [table, "table", "write", "12", "0%", "12", "paused", "400", "0", "0"],
     ]
     done = highwater("resume", table, "--json")
     assert json.loads(done.stdout) == {
@@ -183,8 +201,8 @@ def test_table_that_tags_choose_is_listed_and_explained_with_its_indexes(stage: 
     stage.register(TargetName(table, "by-day", Dimension.WRITE), 4, 400)
     done = highwater("status")
     assert (done.returncode, done.stderr) == (0, "")
-    rows = [line.split()[:-3] for line in done.stdout.splitlines() if table in line]
-    assert rows == [
+    rows = [line.split()[:-5] for line in done.stdout.splitlines() if table in line]
+    assert rows[1:] == [
         [table, "table", "read", "7"],
         [table, "table", "write", "12"],
         [table, "index", "'by-day'", "read", "3"],
@@ -231,8 +249,9 @@ def test_status_has_a_line_for_each_target_on_a_narrow_terminal(stage: Stage, hi
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in _lines(done.stdout) if line]
     assert max(map(len, lines)) <= columns
-    assert len([line for line in lines if "orde" in line]) == 2
-    write = lines[-1].split()
+    assert len([line for line in lines if line.startswith(" orde")]) == 2
+    write, left_out = lines[-2].split(), lines[-1]
+    assert left_out == "left out for width: lowered, throttled"
     assert write[-1] == "03:05"
     assert [each for each in write if "," in each] == ["3,000,000", "1,765,433", "4,000,000"]
 
@@ -311,3 +330,65 @@ def test_profile_is_used_before_credentials_of_the_environment(
         "highwater explain: Invalid value for '--profile': no profile 'shoop' in your AWS configuration; list them "
         "with: aws configure list-profiles\n",
     )
+
+
+def test_missing_table_is_shown_with_all_others_and_is_a_finding(stage: Stage, highwater: Command) -> None:
+    there, gone = sorted([stage.table(), stage.table()])
+    stage.client("dynamodb").delete_table(TableName=gone)
+    done = highwater("status")
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = _lines(done.stdout)
+    assert lines[:2] == [
+        f"{there}: 7 RCU and 12 WCU; nothing throttled in the last hour",
+        f"{gone}: no such table in us-east-1, but scaler scaler manages it; deploy its stack again, or remove it from "
+        "the scaler",
+    ]
+    assert [line.split() for line in lines[3:] if gone in line] == [[gone, "no", "such", "table", "in", "us-east-1"]]
+    assert [line.split()[1:3] for line in lines[3:] if there in line] == [["table", "read"], ["table", "write"]]
+    done = highwater("status", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, [each["table"] for each in told]) == (1, [there, there, gone])
+    assert told[2] == {
+        "table": gone,
+        "region": "us-east-1",
+        "scaler": "scaler",
+        "problem": "no such table in us-east-1",
+    }
+    done = highwater("explain", gone)
+    assert (done.returncode, done.stdout, done.stderr) == (1, lines[1] + "\n", "")
+    stage.made.remove(gone)
+    stage.client("ssm").delete_parameter(Name=plan_parameter("scaler", gone))
+
+
+def test_index_that_no_plan_has_is_shown_as_not_managed(stage: Stage, highwater: Command) -> None:
+    table = stage.table()
+    stage.add_index(table, "by-date")
+    line = f"index by-date of {table} is not managed: its capacity is 3 RCU and 4 WCU; name it in indexes="
+    assert _lines(highwater("explain", table).stdout)[-1] == line
+    done = highwater("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = _lines(done.stdout)
+    assert lines[1] == line
+    assert [each.split() for each in lines if "'by-date'" in each] == [
+        [table, "index", "'by-date'", "read", "3", "none"],
+        [table, "index", "'by-date'", "write", "4", "none"],
+    ]
+    assert json.loads(highwater("status", "--json").stdout)[2] == {
+        "table": table,
+        "region": "us-east-1",
+        "scaler": "scaler",
+        "target": "index 'by-date'",
+        "provisioned": {"read": 3, "write": 4},
+        "problem": line,
+    }
+
+
+def test_status_has_its_full_width_in_a_pipe(stage: Stage, highwater: Command) -> None:
+    names = [f"a-window-with-a-rather-long-name-{number}" for number in range(4)]
+    begun = stage.now() - 20 * MINUTE
+    start, end = f"{begun:%Y-%m-%dT%H:%M}", f"{begun + 60 * MINUTE:%Y-%m-%dT%H:%M}"
+    windows = tuple(Window.once(name, start=start, end=end, timezone="UTC", write_min=333) for name in names)
+    table = stage.table(Plan(read=PLAN.read, write=PLAN.write, windows=windows))
+    lines = _lines(highwater("status", COLUMNS=None).stdout)
+    assert lines[0].startswith(f"{table}: 7 RCU, 12 WCU by window {', '.join(names)} until ")
+    assert [line for line in lines if line][-1].endswith(", ".join(names))

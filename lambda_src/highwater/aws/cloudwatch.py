@@ -137,6 +137,15 @@ def with_throttles(
     return dict(seen) | {name: _throttled(seen[name], name, series, minutes) for name in throttling}
 
 
+def count_throttles(
+    cloudwatch: CloudWatchClient, names: Iterable[TargetName], minutes: int, now: datetime
+) -> dict[TargetName, int]:
+    """Count the throttle events of each target in the last whole *minutes* before *now*; one metric per target."""
+    targets = list(names)
+    events = _read_metrics(cloudwatch, [_Query(name, *_ANY_THROTTLE) for name in targets], minutes, now)
+    return {name: sum(filter(None, events[_Query(name, *_ANY_THROTTLE)])) for name in targets}
+
+
 def with_burst(
     cloudwatch: CloudWatchClient, seen: Mapping[TargetName, Observation], now: datetime
 ) -> dict[TargetName, Observation]:

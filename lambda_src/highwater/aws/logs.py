@@ -24,14 +24,44 @@ def client(region: str | None = None) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedLimit:
+    """A stage of a logged decision that changed the value from *before* to *after*, in units per second, and why."""
+
+    before: int
+    after: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """A decision from the scaler's log; *at* is the time of the log line in UTC, the values are units per second."""
+    """A decision from the scaler's log, in units per second.
+
+    Attributes:
+        at: The time of the log line, in UTC.
+        target: The target's name, such as `table write`.
+        current: The value before.
+        granted: The value that was set.
+        reason: The origin of what demand alone asked for.
+        wanted: What demand alone asked for; `None` if the line does not say.
+        limits: The stages that changed *wanted* to *granted*, in order.
+    """
 
     at: datetime
     target: str
     current: int
     granted: int
     reason: str
+    wanted: int | None = None
+    limits: tuple[LoggedLimit, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """Why *granted* was set, in a clause: the limits in order, and last what would have been set without them."""
+        if not self.limits:
+            return self.reason
+        limits = ", then ".join(limit.sentence for limit in self.limits)
+        otherwise = "otherwise" if self.wanted is None else f"otherwise {self.wanted:,}"
+        return f"{limits}; {otherwise}: {self.reason}"
 
 
 def read_decisions(logs: Any, label: str, now: datetime, most: int = 3) -> dict[str, tuple[LoggedDecision, ...]]:
@@ -68,6 +98,17 @@ def _read(event: dict[str, Any], label: str) -> LoggedDecision | None:
         if document["message"] != "decision" or decision["table"] != label:
             return None
         at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
-        return LoggedDecision(at, decision["target"], decision["current"], decision["granted"], decision["reason"])
+        limits = tuple(
+            LoggedLimit(limit["before"], limit["after"], limit["sentence"]) for limit in decision.get("limits", ())
+        )
+        return LoggedDecision(
+            at,
+            decision["target"],
+            decision["current"],
+            decision["granted"],
+            decision["reason"],
+            decision.get("wanted"),
+            limits,
+        )
     except (ValueError, KeyError, TypeError):
         return None

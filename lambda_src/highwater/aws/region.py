@@ -116,6 +116,10 @@ class AwsRegion:
         """Return the observations *consumed* with the throttles of the last *minutes*."""
         return cloudwatch.with_throttles(self.clients.cloudwatch, consumed, minutes, now)
 
+    def count_throttles(self, names: Iterable[TargetName], minutes: int, now: datetime) -> Mapping[TargetName, int]:
+        """Count the throttle events of each target in the last whole *minutes* before *now*."""
+        return cloudwatch.count_throttles(self.clients.cloudwatch, names, minutes, now)
+
     def with_burst(self, seen: Mapping[TargetName, Observation], now: datetime) -> Mapping[TargetName, Observation]:
         """Return the observations *seen* with the seconds of burst that their own minutes justify.
 

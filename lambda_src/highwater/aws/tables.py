@@ -94,7 +94,7 @@ class DescribedTable:
         building: Names of the indexes that are being built. This can take hours, during which they cannot be changed.
         is_infrequent_access: Whether the table's class is Standard-IA.
         out_of_reach: The table's status if the table cannot be changed until an operator restores it, else empty.
-        is_warming: Whether warm throughput is being raised. DynamoDB then rejects the deletion of the table.
+        warming: Keys of those whose warm throughput is being raised.
     """
 
     arn: str
@@ -106,7 +106,12 @@ class DescribedTable:
     building: frozenset[str] = frozenset()
     is_infrequent_access: bool = False
     out_of_reach: str = ""
-    is_warming: bool = False
+    warming: frozenset[str | None] = frozenset()
+
+    @property
+    def is_warming(self) -> bool:
+        """Whether warm throughput is being raised. DynamoDB then rejects the deletion of the table."""
+        return bool(self.warming)
 
 
 def seen_resources(described: DescribedTable) -> dict[str | None, SeenResource]:
@@ -146,7 +151,7 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
         building=building,
         is_infrequent_access=table.get("TableClassSummary", {}).get("TableClass") == "STANDARD_INFREQUENT_ACCESS",
         out_of_reach=table["TableStatus"] if table["TableStatus"] in _OUT_OF_REACH else "",
-        is_warming=any(each.get("WarmThroughput", {}).get("Status") == "UPDATING" for each in resources.values()),
+        warming=frozenset(key for key, each in resources.items() if _is_warming(each)),
     )
 
 
@@ -223,6 +228,10 @@ def _capacity(resource: Any) -> Units:
 def _mark(resource: Any) -> Units:
     warm = resource.get("WarmThroughput", {})
     return Units(int(warm.get("ReadUnitsPerSecond", 0)), int(warm.get("WriteUnitsPerSecond", 0)))
+
+
+def _is_warming(resource: Any) -> bool:
+    return bool(resource.get("WarmThroughput", {}).get("Status") == "UPDATING")
 
 
 def _budget(resource: Any) -> DecreaseBudget:

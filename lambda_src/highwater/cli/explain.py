@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
+from typing import Any
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from highwater.aws.logs import client as logs_client
+from highwater.aws.observe import Kept
 from highwater.aws.region import AwsRegion
 from highwater.aws.tables import TableBusyError, TableNotFoundError, TableRefusedError
+from highwater.cli.listing import listed
 from highwater.cli.options import NO_REGION, account_options, as_json_option
-from highwater.cli.situation import Coordinators, Situation, find_plans, read_situations
+from highwater.cli.situation import (
+    Coordinators,
+    MissingTable,
+    Seen,
+    Situation,
+    find_plans,
+    read_situations,
+)
 from highwater.cli.terminal import open_console, say
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.windows import is_open
 from highwater.core.plan.zones import find_zone
+from highwater.core.scaler import ScaledPlan
 
 _WATCH = click.option("--watch", is_flag=True, help="Refresh the output every ten seconds until interrupted.")
 _EVERY_SECONDS = 10
 _MINUTE = timedelta(minutes=1)
-# wider than any line
-_UNBOUNDED = 10_000
-_SHORTEST_NAME = 6
+_FINDING = 1
 
 
 @click.command(short_help="Why a table has the capacity it has.")
@@ -44,7 +52,7 @@ def explain(table: str, watch: bool, region: str | None, as_json: bool) -> None:
 
     Reads the same data as a ThrottleAwareScaler and makes the same decisions, but changes nothing.
     """
-    _show(lambda: _situations(table, region, decides=True), _explained, watch=watch, as_json=as_json)
+    _show(lambda: _seen(table, region, decides=True), _explained, watch=watch, as_json=as_json)
 
 
 @click.command(short_help="All managed tables, one line per target.")
@@ -52,23 +60,30 @@ def explain(table: str, watch: bool, region: str | None, as_json: bool) -> None:
 @account_options
 @as_json_option
 def status(watch: bool, region: str | None, as_json: bool) -> None:
-    """List every target that a scaler manages: capacity, floor, relief, pauses, decreases used, next change."""
-    _show(lambda: _situations(None, region, decides=False), _listed, watch=watch, as_json=as_json)
+    """Show every table that a scaler manages, a line each, and then every target: capacity and how much of it is used,
+    floor, relief, pauses, throttles of the last hour, decreases used, next change, open windows and boosts.
+
+    Exit status: 1 if a table with a plan does not exist or cannot be described, which is shown with the others.
+    """
+    _show(lambda: _seen(None, region, decides=False), listed, watch=watch, as_json=as_json)
 
 
 def _show(
-    read: Callable[[], list[Situation]],
-    render: Callable[[Sequence[Situation]], RenderableType],
+    read: Callable[[], list[Seen]],
+    render: Callable[[Sequence[Seen]], RenderableType],
     *,
     watch: bool,
     as_json: bool,
 ) -> None:
-    if as_json:
-        click.echo(json.dumps([situation.document() for situation in _read_or_fail(read)], indent=1))
-        return
-    console = open_console()
-    if not watch or not console.is_terminal:
-        console.print(render(_read_or_fail(read)))
+    console = open_console(is_cut_when_piped=False)
+    if as_json or not watch or not console.is_terminal:
+        seen = _read_or_fail(read)
+        if as_json:
+            click.echo(json.dumps([each.document() for each in seen], indent=1))
+        else:
+            console.print(render(seen))
+        if any(isinstance(each, MissingTable) for each in seen):
+            raise click.exceptions.Exit(_FINDING)
         return
     with Live(render(_read_or_fail(read)), console=console, auto_refresh=False) as live:
         while True:
@@ -76,18 +91,16 @@ def _show(
             live.update(render(_read_or_fail(read)), refresh=True)
 
 
-def _read_or_fail(read: Callable[[], list[Situation]]) -> list[Situation]:
+def _read_or_fail(read: Callable[[], list[Seen]]) -> list[Seen]:
     try:
         return read()
-    except TableNotFoundError as not_found:
-        raise click.ClickException(f"a table with a plan does not exist: {not_found}") from not_found
     except NoRegionError:
         raise click.ClickException(NO_REGION) from None
-    except (TableBusyError, TableRefusedError, ClientError, BotoCoreError) as failed:
+    except (ClientError, BotoCoreError) as failed:
         raise click.ClickException(f"a request to AWS failed: {failed}") from failed
 
 
-def _situations(table: str | None, region: str | None, *, decides: bool) -> list[Situation]:
+def _seen(table: str | None, region: str | None, *, decides: bool) -> list[Seen]:
     region_of = cache(AwsRegion)
     plans, unreadable = find_plans(table, region_of(region))
     for line in unreadable:
@@ -100,76 +113,41 @@ def _situations(table: str | None, region: str | None, *, decides: bool) -> list
     logs = logs_client(region) if decides else None
     coordinators = Coordinators(region_of(region))
     return [
-        situation
+        each
         for scaled in plans
-        for situation in read_situations(scaled, region_of(scaled.region or region), logs, coordinators.of(scaled))
+        for each in _of_table(scaled, region_of(scaled.region or region), logs, coordinators.of(scaled))
     ]
 
 
-def _listed(situations: Sequence[Situation]) -> RenderableType:
-    if not situations:
-        return Text("no scaler manages a table in this region")
-    by_scaler: dict[str, list[Situation]] = {}
-    for situation in situations:
-        by_scaler.setdefault(situation.scaler, []).append(situation)
-    return Group(*(_Listing(scaler, by_scaler[scaler]) for scaler in sorted(by_scaler)))
+def _of_table(scaled: ScaledPlan, region: AwsRegion, logs: Any | None, kept: Kept | None) -> list[Seen]:
+    """Return what is known of one table; that it cannot be described is one of the things to show."""
+    name = region.clients.dynamodb.meta.region_name
+    try:
+        return [replace(each, region=name) for each in read_situations(scaled, region, logs, kept)]
+    except TableNotFoundError:
+        return [MissingTable(scaled.label, name, scaled.scaler)]
+    except (TableBusyError, TableRefusedError) as failed:
+        return [MissingTable(scaled.label, name, scaled.scaler, str(failed))]
 
 
-class _Listing:
-    """The targets of one scaler, each on one line; on a narrow terminal, names are cut and numbers are not."""
-
-    def __init__(self, scaler: str, situations: Sequence[Situation]) -> None:
-        self._title = f"Scaler {scaler}" if scaler else "Tables chosen by tags"
-        self._rows = [_row(situation) for situation in situations]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        longest = [max(len(row[position]) for row in self._rows) for position in range(2)]
-        natural = console.measure(self._table(longest), options=options.update(max_width=_UNBOUNDED)).maximum
-        excess = natural - options.max_width
-        for position in range(2):
-            cut = max(0, min(excess, longest[position] - _SHORTEST_NAME))
-            longest[position] -= cut
-            excess -= cut
-        yield self._table(longest)
-
-    def _table(self, longest: list[int]) -> Table:
-        view = Table(title=self._title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for name, width in zip(("table", "target"), longest, strict=True):
-            view.add_column(name, no_wrap=True, overflow="ellipsis", max_width=max(len(name), width))
-        for name in ("now", "floor", "relief", "ceiling", "lowered", "next, UTC"):
-            view.add_column(name, no_wrap=True, justify="right")
-        for row in self._rows:
-            view.add_row(*row)
-        return view
-
-
-def _row(situation: Situation) -> tuple[str, ...]:
-    bounds = situation.registered or situation.planned
-    return (
-        situation.table,
-        situation.target.label,
-        f"{situation.provisioned:,}",
-        f"{bounds.min:,}",
-        "paused" if situation.is_paused else f"{situation.relief:,}" if situation.relief else "",
-        f"{bounds.max:,}",
-        str(situation.decreases_used),
-        "" if situation.next_change is None else f"{situation.next_change[0]:%a %H:%M}",
-    )
-
-
-def _explained(situations: Sequence[Situation]) -> RenderableType:
+def _explained(seen: Sequence[Seen]) -> RenderableType:
     parts: list[RenderableType] = []
-    for situation in situations:
-        parts.append(Text(f"{situation.table}, {situation.target.label}", style="bold"))
-        parts.extend(Text(f"  {line}") for line in _lines(situation))
+    for each in seen:
+        if isinstance(each, Situation):
+            parts.append(Text(f"{each.table}, {each.target.label}", style="bold"))
+            parts.extend(Text(f"  {line}") for line in _lines(each))
+        else:
+            parts.append(Text(each.line()))
     return Group(*parts)
 
 
 def _lines(situation: Situation) -> list[str]:
     planned, registered, decision = situation.planned, situation.registered, situation.decision
-    windows = f", by window {', '.join(situation.open_windows)}" if situation.open_windows else ""
+    names = ", ".join(each.name for each in situation.open_windows)
+    windows = f", by window {names}" if names else ""
     lines = [
         f"provisioned: {situation.provisioned:,} units/s at {situation.at:%Y-%m-%d %H:%M:%S} UTC",
+        *_use(situation),
         f"the plan asks for a floor of {planned.min:,} and a ceiling of {planned.max:,}{windows}",
     ]
     if situation.mode.moves_floors:
@@ -179,6 +157,8 @@ def _lines(situation: Situation) -> list[str]:
             relief = f", {situation.relief:,} of it relief" if situation.relief else ""
             boosted = f", {situation.boosted:,} of it boosts" if situation.boosted else ""
             lines.append(f"the live floor is {registered.min:,}{relief}{boosted}; the live ceiling {registered.max:,}")
+    if situation.mark is not None:
+        lines.append(situation.mark.line())
     for lease in situation.boosts:
         since = "live" if lease.is_live(situation.at) else f"from {lease.start:%Y-%m-%d %H:%M:%S}"
         why = f": {lease.reason}" if lease.reason else ""
@@ -205,9 +185,9 @@ def _lines(situation: Situation) -> list[str]:
         if decision.has_hot_key:
             lines.append("a single key is throttled: more capacity does not help, spread the key or cache it")
     lines.extend(
-        f"decided at {logged.at:%Y-%m-%d %H:%M:%S} UTC: {logged.current:,} to {logged.granted:,}, {logged.reason}"
+        f"decided at {logged.at:%Y-%m-%d %H:%M:%S} UTC: {logged.current:,} to {logged.granted:,}, {logged.why}"
         if logged.granted != logged.current
-        else f"decided at {logged.at:%Y-%m-%d %H:%M:%S} UTC: kept at {logged.current:,}, {logged.reason}"
+        else f"decided at {logged.at:%Y-%m-%d %H:%M:%S} UTC: kept at {logged.current:,}, {logged.why}"
         for logged in situation.last_decisions
     )
     if situation.log_refused is not None:
@@ -216,6 +196,15 @@ def _lines(situation: Situation) -> list[str]:
     lines.append(f"decreases today: {situation.decreases_used}, {free} left at any time, then one an hour")
     lines.append(f"next change by the plan: {_next(situation) or 'none within eight days'}")
     return lines
+
+
+def _use(situation: Situation) -> Iterator[str]:
+    if situation.consumed is None or situation.throttled is None:
+        return
+    percent = "" if situation.used_percent is None else f", {situation.used_percent:,} % of it"
+    throttled = f"{situation.throttled:,}" if situation.throttled else "no"
+    requests = "request was" if situation.throttled == 1 else "requests were"
+    yield f"used: {situation.consumed:,} units/s{percent}; {throttled} {requests} throttled in the last hour"
 
 
 def _next(situation: Situation) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.coordinator_table import (
@@ -25,9 +26,9 @@ from highwater.aws.tables import DescribedTable
 from highwater.core import Bounds, Target, timeline
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import described_lease
-from highwater.core.names import TargetName
-from highwater.core.plan.plan import TargetKey
-from highwater.core.plan.windows import is_open
+from highwater.core.names import TargetName, resource_label
+from highwater.core.plan.plan import Mark, TargetKey, TargetWindow, marks_of
+from highwater.core.plan.windows import openings
 from highwater.core.scaler import (
     Clock,
     Decision,
@@ -41,8 +42,68 @@ from highwater.core.scaler import (
 )
 from highwater.core.scaler.attention import scaled_targets
 from highwater.core.scaler.stages import decision_document
+from highwater.core.units import Dimension, Units
 
 _AHEAD = timedelta(days=8)
+_MINUTE = timedelta(minutes=1)
+# CloudWatch has a minute's consumption after some minutes.
+_USE_MINUTES = 15
+THROTTLE_MINUTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A window that is open now.
+
+    Attributes:
+        name: Its name.
+        floor: The floor that it asks for, in units per second; `None` if it has only a ceiling.
+        closes: The instant at which it closes, in UTC.
+        zone: The time zone of its times.
+    """
+
+    name: str
+    floor: int | None
+    closes: datetime
+    zone: ZoneInfo
+
+    @classmethod
+    def of(cls, each: TargetWindow, at: datetime) -> OpenWindow | None:
+        """Return the window as it is at the instant *at*, `None` if it is closed then."""
+        found = [closes for opens, closes in openings(each.window, at, at + _MINUTE) if opens <= at]
+        return cls(each.window.name, each.min, max(found), each.window.zone) if found else None
+
+    def document(self) -> dict[str, Any]:
+        """Return the window as JSON-ready values."""
+        return {
+            "name": self.name,
+            "floor": self.floor,
+            "until": self.closes.astimezone(self.zone).isoformat(),
+            "timezone": self.zone.key,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HighMark:
+    """The high-water mark (warm throughput) of one target, in units per second.
+
+    Attributes:
+        units: The mark that is reached.
+        wanted: The mark that the plan asks for; 0 if it asks for none.
+        is_rising: Whether DynamoDB is raising it.
+    """
+
+    units: int
+    wanted: int
+    is_rising: bool
+
+    def line(self) -> str:
+        """Return the mark in words."""
+        if self.is_rising:
+            to = f" to {self.wanted:,}" if self.wanted > self.units else ""
+            return f"high-water mark: {self.units:,} units/s, being raised{to}"
+        below = f", below the {self.wanted:,} of the plan: deploy again" if self.wanted > self.units else ""
+        return f"high-water mark: {self.units:,} units/s{below}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +112,7 @@ class Situation:
 
     Attributes:
         table: The table's label; with the region in front if the table is in another region than its plan.
+        region: The table's region; empty until the caller adds it.
         scaler: The name of the table's scaler; empty for a table chosen by tags.
         target: The target, as planned.
         mode: The scaler's mode for the table.
@@ -61,7 +123,11 @@ class Situation:
         is_paused: Whether scaling of the target is suspended.
         decreases_used: Decreases of the table or index today (UTC), reads and writes together.
         next_change: The next change of the planned bounds within eight days: its time and the new bounds.
-        open_windows: Names of the windows that are open now.
+        open_windows: The windows that are open now.
+        consumed: Units per second that were consumed in the newest minute that CloudWatch has; 0 if it has none of the
+            last quarter of an hour, `None` if it could not be asked.
+        throttled: Requests that were throttled in the last hour; `None` if that could not be read.
+        mark: The high-water mark; `None` if DynamoDB does not report one.
         decision: The scaler's next decision, `None` if the scaler would skip the target.
         skip: Why the scaler would skip the target, `None` if it would not.
         last_decisions: The scaler's decisions of the last day from its log, the newest last.
@@ -82,8 +148,12 @@ class Situation:
     is_paused: bool
     decreases_used: int
     next_change: tuple[datetime, Bounds] | None
-    open_windows: tuple[str, ...]
+    open_windows: tuple[OpenWindow, ...]
     decision: Decision | None
+    region: str = ""
+    consumed: int | None = None
+    throttled: int | None = None
+    mark: HighMark | None = None
     skip: SkipReason | None = None
     last_decisions: tuple[LoggedDecision, ...] = ()
     log_refused: str | None = None
@@ -101,10 +171,16 @@ class Situation:
             return 0
         return max(0, self.registered.min - self.planned.min - self.boosted)
 
+    @property
+    def used_percent(self) -> int | None:
+        """Consumed units in percent of the capacity; `None` if either is unknown."""
+        return None if self.consumed is None or not self.provisioned else round(self.consumed * 100 / self.provisioned)
+
     def document(self) -> dict[str, Any]:
         """Return the situation as JSON-ready values."""
         return {
             "table": self.table,
+            "region": self.region,
             "scaler": self.scaler,
             "target": self.target.label,
             "mode": str(self.mode),
@@ -112,10 +188,15 @@ class Situation:
             "planned": _bounds(self.planned),
             "registered": _bounds(self.registered),
             "provisioned": self.provisioned,
+            "consumed": self.consumed,
+            "used_percent": self.used_percent,
+            "throttled_last_hour": self.throttled,
+            "high_water_mark": None if self.mark is None else asdict(self.mark),
             "relief": self.relief,
+            "boosted": self.boosted,
             "paused": self.is_paused,
             "decreases_used": self.decreases_used,
-            "open_windows": list(self.open_windows),
+            "open_windows": [window.document() for window in self.open_windows],
             "next_change": None
             if self.next_change is None
             else {"at": self.next_change[0].isoformat(), **(_bounds(self.next_change[1]) or {})},
@@ -128,11 +209,86 @@ class Situation:
                     "at": logged.at.isoformat(),
                     "current": logged.current,
                     "granted": logged.granted,
+                    "wanted": logged.wanted,
                     "reason": logged.reason,
+                    "limits": [asdict(limit) for limit in logged.limits],
                 }
                 for logged in self.last_decisions
             ],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTable:
+    """A table with a plan that cannot be described.
+
+    Attributes:
+        table: The table's label.
+        region: The table's region.
+        scaler: The name of the table's scaler; empty for a table chosen by tags.
+        problem: Why it cannot be described: DynamoDB's error; empty if the table does not exist.
+    """
+
+    table: str
+    region: str
+    scaler: str
+    problem: str = ""
+
+    @property
+    def why(self) -> str:
+        """A clause that says what is wrong."""
+        return f"cannot be described in {self.region}" if self.problem else f"no such table in {self.region}"
+
+    def line(self) -> str:
+        """Return a sentence with the place, the problem and the likely fix."""
+        managed = f"scaler {self.scaler} manages it" if self.scaler else "its tags choose it"
+        if self.problem:
+            return f"{self.table}: {self.why}, and {managed}: {self.problem}"
+        return f"{self.table}: {self.why}, but {managed}; deploy its stack again, or remove it from the scaler"
+
+    def document(self) -> dict[str, Any]:
+        """Return what is known as JSON-ready values."""
+        return {"table": self.table, "region": self.region, "scaler": self.scaler, "problem": self.problem or self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class UnmanagedIndex:
+    """An index of a managed table that is not in the plan.
+
+    Attributes:
+        table: The table's label.
+        scaler: The name of the table's scaler.
+        index: The index's name.
+        provisioned: Its provisioned units per second; 0 if it is on demand.
+        region: The table's region; empty until the caller adds it.
+    """
+
+    table: str
+    scaler: str
+    index: str
+    provisioned: Units
+    region: str = ""
+
+    def line(self) -> str:
+        """Return a sentence with the place, the problem and the likely fix."""
+        units = self.provisioned
+        capacity = f"{units.read:,} RCU and {units.write:,} WCU" if units.read or units.write else "on demand"
+        subject = f"index {self.index} of {self.table} is not managed"
+        return f"{subject}: its capacity is {capacity}; name it in indexes="
+
+    def document(self) -> dict[str, Any]:
+        """Return what is known as JSON-ready values."""
+        return {
+            "table": self.table,
+            "region": self.region,
+            "scaler": self.scaler,
+            "target": resource_label(self.index),
+            "provisioned": {"read": self.provisioned.read, "write": self.provisioned.write},
+            "problem": self.line(),
+        }
+
+
+Seen: TypeAlias = "Situation | UnmanagedIndex | MissingTable"
 
 
 def find_plans(table: str | None, region: AwsRegion) -> tuple[list[ScaledPlan], tuple[str, ...]]:
@@ -185,8 +341,8 @@ class _Unread:
 
 def read_situations(
     scaled: ScaledPlan, region: AwsRegion, logs: Any | None, kept: Kept | None = NOTHING_KEPT
-) -> Iterator[Situation]:
-    """Yield the situation of every autoscaled target of a plan.
+) -> Iterator[Situation | UnmanagedIndex]:
+    """Yield the situation of every autoscaled target of a plan, then the indexes that the plan does not know.
 
     *region* is the table's. With *logs*, a client of CloudWatch Logs in the scaler's region, situations include the
     scaler's decisions: those in its log, and the next ones, for which metrics are read. *kept* is the coordinator's
@@ -194,6 +350,7 @@ def read_situations(
 
     Raises:
         TableNotFoundError: The table does not exist.
+        TableBusyError, TableRefusedError: It cannot be described.
     """
     described = region.describe_table(scaled.table)
     if scaled.is_tagged:
@@ -206,6 +363,8 @@ def read_situations(
     registered = region.read_targets(names.values())
     clock = Clock(int(registered.at.timestamp()) // 60, registered.at)
     unread = _Unread()
+    consumed, throttled = _use(scaled, names.values(), region, clock.now, unread)
+    marks = {mark.index: mark for mark in marks_of(scaled.plan)}
     reviewed = None
     if logs is not None:
         seen = _observe(scaled, names, region, described, registered, clock, kept, unread)
@@ -233,7 +392,10 @@ def read_situations(
             is_paused=registered.is_suspended(name),
             decreases_used=described.budgets[target.index].used_on(clock.now),
             next_change=changes[1] if len(changes) > 1 else None,
-            open_windows=tuple(each.window.name for each in target.windows if is_open(each.window, clock.now)),
+            open_windows=tuple(found for each in target.windows if (found := OpenWindow.of(each, clock.now))),
+            consumed=consumed.get(name),
+            throttled=throttled.get(name),
+            mark=_mark(described, marks.get(target.index), target),
             decision=decided.get(target.key),
             skip=skipped.get(target.key),
             last_decisions=logged.get(target.label, ()),
@@ -242,6 +404,31 @@ def read_situations(
             boosted=boosted_units.get(target.key, 0),
             notes=tuple(unread.notes),
         )
+    known = {index for index, *_ in scaled.plan.resources()}
+    for index, units in described.capacities.items():
+        if index is not None and index not in known:
+            yield UnmanagedIndex(scaled.label, scaled.scaler, index, units)
+
+
+def _use(
+    scaled: ScaledPlan, names: Iterable[TargetName], region: AwsRegion, now: datetime, unread: _Unread
+) -> tuple[Mapping[TargetName, int], Mapping[TargetName, int]]:
+    """Return the units per second that targets consumed in their newest known minute, and their throttled requests."""
+    wanted = list(names)
+    try:
+        seen = region.read_consumption(wanted, _USE_MINUTES, now)
+        throttled = region.count_throttles(wanted, THROTTLE_MINUTES, now)
+    except (ClientError, BotoCoreError) as refused:
+        unread.notes.append(f"{scaled.label}: its use could not be read from CloudWatch: {refused}")
+        return {}, {}
+    consumed = {name: 0 if each.is_empty else -(-(each.known_units[-1] or 0) // 60) for name, each in seen.items()}
+    return consumed, throttled
+
+
+def _mark(described: DescribedTable, wanted: Mark | None, target: Target) -> HighMark | None:
+    units = described.marks.get(target.index, Units(0, 0)).of(target.dimension)
+    planned = 0 if wanted is None else wanted.read if target.dimension is Dimension.READ else wanted.write
+    return HighMark(units, planned, target.index in described.warming) if units else None
 
 
 def _observe(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # C0 except tab and newline, delete, C1, and characters that reverse the direction of a line
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NARROWEST: Final = 40
+# wider than any line
+_UNBOUNDED: Final = 10_000
 
 
 def inert(text: str) -> str:
@@ -27,10 +29,11 @@ def inert(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
-def open_console(*, stderr: bool = False) -> Console:
+def open_console(*, stderr: bool = False, is_cut_when_piped: bool = True) -> Console:
     """Return a console on standard output or standard error that prints inert text.
 
-    A terminal that reports fewer than 40 columns is treated as if it had 40.
+    A terminal that reports fewer than 40 columns is treated as if it had 40. Where the stream is no terminal and
+    `COLUMNS` is not set, lines have 80 columns; if not *is_cut_when_piped*, they are as long as they need to be.
     """
     from rich.console import Console, RenderHook
     from rich.segment import Segment
@@ -50,6 +53,8 @@ def open_console(*, stderr: bool = False) -> Console:
             return [Inert(renderable) for renderable in renderables]
 
     console = Console(stderr=stderr)
+    if not is_cut_when_piped and not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(stderr=stderr, width=_UNBOUNDED)
     if console.width < _NARROWEST:
         console = Console(stderr=stderr, width=_NARROWEST)
     console.push_render_hook(Hook())

@@ -1,0 +1,199 @@
+"""How `highwater status` shows managed tables: a line for each table, then the targets of each scaler in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from highwater.cli.situation import MissingTable, Seen, Situation, UnmanagedIndex
+from highwater.core.names import target_label
+from highwater.core.units import Dimension
+
+_UNITS = {Dimension.READ: "RCU", Dimension.WRITE: "WCU"}
+# wider than any line
+_UNBOUNDED = 10_000
+_SHORTEST_NAME = 6
+_NAMES = ("table", "target")
+_NUMBERS = ("now", "used", "floor", "relief", "ceiling", "throttled", "lowered", "next, UTC")
+_LISTS = ("windows", "boosts")
+_COLUMNS = (*_NAMES, *_NUMBERS, *_LISTS)
+# What a narrow terminal does without, the first first: the lines above the table tell of windows, boosts and throttles.
+_LEFT_OUT_BEFORE_NAMES_ARE_CUT = ("boosts", "windows", "lowered")
+_LEFT_OUT_AFTER = ("throttled", "used")
+
+
+def listed(seen: Sequence[Seen]) -> RenderableType:
+    """Return all that `highwater status` shows."""
+    if not seen:
+        return Text("no scaler manages a table in this region")
+    by_scaler: dict[str, list[Seen]] = {}
+    for each in seen:
+        by_scaler.setdefault(each.scaler, []).append(each)
+    tables = (_Listing(scaler, by_scaler[scaler]) for scaler in sorted(by_scaler))
+    return Group(*(Text(line) for line in lines(seen)), Text(""), *tables)
+
+
+def lines(seen: Sequence[Seen]) -> Iterator[str]:
+    """Yield a line for each table, and one for each index that is not managed."""
+    by_table: dict[tuple[str, str], list[Situation]] = {}
+    others: dict[tuple[str, str], list[str]] = {}
+    for each in seen:
+        place = each.table, each.scaler
+        by_table.setdefault(place, [])
+        if isinstance(each, Situation):
+            by_table[place].append(each)
+        else:
+            others.setdefault(place, []).append(each.line())
+    for place, situations in by_table.items():
+        if situations:
+            yield _summary(situations)
+        yield from others.get(place, ())
+
+
+def _summary(situations: Sequence[Situation]) -> str:
+    """One table in a line: its capacity with the causes, and what else an operator should know."""
+    of_table = [each for each in situations if each.target.index is None]
+    shown = [(_capacity(each), _causes(each)) for each in of_table or situations]
+    if len({causes for _, causes in shown}) == 1:
+        capacity = " and ".join(dict.fromkeys(capacity for capacity, _ in shown)) + shown[0][1]
+    else:
+        capacity = ", ".join(capacity + causes for capacity, causes in shown)
+    parts = [capacity, *_exceptions(situations), _throttles(situations)]
+    return f"{situations[0].table}: {'; '.join(parts)}"
+
+
+def _capacity(situation: Situation) -> str:
+    if not situation.provisioned:
+        return "on demand"
+    floor = 0 if situation.registered is None or situation.is_paused else situation.registered.min
+    of = f" of {floor:,}" if floor > situation.provisioned else ""
+    index = "" if situation.target.index is None else f" of index {situation.target.index}"
+    return f"{situation.provisioned:,}{of} {_UNITS[situation.target.dimension]}{index}"
+
+
+def _causes(situation: Situation) -> str:
+    """Why the floor is above the plan's base, in a clause with a blank in front; empty if it is not."""
+    causes = []
+    highest = [each for each in situation.open_windows if each.floor == situation.planned.min]
+    if highest:
+        last = max(highest, key=lambda each: each.closes)
+        names = ", ".join(each.name for each in highest)
+        causes.append(f"by window {names} until {_local(last.closes, situation.at, last.zone)}")
+    live = [lease for lease in situation.boosts if lease.is_live(situation.at)]
+    if live:
+        ends = max(lease.ends for lease in live)
+        what = "a boost" if len(live) == 1 else f"{len(live)} boosts"
+        causes.append(f"by {what} until {_local(ends, situation.at)}")
+    if situation.relief:
+        causes.append("by demand")
+    return f" {' and '.join(causes)}" if causes else ""
+
+
+def _local(instant: datetime, now: datetime, zone: ZoneInfo | None = None) -> str:
+    """An instant in a zone, which is named by its place: `03:30 Berlin`, with the weekday if that is another day."""
+    at, here = (instant, now) if zone is None else (instant.astimezone(zone), now.astimezone(zone))
+    place = "UTC" if zone is None else zone.key.rpartition("/")[2].replace("_", " ")
+    return f"{at:%H:%M} {place}" if at.date() == here.date() else f"{at:%a %d %b %H:%M} {place}"
+
+
+def _exceptions(situations: Sequence[Situation]) -> Iterator[str]:
+    """Yield what is not as it should be, targets of the same cause together."""
+    paused = [each for each in situations if each.is_paused]
+    if paused:
+        yield "paused" if len(paused) == len(situations) else f"paused: {_targets(paused)}"
+    moved = [each for each in situations if each.mode.moves_floors and each.registered is None]
+    if moved:
+        yield f"no scalable target for {_targets(moved)}, so deploy again"
+    for each in situations:
+        if each.mark is not None and each.mark.is_rising:
+            to = f" to {each.mark.wanted:,}" if each.mark.wanted > each.mark.units else ""
+            yield f"high-water mark of {each.target.label} being raised from {each.mark.units:,}{to}"
+
+
+def _targets(situations: Sequence[Situation]) -> str:
+    return ", ".join(each.target.label for each in situations)
+
+
+def _throttles(situations: Sequence[Situation]) -> str:
+    if any(each.throttled is None for each in situations):
+        return "throttles could not be read"
+    counts = [(each.target.label, each.throttled or 0) for each in situations]
+    total = sum(count for _, count in counts)
+    if not total:
+        return "nothing throttled in the last hour"
+    where = ", ".join(f"{label} {count:,}" for label, count in counts if count)
+    return f"{total:,} {'request' if total == 1 else 'requests'} throttled in the last hour: {where}"
+
+
+class _Listing:
+    """The targets of one scaler, each on one line; on a narrow terminal, columns are left out and names are cut."""
+
+    def __init__(self, scaler: str, seen: Sequence[Seen]) -> None:
+        self._title = f"Scaler {scaler}" if scaler else "Tables chosen by tags"
+        self._rows = [row for each in seen for row in _rows(each)]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = [name for name in _COLUMNS if name not in _LISTS or any(row.get(name) for row in self._rows)]
+        longest = {name: max(len(row[name]) for row in self._rows) for name in _NAMES}
+        left_out: list[str] = []
+
+        def excess() -> int:
+            view = self._table(columns, longest, left_out)
+            natural = console.measure(view, options=options.update(max_width=_UNBOUNDED)).maximum
+            return natural - options.max_width
+
+        for names in (_LEFT_OUT_BEFORE_NAMES_ARE_CUT, _LEFT_OUT_AFTER):
+            for name in names:
+                if name in columns and excess() > 0:
+                    columns.remove(name)
+                    left_out.append(name)
+            for name in _NAMES:
+                longest[name] -= max(0, min(excess(), longest[name] - _SHORTEST_NAME))
+        yield self._table(columns, longest, left_out)
+
+    def _table(self, columns: Sequence[str], longest: dict[str, int], left_out: Sequence[str]) -> Table:
+        view = Table(title=self._title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        if left_out:
+            view.caption = f"left out for width: {', '.join(left_out)}"
+            view.caption_justify = "left"
+        for name in columns:
+            if name in _NAMES:
+                width = max(len(name), longest[name])
+                view.add_column(name, no_wrap=True, overflow="ellipsis", max_width=width)
+            else:
+                view.add_column(name, no_wrap=True, justify="left" if name in _LISTS else "right")
+        for row in self._rows:
+            view.add_row(*(row.get(name, "") for name in columns))
+        return view
+
+
+def _rows(seen: Seen) -> Iterator[dict[str, str]]:
+    if isinstance(seen, MissingTable):
+        yield {"table": seen.table, "target": seen.why}
+        return
+    if isinstance(seen, UnmanagedIndex):
+        for dimension in Dimension:
+            units = f"{seen.provisioned.of(dimension):,}"
+            yield {"table": seen.table, "target": target_label(seen.index, dimension), "now": units, "floor": "none"}
+        return
+    bounds = seen.registered or seen.planned
+    yield {
+        "table": seen.table,
+        "target": seen.target.label,
+        "now": f"{seen.provisioned:,}",
+        "used": "" if seen.used_percent is None else f"{seen.used_percent:,}%",
+        "floor": f"{bounds.min:,}",
+        "relief": "paused" if seen.is_paused else f"{seen.relief:,}" if seen.relief else "",
+        "ceiling": f"{bounds.max:,}",
+        "throttled": "" if seen.throttled is None else f"{seen.throttled:,}",
+        "lowered": str(seen.decreases_used),
+        "next, UTC": "" if seen.next_change is None else f"{seen.next_change[0]:%a %H:%M}",
+        "windows": ", ".join(each.name for each in seen.open_windows),
+        "boosts": ", ".join(lease.id for lease in seen.boosts),
+    }
