@@ -40,6 +40,14 @@ def command(tmp_path: Path) -> Command:
             "--for 30m --write 5 --at 2027-03-04T02:00Z -- true",
             "--at books capacity ahead; a command would start now",
         ),
+        (
+            "--for 30m --write 5 -- lode-orders --fast",
+            "no command 'lode-orders' on PATH; check its name, or give its path, such as ./lode-orders",
+        ),
+        (
+            "--for 30m --write 5 -- ./load.sh",
+            "'./load.sh' is no program that you may execute; check its path and its mode",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(command: Command, line: str, said: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -289,6 +290,8 @@ def run_boost(
 
     Exit status: 0 if the capacity is there, 1 if it is refused or does not come in time, 2 for misuse.
     """
+    if command:
+        _require_program(command[0])
     minutes, rest = divmod(length, timedelta(minutes=1))
     session = boto3.Session(region_name=region)
     with told_in_a_line():
@@ -310,6 +313,15 @@ def run_boost(
         if not no_wait and at is None:
             _wait(made, quiet=as_json, is_kept=not command)
     return run_in_lease(made, command) if command else 0
+
+
+def _require_program(name: str) -> None:
+    """Raise an error if the command cannot be run, before capacity is bought for it."""
+    if shutil.which(name) is not None:
+        return
+    if os.sep in name:
+        raise click.UsageError(f"{name!r} is no program that you may execute; check its path and its mode")
+    raise click.UsageError(f"no command {name!r} on PATH; check its name, or give its path, such as ./{name}")
 
 
 def _sized(
