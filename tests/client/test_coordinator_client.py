@@ -182,6 +182,46 @@ def test_boost_that_gets_nothing_is_refused_with_what_limits_it(server: Server) 
     )
 
 
+def _target(name: str, units: int, asked: int, *limits: str) -> dict[str, object]:
+    sentences = [{"code": "ceiling", "sentence": limit} for limit in limits]
+    return {"target": name, "asked": asked, "units": units, "limits": sentences, "usd_per_hour": 0.0}
+
+
+def test_refusal_names_the_targets_of_one_cause_together(server: Server) -> None:
+    full, smaller = "the plan's ceiling of 400 units/s leaves 0 units/s", "the plan's ceiling of 90 units/s leaves 0"
+    targets = [
+        _target("table write", 0, 8_000, full),
+        _target("index 'by-day' write", 0, 8_000, full),
+        _target("index 'by-place' write", 0, 90, smaller),
+        _target("index 'by-state' write", 0, 4_000, full),
+    ]
+    server.answers = [(200, BEGUN | {"outcome": "refused", "targets": targets, "notes": []})]
+    with pytest.raises(BoostRefusedError) as refused:
+        _boost(server).begin()
+    assert str(refused.value) == (
+        "orders, table write, index 'by-day' write, index 'by-state' write: nothing of 8,000 and 4,000 until "
+        f"2027-03-04 02:30:00 UTC; {full}; orders, index 'by-place' write: nothing of 90 until 2027-03-04 02:30:00 UTC; "
+        f"{smaller}"
+    )
+
+
+def test_targets_with_one_answer_and_one_remark_are_in_one_sentence(server: Server) -> None:
+    rests = "scaling is suspended, so no floor is set; highwater resume orders"
+    targets = [
+        _target("table write", 8_000, 8_000),
+        _target("index 'by-day' write", 8_000, 8_000),
+        _target("index 'by-place' write", 4_000, 4_000),
+    ]
+    notes = [f"table write: {rests}", f"index 'by-day' write: {rests}", "scaling rests", "scaling rests"]
+    server.answers = [(200, BEGUN | {"outcome": "whole", "targets": targets, "notes": notes})]
+    assert _boost(server).begin().lines() == [
+        "orders, table write, index 'by-day' write: 8,000 units/s until 2027-03-04 02:30:00 UTC",
+        "orders, index 'by-place' write: 4,000 units/s until 2027-03-04 02:30:00 UTC",
+        f"table write, index 'by-day' write: {rests}",
+        "scaling rests",
+    ]
+
+
 def test_answer_in_sentences(server: Server) -> None:
     server.answers = [(200, BEGUN)]
     assert _boost(server).begin().lines() == [

@@ -7,13 +7,15 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +102,31 @@ class BoostAnswer:
         return None if None in prices else sum(price for price in prices if price is not None)
 
     def lines(self) -> list[str]:
-        """Return the answer in sentences."""
+        """Return the answer in sentences; targets with the same answer for the same cause are in one."""
         lines = []
-        for each in self.targets:
-            granted = f"{each.units:,} units/s" if each.units else "nothing"
-            of = "" if each.units == each.asked else f" of {each.asked:,}"
-            lines.append(f"{self.table}, {each.target}: {granted}{of} until {self.end:%Y-%m-%d %H:%M:%S} UTC")
-            lines.extend(f"  {limit}" for limit in each.limits)
+        for alike in _alike(self.targets, lambda each: (each.units, each.units and each.asked, each.limits)):
+            units, limits = alike[0].units, alike[0].limits
+            names = ", ".join(each.target for each in alike)
+            asked = " and ".join(dict.fromkeys(f"{each.asked:,}" for each in alike))
+            granted = f"{units:,} units/s" if units else "nothing"
+            of = "" if units == alike[0].asked else f" of {asked}"
+            lines.append(f"{self.table}, {names}: {granted}{of} until {self.end:%Y-%m-%d %H:%M:%S} UTC")
+            lines.extend(f"  {limit}" for limit in limits)
         if self.usd_per_hour:
             lines.append(f"about {self.usd_per_hour:,.2f} USD an hour; an hour is billed at its highest capacity")
-        return [*lines, *self.notes]
+        for notes in _alike(self.notes, lambda note: note.partition(": ")[2] or note):
+            _, colon, remark = notes[0].partition(": ")
+            names = ", ".join(dict.fromkeys(note.partition(": ")[0] for note in notes))
+            lines.append(f"{names}{colon}{remark}")
+        return lines
+
+
+def _alike(each: Iterable[T], key: Callable[[T], Hashable]) -> Iterable[list[T]]:
+    """Group by the key, in the order of the first of each group."""
+    groups: dict[Hashable, list[T]] = {}
+    for one in each:
+        groups.setdefault(key(one), []).append(one)
+    return groups.values()
 
 
 @dataclass(frozen=True, slots=True)
