@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Required, TypedDict
 
@@ -41,6 +41,7 @@ from highwater.core import (
     compile_actions,
     marks_of,
 )
+from highwater.core.errors import did_you_mean
 from highwater.core.findings import conflict
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import TargetName, plan_parameter
@@ -119,8 +120,10 @@ def require_holder(windows_held_by: object) -> None:
     require_or_none("windows_held_by", windows_held_by, WindowHolder, "a ThrottleAwareScaler", fix)
 
 
-def declared_plan(options: IndexedCapacityOptions) -> Plan:
+def declared_plan(options: IndexedCapacityOptions, others: Iterable[str] = ()) -> Plan:
     """Return the plan that the keyword arguments declare, without checking it.
+
+    *others* are the names of further arguments of the caller, for the message about an unknown one.
 
     Raises:
         TypeError: If there is an argument of another name, *read* or *write* is missing, or an argument is of another
@@ -128,7 +131,8 @@ def declared_plan(options: IndexedCapacityOptions) -> Plan:
     """
     known = IndexedCapacityOptions.__annotations__.keys()
     if unknown := [name for name in options if name not in known]:
-        message = f"unknown argument {unknown[0]!r}, allowed: {', '.join(known)}"
+        allowed = list(dict.fromkeys((*known, *others)))
+        message = f"unknown argument {unknown[0]!r}, allowed: {', '.join(allowed)}{did_you_mean(unknown[0], allowed)}"
         raise TypeError(message)
     if missing := [name for name in ("read", "write") if name not in options]:
         message = (

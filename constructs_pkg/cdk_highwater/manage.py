@@ -49,7 +49,7 @@ def manage_capacity(
         parent,
         _ID,
         table=table,
-        plan=declared_plan(options),
+        plan=declared_plan(options, ("scope",)),
         windows_held_by=options.get("windows_held_by"),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
@@ -182,7 +183,8 @@ class HighWaterTable(dynamodb.Table):
         # before the table is created, so that a wrong argument is the only error
         indexes = list_of("indexes", indexes, GlobalSecondaryIndex)
         planned = [index.plan for index in indexes]
-        plan = declared_plan({**capacity, "indexes": planned})
+        own = inspect.getfullargspec(HighWaterTable.__init__).kwonlyargs
+        plan = declared_plan({**capacity, "indexes": planned}, own)
         super().__init__(
             scope,
             id,

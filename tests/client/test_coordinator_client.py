@@ -200,8 +200,8 @@ def test_refusal_names_the_targets_of_one_cause_together(server: Server) -> None
         _boost(server).begin()
     assert str(refused.value) == (
         "orders, table write, index 'by-day' write, index 'by-state' write: nothing of 8,000 and 4,000 until "
-        f"2027-03-04 02:30:00 UTC; {full}; orders, index 'by-place' write: nothing of 90 until 2027-03-04 02:30:00 UTC; "
-        f"{smaller}"
+        f"2027-03-04 02:30:00 UTC; {full}; orders, index 'by-place' write: nothing of 90 until 2027-03-04 02:30:00 "
+        f"UTC; {smaller}"
     )
 
 

@@ -340,6 +340,11 @@ def test_network_that_fails_again_and_again_ends_the_scan() -> None:
             "scan: Limit cannot be passed on; allowed: ExpressionAttributeNames, ExpressionAttributeValues, "
             "FilterExpression, ProjectionExpression, Select",
         ),
+        (
+            {"segmens": 5},
+            "scan: segmens cannot be passed on; allowed: ExpressionAttributeNames, ExpressionAttributeValues, "
+            "FilterExpression, ProjectionExpression, Select; did you mean segments?",
+        ),
     ],
 )
 def test_scans_that_cannot_be(arguments: dict[str, Any], message: str) -> None:

@@ -93,7 +93,28 @@ def _dashboard(stack: cdk.Stack, **more: Any) -> CapacityDashboard:
 
 Call = Callable[[cdk.Stack], Any]
 
+_OPTIONS = "read, write, windows, high_water_mark, table_quota_units, windows_held_by, indexes"
+
 TYPES: dict[str, tuple[Call, str]] = {
+    "misspelt-option": (
+        lambda stack: _managed(stack, indexs=[]),
+        f"unknown argument 'indexs', allowed: {_OPTIONS}, scope; did you mean indexes?",
+    ),
+    "misspelt-option-of-a-mixin": (
+        lambda _: CapacityManaged(read=READ, wriite=WRITE),  # type: ignore[call-arg]
+        f"unknown argument 'wriite', allowed: {_OPTIONS}; did you mean write?",
+    ),
+    "misspelt-argument-of-a-table": (
+        lambda stack: scalable_table(stack, sort_kee=key("day")),
+        f"unknown argument 'sort_kee', allowed: {_OPTIONS}, partition_key, sort_key, initial_read_units, "
+        "initial_write_units, table_name, deletion_protection, point_in_time_recovery_specification, removal_policy, "
+        "encryption, encryption_key, stream, kinesis_stream, kinesis_precision_timestamp, time_to_live_attribute, "
+        "table_class, contributor_insights_specification, import_source, resource_policy; did you mean sort_key?",
+    ),
+    "argument-like-no-other": (
+        lambda stack: _managed(stack, zzz=1),
+        f"unknown argument 'zzz', allowed: {_OPTIONS}, scope",
+    ),
     "holder-text": (
         lambda stack: scalable_table(stack, windows_held_by="scaler"),
         f"windows_held_by must be a ThrottleAwareScaler, got 'scaler'; {HOLDER}",

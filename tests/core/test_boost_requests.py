@@ -77,7 +77,7 @@ def test_lease_lasts_as_long_as_was_asked_for(members: dict[str, Any], start: in
         (
             {"writes": 5},
             "boost: unknown member 'writes'; allowed: at, hold, id, index, is_all_or_nothing, minutes, "
-            "read, read_rate, read_total, reason, table, write, write_rate, write_total",
+            "read, read_rate, read_total, reason, table, write, write_rate, write_total; did you mean write?",
         ),
         ({}, "boost: asks for no units; give one of read, read_total, read_rate, write, write_total, write_rate"),
         ({"write": 5, "write_rate": 5}, "boost: write is asked for twice; give one of write, write_total, write_rate"),

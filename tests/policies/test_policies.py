@@ -78,7 +78,10 @@ def test_clairvoyant_needs_what_the_bucket_does_not_give() -> None:
             "got '101'",
         ),
         ("magic", f"unknown policy 'magic', allowed: {', '.join(POLICY_NAMES)}"),
-        ("on-demand:5", f"unknown policy 'on-demand:5', allowed: {', '.join(POLICY_NAMES)}"),
+        (
+            "on-demand:5",
+            f"unknown policy 'on-demand:5', allowed: {', '.join(POLICY_NAMES)}; did you mean on-demand?",
+        ),
     ],
 )
 def test_policy_that_there_is_none_of(name: str, message: str) -> None:

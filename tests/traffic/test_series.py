@@ -63,12 +63,13 @@ def test_scenario_is_the_same_for_the_same_seed(name: str) -> None:
     assert (scenario(name, seed=2).rates != scenario(name, seed=3).rates) is is_random
 
 
-def test_unknown_scenario_is_refused() -> None:
+@pytest.mark.parametrize(("name", "meant"), [("storm", ""), ("dayly", "; did you mean daily?")])
+def test_unknown_scenario_is_refused(name: str, meant: str) -> None:
     with pytest.raises(TrafficError) as refused:
-        scenario("storm")
+        scenario(name)
     assert str(refused.value) == (
-        "unknown scenario 'storm'; the scenarios are constant, step, ramp, daily, figure-2, figure-3, figure-4, "
-        "figure-5, figure-6, figure-7, figures-calm"
+        f"unknown scenario '{name}'; the scenarios are constant, step, ramp, daily, figure-2, figure-3, figure-4, "
+        f"figure-5, figure-6, figure-7, figures-calm{meant}"
     )
 
 

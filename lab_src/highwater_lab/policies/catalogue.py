@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from highwater.core import HighwaterError
+from highwater.core.errors import did_you_mean
 from highwater.core.limits import MAX_TARGET_UTILIZATION_PERCENT, MIN_TARGET_UTILIZATION_PERCENT
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.clairvoyant import clairvoyant
@@ -87,7 +88,8 @@ def find_policy(name: str) -> Policy:
             raise PolicyError(f"policy {name!r}: expected a {meaning} from {low} to {high:,}, got {number[:20]!r}")
         return make(int(number))
     if has_number or kind not in _WITHOUT_ARGUMENT:
-        raise PolicyError(f"unknown policy {name!r}, allowed: {', '.join(POLICY_NAMES)}")
+        allowed = ", ".join(POLICY_NAMES) + did_you_mean(name, POLICY_NAMES)
+        raise PolicyError(f"unknown policy {name!r}, allowed: {allowed}")
     return _WITHOUT_ARGUMENT[kind]()
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from highwater.core import Dimension
+from highwater.core.errors import did_you_mean
 from highwater_lab.traffic.csv_files import DEFAULT_START
 from highwater_lab.traffic.series import Stream, Traffic, TrafficError
 
@@ -29,7 +30,8 @@ def scenario(
     an unknown name.
     """
     if name not in _SHAPES:
-        raise TrafficError(f"unknown scenario {name!r}; the scenarios are {', '.join(SCENARIOS)}")
+        known = ", ".join(SCENARIOS) + did_you_mean(name, SCENARIOS)
+        raise TrafficError(f"unknown scenario {name!r}; the scenarios are {known}")
     seconds, jitter, shape = _SHAPES[name]
     counts = _jittered(seconds, shape, jitter, random.Random(f"{name} {seed}"))  # noqa: S311 - no secret
     return Traffic.from_counts(name, {Stream(None, dimension): counts}, bin_seconds=1, start=start or DEFAULT_START)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import queue
 import random
@@ -21,6 +22,7 @@ from highwater.bulk.adaptive import FollowedRate, check_rate, follow, read_start
 from highwater.bulk.budget import MOST_WORKERS, PacedWorkError, Pacer, check_workers, describe_table, paced_client
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader, held
 from highwater.bulk.send import PageReader
+from highwater.core.errors import did_you_mean
 from highwater.core.pacing import MOST_SEGMENTS, NANOSECONDS, PageSize, Start, count_segments, scan_units
 from highwater.core.units import Dimension
 
@@ -383,10 +385,12 @@ class PacedScan:
     def check(self) -> None:
         """Raise `PacedWorkError` or `PaceError` for arguments that are not valid; sends no request."""
         check_rate(self.read, read_start(self.start), Dimension.READ)
-        unknown = set(self.request) - _PASSED_ON
+        unknown = sorted(set(self.request) - _PASSED_ON)
         if unknown:
+            allowed = (*_PASSED_ON, *inspect.signature(scan).parameters)
             raise PacedWorkError(
-                f"scan: {', '.join(sorted(unknown))} cannot be passed on; allowed: {', '.join(sorted(_PASSED_ON))}"
+                f"scan: {', '.join(unknown)} cannot be passed on; allowed: {', '.join(sorted(_PASSED_ON))}"
+                f"{did_you_mean(unknown[0], allowed)}"
             )
         if self.segments is not None and not 1 <= self.segments <= MOST_SEGMENTS:
             raise PacedWorkError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")

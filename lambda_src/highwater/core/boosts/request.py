@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from highwater.core.boosts.lease import LONGEST, Lease, LeaseError
+from highwater.core.errors import did_you_mean
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.names import table_of_label, target_label
 from highwater.core.plan.plan import Plan, Target, TargetKey
@@ -150,7 +151,8 @@ class BoostRequest:
         """Parse a request; raises `LeaseError` with the problem, the value and the allowed values."""
         unknown = sorted(set(document) - _MEMBERS)
         if unknown:
-            raise LeaseError(f"boost: unknown member {unknown[0][:40]!r}; allowed: {', '.join(sorted(_MEMBERS))}")
+            allowed = ", ".join(sorted(_MEMBERS)) + did_you_mean(unknown[0][:40], sorted(_MEMBERS))
+            raise LeaseError(f"boost: unknown member {unknown[0][:40]!r}; allowed: {allowed}")
         hold = document.get("hold", Hold.LEASE)
         if hold not in set(Hold):
             raise LeaseError(f"boost: hold is {_shown(hold)}; allowed: {' or '.join(Hold)}")
