@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from highwater_lab.local import LocalCloud
 from tests.command import Command, refused
 from tests.ports import free_port
 
@@ -188,3 +189,64 @@ def test_help_of_every_command_says_what_it_does(highwater: Command) -> None:
 
 def test_version_is_told(highwater: Command) -> None:
     assert highwater("--version").stdout == "highwater, version 0.1.0\n"
+
+
+@pytest.fixture
+def other() -> Iterator[LocalCloud]:
+    """A cloud with a driven clock that somebody else has started."""
+    with LocalCloud(clock="driven") as cloud:
+        yield cloud
+
+
+def test_cloud_that_the_variable_names_is_the_one_that_is_moved(highwater: Command, other: LocalCloud) -> None:
+    up = json.loads(highwater("local", "up", "--port", str(free_port()), "--clock", "driven", "--json").stdout)
+    moved = json.loads(highwater("local", "advance", "2h", "--json", AWS_ENDPOINT_URL=other.endpoint).stdout)
+    assert (moved["endpoint"], moved["now"]) == (other.endpoint, "2026-01-05T02:00:00+00:00")
+    stepped = highwater("local", "step", "1h", "--json", AWS_ENDPOINT_URL=other.endpoint)
+    assert json.loads(stepped.stdout)["now"] == "2026-01-05T03:00:00+00:00"
+    assert (
+        json.loads(highwater("local", "status", "--json", AWS_ENDPOINT_URL=other.endpoint).stdout)["pid"]
+        == other.status().pid
+    )
+    mine = json.loads(highwater("local", "status", "--json").stdout)
+    assert (mine["endpoint"], mine["now"]) == (up["endpoint"], "2026-01-05T00:00:00+00:00")
+    environment = json.loads(highwater("local", "env", "--json", AWS_ENDPOINT_URL=other.endpoint).stdout)
+    assert environment["AWS_ENDPOINT_URL"] == up["endpoint"], "with which another terminal gets at one's own"
+
+
+def test_of_two_clouds_the_one_that_is_named_is_stopped(highwater: Command, other: LocalCloud) -> None:
+    up = json.loads(highwater("local", "up", "--port", str(free_port()), "--json").stdout)
+    port = int(up["endpoint"].rpartition(":")[2])
+    assert refused(highwater("local", "down", AWS_ENDPOINT_URL=other.endpoint)) == (
+        f"highwater local: there are two local clouds: {other.endpoint} of AWS_ENDPOINT_URL, and {up['endpoint']} of "
+        f"highwater local up; say which with --port {other.port} or --port {port}"
+    )
+    stopped = highwater("local", "down", "--port", str(other.port), AWS_ENDPOINT_URL=other.endpoint)
+    assert (stopped.returncode, stopped.stdout) == (0, f"stopped the local cloud at {other.endpoint}\n")
+    assert refused(highwater("local", "status", AWS_ENDPOINT_URL=other.endpoint)) == (
+        f"highwater local: no local cloud answers at AWS_ENDPOINT_URL={other.endpoint}, and highwater local up started "
+        f'the one at {up["endpoint"]}; set the variable with: eval "$(highwater local env)", or unset it'
+    )
+    assert refused(highwater("local", "down", "--port", str(other.port))) == (
+        f"highwater local: no local cloud answers at port {other.port}; yours has the port that this prints: highwater "
+        "local env"
+    )
+    stopped = highwater("local", "down", AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}")
+    assert (stopped.returncode, stopped.stdout) == (0, f"stopped the local cloud at {up['endpoint']}\n")
+
+
+def test_cloud_that_only_the_variable_knows_is_stopped(highwater: Command, other: LocalCloud) -> None:
+    stopped = highwater("local", "down", AWS_ENDPOINT_URL=other.endpoint)
+    assert (stopped.returncode, stopped.stdout) == (0, f"stopped the local cloud at {other.endpoint}\n")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "url", ["http://localhost:1", "https://dynamodb.eu-west-1.amazonaws.com", "localhost", "http://localhost:x"]
+)
+@pytest.mark.parametrize("words", ["status", "advance 1h", "step 1h", "down", "traffic orders --writes 5/s --for 1m"])
+def test_variable_that_names_no_cloud_is_told(command: Command, url: str, words: str) -> None:
+    where = "highwater local traffic" if words.startswith("traffic") else "highwater local"
+    assert refused(command("local", *words.split(), AWS_ENDPOINT_URL=url)) == (
+        f"{where}: no local cloud answers at AWS_ENDPOINT_URL={url}; unset it, and start one with: highwater local up"
+    )

@@ -18,6 +18,8 @@ from highwater_lab.local.process import ServerOptions, start_process, stop_proce
 from highwater_lab.local.whereabouts import (
     Whereabouts,
     claim,
+    cloud_at,
+    find_cloud,
     forget,
     lost,
     none_running,
@@ -152,11 +154,11 @@ def up(
 @local.command(short_help="Print the variables for another terminal.")
 @_as_json
 def env(as_json: bool) -> None:
-    """Print the environment variables that direct AWS's tools to the running local cloud.
+    """Print the environment variables that direct AWS's tools to the cloud that highwater local up started.
 
     Set them in another terminal with: eval "$(highwater local env)"
     """
-    control = _running()
+    control = CloudControl(_recalled().port)
     if as_json:
         click.echo(json.dumps(control.environment()))
         return
@@ -200,12 +202,27 @@ def step(duration: timedelta, as_json: bool) -> None:
 
 
 @local.command()
-def down() -> None:
-    """Stop the local cloud and delete its tables and stacks."""
-    whereabouts = _recalled()
-    stop_process(whereabouts.pid)
-    forget()
-    click.echo(f"stopped the local cloud at {whereabouts.endpoint}")
+@click.option("--port", type=click.IntRange(1, 65535), help="The cloud at this port, if there are two.")
+def down(port: int | None) -> None:
+    """Stop the local cloud and delete its tables and stacks.
+
+    If AWS_ENDPOINT_URL names another cloud than the one that highwater local up started, say which with --port.
+    """
+    recorded = _recorded()
+    named = _named() if port is None else cloud_at(port, recorded)
+    if named is None:
+        _refuse(f"no local cloud answers at port {port}; yours has the port that this prints: highwater local env")
+    if port is None and recorded is not None and recorded.port != named.port:
+        _refuse(
+            f"there are two local clouds: {named.endpoint} of AWS_ENDPOINT_URL, and {recorded.endpoint} of highwater "
+            f"local up; say which with --port {named.port} or --port {recorded.port}"
+        )
+    stop_process(named.pid)
+    if recorded is not None and recorded.port == named.port:
+        forget()
+    elif cloud_at(named.port) is not None:
+        _refuse(f"the cloud at {named.endpoint} (process {named.pid}) is not yours to stop")
+    click.echo(f"stopped the local cloud at {named.endpoint}")
 
 
 local.add_command(traffic_command)
@@ -217,14 +234,27 @@ def _print_environment(control: CloudControl) -> None:
 
 
 def _running() -> CloudControl:
-    return CloudControl(_recalled().port)
+    return CloudControl(_named().port)
+
+
+def _named() -> Whereabouts:
+    """The cloud that a command acts on."""
+    try:
+        return find_cloud()
+    except CloudError as error:
+        _refuse(str(error))
+
+
+def _recorded() -> Whereabouts | None:
+    """The cloud that `highwater local up` started, if one runs."""
+    try:
+        return recall()
+    except CloudError as error:
+        _refuse(str(error))
 
 
 def _recalled() -> Whereabouts:
-    try:
-        whereabouts = recall()
-    except CloudError as error:
-        _refuse(str(error))
+    whereabouts = _recorded()
     if whereabouts is None:
         _refuse(none_running())
     return whereabouts

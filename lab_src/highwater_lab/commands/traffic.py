@@ -18,7 +18,7 @@ from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.local.control import CloudControl, CloudError
 from highwater_lab.local.load import Load, LoadReport, steady
-from highwater_lab.local.whereabouts import none_running, recall
+from highwater_lab.local.whereabouts import find_cloud
 from highwater_lab.traffic import SCENARIOS, Traffic, read_traffic, scenario
 
 _FINDING = 1
@@ -85,10 +85,7 @@ def traffic_command(
     load: Load | None = None
     status = 0
     try:
-        whereabouts = recall()
-        if whereabouts is None:
-            raise Misuse(none_running())
-        control = CloudControl(whereabouts.port)
+        control = CloudControl(find_cloud().port)
         traffic = _traffic(control, writes, reads, length, file, name, scale)
         with progress_bar("sending") as progress:
             load = Load(

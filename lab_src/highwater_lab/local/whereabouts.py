@@ -1,7 +1,8 @@
-"""The record of the cloud that `highwater local up` started: one per user.
+"""Which cloud a command acts on: the one that AWS_ENDPOINT_URL names, or the one that `highwater local up` started.
 
-The server locks a file until it ends; whether the file is locked says whether a cloud runs. However the server or the
-command ends, the lock ends with it. A second file has the server's port and process id.
+`highwater local up` starts one per user, and records it here. The server locks a file until it ends; whether the file
+is locked says whether a cloud runs. However the server or the command ends, the lock ends with it. A second file has
+the server's port and process id.
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from http.client import HTTPException
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from highwater_lab.local.control import CloudControl, CloudError
 from highwater_lab.local.process import is_running
 
 _STARTUP = timedelta(seconds=90)
+_ANSWER = timedelta(seconds=10)
+_VARIABLE: Final = "AWS_ENDPOINT_URL"
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_PORTS: Final = {"http": 80, "https": 443}
 _PAUSE = timedelta(milliseconds=50)
 
 
@@ -107,6 +115,54 @@ def none_running() -> str:
     gone = lost()
     was = "" if gone is None else f": {gone}"
     return f"no local cloud is running{was}; start one with: highwater local up"
+
+
+def find_cloud() -> Whereabouts:
+    """Return the cloud that a command acts on: the one that AWS_ENDPOINT_URL names, by default the recorded one.
+
+    Raises `CloudError` if no cloud answers there, or none runs.
+    """
+    recorded, url = recall(), os.environ.get(_VARIABLE)
+    if url:
+        port = _port_of(url)
+        named = None if port is None else cloud_at(port, recorded)
+        if named is not None:
+            return named
+        if recorded is not None:
+            raise CloudError(
+                f"no local cloud answers at {_VARIABLE}={url}, and highwater local up started the one at "
+                f'{recorded.endpoint}; set the variable with: eval "$(highwater local env)", or unset it'
+            )
+        was = _noted()
+        if was is None or was.port != port:
+            fix = "unset it, and start one with: highwater local up"
+            raise CloudError(f"no local cloud answers at {_VARIABLE}={url}; {fix}")
+    if recorded is None:
+        raise CloudError(none_running())
+    return recorded
+
+
+def cloud_at(port: int, recorded: Whereabouts | None = None) -> Whereabouts | None:
+    """Return the cloud that answers at a port of loopback, whoever started it; `None` if none answers.
+
+    *recorded*, the one that `highwater local up` started, is returned without asking if it has that port.
+    """
+    if recorded is not None and recorded.port == port:
+        return recorded
+    try:
+        return Whereabouts(port, CloudControl(port).status(within=_ANSWER).pid)
+    except (CloudError, HTTPException, ValueError, LookupError, TypeError):
+        # nothing answers, or it is another server
+        return None
+
+
+def _port_of(url: str) -> int | None:
+    """Return the port of a URL of loopback, `None` for any other URL."""
+    try:
+        parts = urlsplit(url)
+        return (parts.port or _PORTS.get(parts.scheme)) if parts.hostname in _LOOPBACK else None
+    except ValueError:
+        return None
 
 
 def forget() -> None:
