@@ -44,6 +44,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         "Live tables:",
         "  status   All managed tables, one line per target.",
         "  explain  Why a table has the capacity it has.",
+        "  pulses   What a table's fleet reports, and how much of it.",
         "  pause    Suspend all scaling of a table.",
         "  resume   Resume scaling of a paused table.",
         "",

@@ -80,6 +80,7 @@ OPTIONS = {
     "local env": ("--json", "--port"),
     "local advance": ("--json", "1h", "-5m", "9" * 30),
     "explain": ("--region", "--json", "orders"),
+    "pulses": ("--region", "--json", "--minutes", "orders"),
 }
 ARGUMENTS = (
     *("t.yaml", "in.csv", "out.html", "out.png", "out.csv", "/dev/null", "/dev/full", "none", ".", "", "loop"),

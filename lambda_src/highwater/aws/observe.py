@@ -31,7 +31,7 @@ from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
 
 # Coverage is computed over fifteen minutes, and CloudWatch's metrics may be five minutes late.
-_PULSE_MINUTES: Final = COVERAGE_MINUTES + 5
+PULSE_MINUTES: Final = COVERAGE_MINUTES + 5
 
 
 class Region(Protocol):
@@ -180,7 +180,7 @@ def _read_pulses(
     # the pulses of the present slot are not complete yet
     newest = slot_at(clock.now) - 1
     try:
-        return pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - _PULSE_MINUTES, newest)
+        return pulses.read(scaled.label, newest // SLOTS_PER_MINUTE - PULSE_MINUTES, newest)
     except PulsesUnavailableError as error:
         problems.notes.append(f"{scaled.label}: its fleet's pulses could not be read: {error}")
         return {}

@@ -19,7 +19,7 @@ _LAB, _LAB_COMMANDS = "highwater-lab", ("local", "prices", "recommend", "rehears
 # what the commands are for, in the order of --help
 _PURPOSES = {
     "Before a deploy": ("rehearse", "recommend", "prices"),
-    "Live tables": ("status", "explain", "pause", "resume"),
+    "Live tables": ("status", "explain", "pulses", "pause", "resume"),
     "Jobs": ("boost", "scan", "load"),
     "An AWS endpoint on this machine": ("local",),
 }
