@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
+from highwater_lab.local.control import CloudControl
 from tests.command import Command, refused
 from tests.ports import free_port
 
@@ -250,3 +252,37 @@ def test_variable_that_names_no_cloud_is_told(command: Command, url: str, words:
     assert refused(command("local", *words.split(), AWS_ENDPOINT_URL=url)) == (
         f"{where}: no local cloud answers at AWS_ENDPOINT_URL={url}; unset it, and start one with: highwater local up"
     )
+
+
+def test_variables_of_a_role_are_printed_and_taken_back(highwater: Command) -> None:
+    port = free_port()
+    highwater("local", "up", "--port", str(port))
+    assert refused(highwater("local", "env", "--role", "Loader")) == (
+        "highwater local: the local cloud has no role 'Loader', nor any other; deploy the stack that declares it"
+    )
+    iam = CloudControl(port).client("iam")
+    trust = {"Effect": "Allow", "Principal": {"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    roles = [iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)["Role"] for name in ("Loader", "Reader")]
+    iam.close()
+    printed = highwater("local", "env", "--role", "Loader").stdout.splitlines()
+    environment = dict(line.removeprefix("export ").split("=", 1) for line in printed)
+    assert environment["AWS_ENDPOINT_URL"] == f"http://localhost:{port}"
+    sts = boto3.client(
+        "sts",
+        endpoint_url=environment["AWS_ENDPOINT_URL"],
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+        aws_session_token=environment["AWS_SESSION_TOKEN"],
+    )
+    assert sts.get_caller_identity()["Arn"] == "arn:aws:sts::000000000000:assumed-role/Loader/highwater-local"
+    sts.close()
+    by_arn = json.loads(highwater("local", "env", "--role", roles[1]["Arn"], "--json").stdout)
+    assert by_arn["AWS_SESSION_TOKEN"]
+    assert refused(highwater("local", "env", "--role", "Loadre")) == (
+        "highwater local: the local cloud has no role 'Loadre'; its roles are Loader, Reader; did you mean Loader?"
+    )
+    again = highwater("local", "env", AWS_SESSION_TOKEN=environment["AWS_SESSION_TOKEN"]).stdout.splitlines()
+    assert again[-1] == "unset AWS_SESSION_TOKEN"
+    assert "export AWS_ACCESS_KEY_ID=000000000000" in again

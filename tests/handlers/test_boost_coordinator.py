@@ -534,6 +534,7 @@ def test_call_that_cannot_be_carried_out_is_refused_in_a_line(
 
 
 ROOT = "arn:aws:iam::123456789012:root"
+FIX = "assume a role that has grant_boost"
 ONLY = "only roles and users may boost, and the caller is"
 ARN = "arn:aws:sts::123456789012:assumed-role/Loader/root"
 
@@ -562,8 +563,8 @@ def test_caller_is_whom_aws_authenticated() -> None:
 @pytest.mark.parametrize(
     ("read", "status", "message"),
     [
-        (lambda: read_request(_request("{}", None)), 403, f"{ONLY} not authenticated"),
-        (lambda: read_request(_request("{}", ROOT)), 403, f"{ONLY} {ROOT}"),
+        (lambda: read_request(_request("{}", None)), 403, f"{ONLY} not authenticated; {FIX}"),
+        (lambda: read_request(_request("{}", ROOT)), 403, f"{ONLY} {ROOT}; {FIX}"),
         (lambda: read_request(_request("{}", method="GET")), 405, "the method is GET; allowed: POST"),
         (lambda: read_request(_request("[1]")), 400, "the body is no JSON object"),
         (lambda: read_request(_request("{")), 400, "the body is no JSON"),

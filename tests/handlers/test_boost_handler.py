@@ -27,7 +27,7 @@ def test_refusal_is_an_answer_in_json() -> None:
     answer = handler(_request(ROOT), None)
     assert (answer["statusCode"], json.loads(answer["body"])) == (
         403,
-        {"error": f"only roles and users may boost, and the caller is {ROOT}"},
+        {"error": f"only roles and users may boost, and the caller is {ROOT}; assume a role that has grant_boost"},
     )
 
 

@@ -34,7 +34,7 @@ class NoLogs:
 def explained(world: World, mode: Mode, kept: Kept | None) -> Situation:
     scaled = ScaledPlan(table="orders", mode=mode, plan=PLAN)
     found = list(read_situations(scaled, world.stage.region_of(None), NoLogs(), kept))
-    return next(each for each in found if each.target.key == WRITE)
+    return next(each for each in found if isinstance(each, Situation) and each.target.key == WRITE)
 
 
 @pytest.mark.parametrize("mode", [Mode.FLOOR, Mode.DIRECT])

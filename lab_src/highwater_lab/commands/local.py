@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shlex
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
@@ -31,6 +33,7 @@ from highwater_lab.local.whereabouts import (
 
 DEFAULT_PORT = 4599
 _MISUSE = 2
+_SESSION_TOKEN = "AWS_SESSION_TOKEN"  # noqa: S105 - the name of a variable
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 
@@ -148,21 +151,29 @@ def up(
         click.echo(json.dumps(_document(control.status()) | {"environment": control.environment()}))
         return
     click.echo(f"# local cloud at {control.endpoint} (process {server.pid}); stop it with: highwater local down")
-    _print_environment(control)
+    _print_environment(control.environment())
 
 
 @local.command(short_help="Print the variables for another terminal.")
+@click.option("--role", metavar="NAME", help="Name or ARN of a role of the cloud, whose credentials are to be used.")
 @_as_json
-def env(as_json: bool) -> None:
+def env(role: str | None, as_json: bool) -> None:
     """Print the environment variables that direct AWS's tools to the cloud that highwater local up started.
 
     Set them in another terminal with: eval "$(highwater local env)"
+
+    Commands then call as the account's root, which may do everything but request a boost. A boost needs a role that
+    has grant_boost: give it with --role.
     """
     control = CloudControl(_recalled().port)
+    try:
+        environment = control.environment(role)
+    except CloudError as error:
+        _refuse(str(error))
     if as_json:
-        click.echo(json.dumps(control.environment()))
+        click.echo(json.dumps(environment))
         return
-    _print_environment(control)
+    _print_environment(environment)
 
 
 @local.command(short_help="Show its endpoint, its clock and its contents.")
@@ -228,9 +239,12 @@ def down(port: int | None) -> None:
 local.add_command(traffic_command)
 
 
-def _print_environment(control: CloudControl) -> None:
-    for name, value in control.environment().items():
+def _print_environment(environment: Mapping[str, str]) -> None:
+    for name, value in environment.items():
         click.echo(f"export {name}={shlex.quote(value)}")
+    if _SESSION_TOKEN in os.environ and _SESSION_TOKEN not in environment:
+        # that of a role, which would count before the key
+        click.echo(f"unset {_SESSION_TOKEN}")
 
 
 def _running() -> CloudControl:

@@ -100,9 +100,12 @@ class LocalCloud:
         """The endpoint URL for AWS clients."""
         return self.control.endpoint
 
-    def environment(self) -> dict[str, str]:
-        """The environment variables that direct AWS's tools to it."""
-        return self.control.environment()
+    def environment(self, role: str | None = None) -> dict[str, str]:
+        """The environment variables that direct AWS's tools to it, with credentials of the account's root.
+
+        With *role*, the name or ARN of a role of the cloud, they are that role's; raises `CloudError` if there is none.
+        """
+        return self.control.environment(role)
 
     def client_arguments(self) -> dict[str, str]:
         """The arguments for `boto3.client`."""

@@ -7,16 +7,19 @@ import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
+from highwater.core.errors import did_you_mean
+
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 # moving the clock by a year takes long
 _PATIENCE = timedelta(minutes=10)
+_MOST_NAMES = 10
 _ORIGIN = re.compile(r"https?://[a-z0-9.\[\]:-]+")
 
 
@@ -52,6 +55,15 @@ class CloudStatus:
     tables: int
     scalable_targets: int
     scheduled_actions: int
+
+
+def _no_role(role: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    if not names:
+        return f"the local cloud has no role {role!r}, nor any other; deploy the stack that declares it"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    listed = ", ".join(names[:_MOST_NAMES]) + more + did_you_mean(role, names)
+    return f"the local cloud has no role {role!r}; its roles are {listed}"
 
 
 class CloudControl:
@@ -105,8 +117,17 @@ class CloudControl:
         """Leave a seat, so that the clock moves without it."""
         self._ask("leave", {"seat": seat})
 
-    def environment(self) -> dict[str, str]:
-        """The environment variables that direct AWS's tools to it: endpoint, region, and dummy credentials."""
+    def environment(self, role: str | None = None) -> dict[str, str]:
+        """The environment variables that direct AWS's tools to it: endpoint, region, and credentials.
+
+        Args:
+            role: The name or ARN of a role of the cloud, whose credentials are to be used, as for a boost. By default
+                the account's root.
+
+        Raises:
+            CloudError: The cloud has no such role, or does not answer.
+        """
+        credentials = {} if role is None else self._credentials(role)
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_REGION": REGION,
@@ -115,6 +136,27 @@ class CloudControl:
             "AWS_SECRET_ACCESS_KEY": "local",
             "CDK_DEFAULT_ACCOUNT": ACCOUNT,
             "CDK_DEFAULT_REGION": REGION,
+        } | credentials
+
+    def _credentials(self, role: str) -> dict[str, str]:
+        """The variables with the credentials of a session of a role."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            pages = self.client("iam").get_paginator("list_roles").paginate()
+            arns = {each["RoleName"]: each["Arn"] for page in pages for each in page["Roles"]}
+            name = role.rpartition("/")[2]
+            # the cloud would give credentials of a role that does not exist
+            if arns.get(name) is None or (role != name and role != arns[name]):
+                raise CloudError(_no_role(role, arns))
+            assumed = self.client("sts").assume_role(RoleArn=arns[name], RoleSessionName="highwater-local")
+        except (BotoCoreError, ClientError) as failed:
+            raise CloudError(f"the credentials of role {role!r} cannot be had: {failed}") from failed
+        given = assumed["Credentials"]
+        return {
+            "AWS_ACCESS_KEY_ID": given["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": given["SessionToken"],
         }
 
     def client_arguments(self) -> dict[str, str]:

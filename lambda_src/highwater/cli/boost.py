@@ -38,6 +38,9 @@ from highwater.core.boosts import LeaseError
 
 _FINDING = 1
 _MALFORMED = 400
+# the caller of commands that have the variables of `highwater local env`
+_LOCAL_ROOT = "arn:aws:iam::000000000000:root"
+_AS_ROLE = ', on the local cloud with: eval "$(highwater local env --role NAME)"'
 
 coordinator_option = click.option(
     "--coordinator", help="Name or URL of the coordinator. By default HIGHWATER_BOOST_URL, or the only one."
@@ -54,14 +57,14 @@ def told_in_a_line() -> Iterator[None]:
     except BoostRefusedError as refused:
         if refused.status == _MALFORMED:
             raise click.UsageError(str(refused)) from refused
-        _end_with_finding(refused)
+        _end_with_finding(refused, _AS_ROLE if _LOCAL_ROOT in str(refused) else "")
     except (BoostError, ClientError, BotoCoreError) as failed:
         _end_with_finding(failed)
 
 
-def _end_with_finding(error: Exception) -> NoReturn:
+def _end_with_finding(error: Exception, hint: str = "") -> NoReturn:
     where = click.get_current_context().command_path
-    say(f"{where}: {' '.join(str(error).split())}", err=True)
+    say(f"{where}: {' '.join(str(error).split())}{hint}", err=True)
     raise click.exceptions.Exit(_FINDING)
 
 

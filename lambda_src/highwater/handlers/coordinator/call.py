@@ -62,7 +62,9 @@ def read_request(event: dict[str, Any]) -> Call:
     identity = event["requestContext"].get("authorizer", {}).get("iam", {}).get("userArn")
     caller = Caller.of_arn(identity) if isinstance(identity, str) else None
     if caller is None:
-        raise RefusedError(403, f"only roles and users may boost, and the caller is {identity or 'not authenticated'}")
+        who = identity or "not authenticated"
+        fix = "assume a role that has grant_boost"
+        raise RefusedError(403, f"only roles and users may boost, and the caller is {who}; {fix}")
     method = event["requestContext"].get("http", {}).get("method")
     if method != "POST":
         raise RefusedError(405, f"the method is {method}; allowed: POST")
