@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from rich.console import Console, Group
 
 from highwater.aws.logs import LoggedDecision, LoggedLimit
-from highwater.cli.listing import lines
+from highwater.cli.listing import lines, listed
 from highwater.cli.situation import HighMark, MissingTable, OpenWindow, Seen, Situation, UnmanagedIndex, read_situations
+from highwater.cli.terminal import Hanging
 from highwater.core import Bounds, Capacity, Dimension, HighWaterMark, IndexCapacity, Plan, Units, Window
 from highwater.core.boosts import Lease
 from highwater.core.plan.plan import Target
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater_lab.services.timing import Timing
+from tests.memory_aws.account import MemoryRegion
 from tests.memory_aws.stage import MINUTE, NOW, PLAN, Stage
 
 AT = datetime(2027, 3, 4, 1, 20, tzinfo=UTC)
@@ -87,8 +91,20 @@ NIGHTLY = _window("nightly-load", AT + timedelta(minutes=70), "Europe/Berlin")
             "2,000 of 2,600 WCU by a boost until 03:20 UTC and by demand; nothing throttled in the last hour",
         ),
         (
-            [replace(WRITE, boosts=(_boost(2), _boost(3)))],
-            "2,000 WCU by 2 boosts until 04:20 UTC; nothing throttled in the last hour",
+            [replace(WRITE, boosts=(_boost(2), _boost(3)), boosted=1_000, registered=Bounds(3_000, 9_000))],
+            "2,000 of 3,000 WCU by 2 boosts until 04:20 UTC; nothing throttled in the last hour",
+        ),
+        (
+            [replace(WRITE, boosts=(_boost(2),))],
+            "2,000 WCU with a boost until 03:20 UTC on its way; nothing throttled in the last hour",
+        ),
+        (
+            [replace(WRITE, open_windows=(NIGHTLY,), registered=Bounds(88, 9_000), provisioned=88)],
+            "88 WCU below the 2,000 of window nightly-load until 03:30 Berlin; nothing throttled in the last hour",
+        ),
+        (
+            [replace(WRITE, mode=Mode.DIRECT, registered=None, provisioned=88)],
+            "88 WCU below the 2,000 of the plan; nothing throttled in the last hour",
         ),
         (
             [READ, replace(WRITE, throttled=1_200), replace(BY_DAY, throttled=34)],
@@ -141,6 +157,77 @@ def test_what_is_missing_and_what_is_not_managed_has_a_line_of_its_own() -> None
         "visits: no such table in us-east-1, but its tags choose it; deploy its stack again, or remove it from the "
         "scaler",
     ]
+
+
+def test_what_could_not_be_read_has_a_line_for_each_cause() -> None:
+    cause = "consumption and throttles could not be read from CloudWatch: AccessDenied"
+    seen = [
+        replace(each, table=table, throttled=None, notes=(f"{table}: {cause}",))
+        for table in ("orders", "users")
+        for each in (READ, WRITE)
+    ]
+    assert list(lines(seen)) == [
+        "orders: 500 RCU and 2,000 WCU; throttles could not be read",
+        "users: 500 RCU and 2,000 WCU; throttles could not be read",
+        f"orders, users: {cause}",
+    ]
+
+
+def test_metrics_that_may_not_be_read_leave_the_rest() -> None:
+    stage = Stage()
+    stage.table("orders")
+    refusing = MemoryRegion(
+        stage.account, lambda action, _: action != "cloudwatch:GetMetricData", None, lambda client: client
+    )
+    scaled = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN, scaler="scaler")
+    _, seen = read_situations(scaled, refusing, None)
+    assert isinstance(seen, Situation)
+    assert (seen.provisioned, seen.consumed, seen.used_percent, seen.throttled) == (12, None, None, None)
+    (note,) = seen.notes
+    assert note.startswith("orders: consumption and throttles could not be read from CloudWatch: ")
+
+
+WIDE = [
+    replace(READ, open_windows=(NIGHTLY,), boosts=(_boost(2),)),
+    _situation(index="by-customer-and-day", units=700),
+]
+
+
+def _rows(width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), legacy_windows=False)
+    with console.capture() as shown:
+        console.print(listed(WIDE))
+    lines = [line.rstrip() for line in shown.get().splitlines()]
+    return [line for line in lines[lines.index("Scaler scaler") :] if line and "─" not in line]
+
+
+def test_narrow_terminal_has_no_columns_that_the_lines_tell_before_names_are_cut() -> None:
+    assert [line.split() for line in _rows(200)[2:]] == [
+        ["orders", "table", "read", "500", "60%", "500", "9,000", "0", "0", "nightly-load", "boost-of-2h"],
+        ["orders", "index", "'by-customer-and-day'", "write", "700", "43%", "700", "9,000", "0", "0"],
+    ]
+    assert _rows(86) == [
+        "Scaler scaler",
+        " table   target               now  used  floor  relief  ceiling  throttled  next, UTC",
+        " orders  table read           500   60%    500            9,000          0",
+        " orders  index 'by-cu… write  700   43%    700            9,000          0",
+        "left out for width: boosts, windows, lowered",
+    ]
+    assert _rows(60) == [
+        "Scaler scaler",
+        " table   target      now  floor  relief  ceiling  next, UTC",
+        " orders  table read  500    500            9,000",
+        " orders  ind… write  700    700            9,000",
+        "left out for width: boosts, windows, lowered, throttled,",
+        "used",
+    ]
+
+
+def test_line_that_is_too_long_goes_on_indented() -> None:
+    console = Console(width=40, file=io.StringIO(), legacy_windows=False)
+    with console.capture() as shown:
+        console.print(Group(Hanging("  one two three four five six seven eight nine"), Hanging("")))
+    assert shown.get().splitlines() == ["  one two three four five six seven", "    eight nine", ""]
 
 
 def _read(stage: Stage, plan: Plan) -> list[Situation | UnmanagedIndex]:

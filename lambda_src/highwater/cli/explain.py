@@ -30,7 +30,7 @@ from highwater.cli.situation import (
     find_plans,
     read_situations,
 )
-from highwater.cli.terminal import open_console, say
+from highwater.cli.terminal import Hanging, open_console, say
 from highwater.core.limits import FREE_DECREASES_PER_DAY
 from highwater.core.plan.windows import is_open
 from highwater.core.plan.zones import find_zone
@@ -135,9 +135,9 @@ def _explained(seen: Sequence[Seen]) -> RenderableType:
     for each in seen:
         if isinstance(each, Situation):
             parts.append(Text(f"{each.table}, {each.target.label}", style="bold"))
-            parts.extend(Text(f"  {line}") for line in _lines(each))
+            parts.extend(Hanging(f"  {line}") for line in _lines(each))
         else:
-            parts.append(Text(each.line()))
+            parts.append(Hanging(each.line()))
     return Group(*parts)
 
 

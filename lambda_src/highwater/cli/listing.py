@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -12,20 +12,23 @@ from rich.table import Table
 from rich.text import Text
 
 from highwater.cli.situation import MissingTable, Seen, Situation, UnmanagedIndex
+from highwater.cli.terminal import Hanging
 from highwater.core.names import target_label
 from highwater.core.units import Dimension
 
 _UNITS = {Dimension.READ: "RCU", Dimension.WRITE: "WCU"}
 # wider than any line
 _UNBOUNDED = 10_000
-_SHORTEST_NAME = 6
 _NAMES = ("table", "target")
 _NUMBERS = ("now", "used", "floor", "relief", "ceiling", "throttled", "lowered", "next, UTC")
 _LISTS = ("windows", "boosts")
 _COLUMNS = (*_NAMES, *_NUMBERS, *_LISTS)
 # What a narrow terminal does without, the first first: the lines above the table tell of windows, boosts and throttles.
-_LEFT_OUT_BEFORE_NAMES_ARE_CUT = ("boosts", "windows", "lowered")
-_LEFT_OUT_AFTER = ("throttled", "used")
+_LEFT_OUT_FIRST = ("boosts", "windows", "lowered")
+_LEFT_OUT_THEN = ("throttled", "used")
+# to how many characters names are cut before more is left out, and after
+_LEGIBLE = {"table": 12, "target": 16}
+_SHORTEST = dict.fromkeys(_NAMES, 6)
 
 
 def listed(seen: Sequence[Seen]) -> RenderableType:
@@ -36,7 +39,7 @@ def listed(seen: Sequence[Seen]) -> RenderableType:
     for each in seen:
         by_scaler.setdefault(each.scaler, []).append(each)
     tables = (_Listing(scaler, by_scaler[scaler]) for scaler in sorted(by_scaler))
-    return Group(*(Text(line) for line in lines(seen)), Text(""), *tables)
+    return Group(*(Hanging(line) for line in lines(seen)), Text(""), *tables)
 
 
 def lines(seen: Sequence[Seen]) -> Iterator[str]:
@@ -54,6 +57,18 @@ def lines(seen: Sequence[Seen]) -> Iterator[str]:
         if situations:
             yield _summary(situations)
         yield from others.get(place, ())
+    yield from _unread(each for each in seen if isinstance(each, Situation))
+
+
+def _unread(situations: Iterable[Situation]) -> Iterator[str]:
+    """Yield what could not be read: a line for each cause, with the tables that have it."""
+    tables: dict[str, dict[str, None]] = {}
+    for situation in situations:
+        for note in situation.notes:
+            table, _, cause = note.partition(": ")
+            tables.setdefault(cause, {})[table] = None
+    for cause, names in tables.items():
+        yield f"{', '.join(names)}: {cause}"
 
 
 def _summary(situations: Sequence[Situation]) -> str:
@@ -78,18 +93,25 @@ def _capacity(situation: Situation) -> str:
 
 
 def _causes(situation: Situation) -> str:
-    """Why the floor is above the plan's base, in a clause with a blank in front; empty if it is not."""
+    """Why the floor is not the plan's base, in a clause with a blank in front; empty if it is."""
     causes = []
-    highest = [each for each in situation.open_windows if each.floor == situation.planned.min]
+    planned = situation.planned.min
+    # in DIRECT mode there is no floor but the capacity itself
+    floor = situation.provisioned if situation.registered is None else situation.registered.min
+    is_below = floor < planned and bool(situation.provisioned)
+    highest = [each for each in situation.open_windows if each.floor == planned]
     if highest:
         last = max(highest, key=lambda each: each.closes)
         names = ", ".join(each.name for each in highest)
-        causes.append(f"by window {names} until {_local(last.closes, situation.at, last.zone)}")
+        until = f"window {names} until {_local(last.closes, situation.at, last.zone)}"
+        causes.append(f"below the {planned:,} of {until}" if is_below else f"by {until}")
+    elif is_below:
+        causes.append(f"below the {planned:,} of the plan")
     live = [lease for lease in situation.boosts if lease.is_live(situation.at)]
     if live:
         ends = max(lease.ends for lease in live)
-        what = "a boost" if len(live) == 1 else f"{len(live)} boosts"
-        causes.append(f"by {what} until {_local(ends, situation.at)}")
+        what = f"{'a boost' if len(live) == 1 else f'{len(live)} boosts'} until {_local(ends, situation.at)}"
+        causes.append(f"by {what}" if situation.boosted or floor > planned else f"with {what} on its way")
     if situation.relief:
         causes.append("by demand")
     return f" {' and '.join(causes)}" if causes else ""
@@ -140,22 +162,27 @@ class _Listing:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = [name for name in _COLUMNS if name not in _LISTS or any(row.get(name) for row in self._rows)]
-        longest = {name: max(len(row[name]) for row in self._rows) for name in _NAMES}
+        natural = {name: max(len(row[name]) for row in self._rows) for name in _NAMES}
         left_out: list[str] = []
 
-        def excess() -> int:
+        def excess(longest: dict[str, int]) -> int:
             view = self._table(columns, longest, left_out)
-            natural = console.measure(view, options=options.update(max_width=_UNBOUNDED)).maximum
-            return natural - options.max_width
+            return console.measure(view, options=options.update(max_width=_UNBOUNDED)).maximum - options.max_width
 
-        for names in (_LEFT_OUT_BEFORE_NAMES_ARE_CUT, _LEFT_OUT_AFTER):
+        def cut(least: dict[str, int]) -> dict[str, int]:
+            longest = dict(natural)
+            for _ in range(excess(longest)):
+                name = max(_NAMES, key=lambda each: longest[each] - least[each])
+                longest[name] = max(longest[name] - 1, min(least[name], natural[name]))
+            return longest
+
+        for names, least in ((_LEFT_OUT_FIRST, natural), (_LEFT_OUT_THEN, _LEGIBLE)):
             for name in names:
-                if name in columns and excess() > 0:
+                if name in columns and excess(cut(least)) > 0:
                     columns.remove(name)
                     left_out.append(name)
-            for name in _NAMES:
-                longest[name] -= max(0, min(excess(), longest[name] - _SHORTEST_NAME))
-        yield self._table(columns, longest, left_out)
+        fits = excess(cut(_LEGIBLE)) <= 0
+        yield self._table(columns, cut(_LEGIBLE if fits else _SHORTEST), left_out)
 
     def _table(self, columns: Sequence[str], longest: dict[str, int], left_out: Sequence[str]) -> Table:
         view = Table(title=self._title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -163,14 +190,19 @@ class _Listing:
             view.caption = f"left out for width: {', '.join(left_out)}"
             view.caption_justify = "left"
         for name in columns:
-            if name in _NAMES:
-                width = max(len(name), longest[name])
-                view.add_column(name, no_wrap=True, overflow="ellipsis", max_width=width)
-            else:
-                view.add_column(name, no_wrap=True, justify="left" if name in _LISTS else "right")
+            view.add_column(name, no_wrap=True, justify="left" if name in _NAMES or name in _LISTS else "right")
         for row in self._rows:
-            view.add_row(*(row.get(name, "") for name in columns))
+            cut = row | {name: _cut(row[name], longest[name]) for name in _NAMES}
+            view.add_row(*(cut.get(name, "") for name in columns))
         return view
+
+
+def _cut(name: str, width: int) -> str:
+    """Cut a name, but not the dimension at its end, by which the two rows of an index differ."""
+    if len(name) <= width:
+        return name
+    kept = next((f" {each}" for each in Dimension if name.endswith(f" {each}")), "")
+    return f"{name[: max(0, width - len(kept) - 1)]}…{kept}"[-width:]
 
 
 def _rows(seen: Seen) -> Iterator[dict[str, str]]:

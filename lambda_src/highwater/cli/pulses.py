@@ -20,7 +20,7 @@ from highwater.aws.observe import PULSE_MINUTES
 from highwater.aws.region import AwsRegion
 from highwater.cli.options import NO_REGION, account_options, as_json_option
 from highwater.cli.situation import Coordinators, find_plans
-from highwater.cli.terminal import open_console, say
+from highwater.cli.terminal import Hanging, open_console, say
 from highwater.core.names import TargetName, target_label
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE, Slots, slot_at
@@ -219,7 +219,7 @@ def shown(table: str, found: Iterable[TargetPulses], now: datetime) -> Renderabl
     parts: list[RenderableType] = []
     for each in found:
         parts.append(Text(f"{table}, {each.target}", style="bold"))
-        parts.extend(Text(f"  {line}") for line in each.lines(now))
+        parts.extend(Hanging(f"  {line}") for line in each.lines(now))
         view = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
         view.add_column("minute, UTC", no_wrap=True)
         for name in ("reported", "throttled", "CloudWatch"):

@@ -419,7 +419,7 @@ def _use(
         seen = region.read_consumption(wanted, _USE_MINUTES, now)
         throttled = region.count_throttles(wanted, THROTTLE_MINUTES, now)
     except (ClientError, BotoCoreError) as refused:
-        unread.notes.append(f"{scaled.label}: its use could not be read from CloudWatch: {refused}")
+        unread.notes.append(f"{scaled.label}: consumption and throttles could not be read from CloudWatch: {refused}")
         return {}, {}
     consumed = {name: 0 if each.is_empty else -(-(each.known_units[-1] or 0) // 60) for name, each in seen.items()}
     return consumed, throttled

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,6 +60,22 @@ def open_console(*, stderr: bool = False, is_cut_when_piped: bool = True) -> Con
         console = Console(stderr=stderr, width=_NARROWEST)
     console.push_render_hook(Hook())
     return console
+
+
+class Hanging:
+    """A line for a console; where it is too long for the terminal, what follows is indented by two more."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment
+
+        indent = " " * (len(self._line) - len(self._line.lstrip()) + 2)
+        wrapped = textwrap.wrap(self._line, options.max_width, subsequent_indent=indent, break_on_hyphens=False)
+        for line in wrapped or [""]:
+            yield Segment(line)
+            yield Segment.line()
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
