@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from highwater.core import Capacity, Dimension, IndexCapacity, Plan
 from highwater.core.boosts import BoostCap, BoostRequest, Caller, LeaseError, find_cap, index_shares_percent
-from highwater.core.boosts.lease import lease_document, lease_of_document, target_of_text, target_text
+from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
 from highwater.core.limits import unit_hour_micro_usd
 from tests.core.leases import NOW, lease
 
@@ -94,7 +94,27 @@ def test_lease_lasts_as_long_as_was_asked_for(members: dict[str, Any], start: in
             "boost: at is '02:00'; allowed: an instant with its zone, such as 2027-03-04T05:06Z",
         ),
         ({"write": 1, "hold": "on"}, "boost: hold is 'on'; allowed: lease or start"),
-        ({"write": 1, "reason": "x" * 201}, f"boost: reason is '{'x' * 59}; allowed: a text of up to 200 characters"),
+        ({"write": 1, "reason": "x" * 201}, f"boost: reason is '{'x' * 59}; allowed: a line of up to 200 characters"),
+        (
+            {"write": 1, "reason": "load\nbegin by root"},
+            "boost: reason is 'load\\nbegin by root'; allowed: a line of up to 200 characters",
+        ),
+        (
+            {"write": 1, "reason": "\ud800"},
+            "boost: reason is '\\ud800'; allowed: a line of up to 200 characters",
+        ),
+        ({"write": 1, "hold": []}, "boost: hold is []; allowed: lease or start"),
+        ({"write": 1, "hold": {}}, "boost: hold is {}; allowed: lease or start"),
+        (
+            {"write": 1, "at": "0001-01-01T00:00+14:00"},
+            "boost: at is '0001-01-01T00:00+14:00'; allowed: an instant with its zone, such as 2027-03-04T05:06Z",
+        ),
+        (
+            {"write": 1, "at": "2099-01-01T00:00Z"},
+            "orders: a boost at 2099-01-01 00:00 UTC; allowed: up to 7 days ahead; declare a window for what is known "
+            "longer before",
+        ),
+        ({"write": 1, "table": "\ud800"}, "boost: table is '\\ud800'; allowed: a name"),
         ({"write": 1, "table": ""}, "boost: table is ''; allowed: a name"),
         ({"write": 1, "is_all_or_nothing": 1}, "boost: is_all_or_nothing is 1; allowed: true or false"),
         (
@@ -115,10 +135,11 @@ def test_request_that_cannot_be_is_refused(members: dict[str, Any], message: str
 
 
 def test_lease_and_target_are_read_as_they_were_written() -> None:
-    for each in (lease(), lease(index="by_day", is_total=True, reason="", released=NOW)):
-        assert lease_of_document(lease_document(each)) == each
-        part = replace(each, asked=each.units + 7)
-        assert lease_of_document(lease_document(part)) == part
+    table, index = lease(), lease(index="by_day", units=7, asked=9)
+    others = (lease(id="another-one", is_total=True, reason="", released=NOW), lease(owner="1:role/Other"))
+    documents = json.loads(json.dumps(boost_documents([table, index, *others])))
+    assert len(documents) == 3, "one for each boost"
+    assert [each for document in documents for each in leases_of_document(document)] == [table, index, *others]
     for key in ((None, READ), ("by_day", WRITE)):
         assert target_of_text(target_text(key)) == key
 

@@ -328,11 +328,11 @@ def test_command_line_lists_logs_and_ends_boosts(stage: Stage) -> None:
     assert f"boost {answer['id']}, live until " in explained
     assert " UTC: 40 units/s, by 000000000000:role/boosted-loader: by hand\n" in explained
     foreign = stage.highwater("other", "boost", "release", "boosted-orders", answer["id"], *name)
-    assert foreign.returncode == 1
-    assert foreign.stderr == (
-        f"highwater boost release: boosted-orders: boost {answer['id']} is of 000000000000:role/boosted-loader, not of "
-        "000000000000:role/boosted-other\n"
+    assert (foreign.returncode, foreign.stdout) == (
+        0,
+        f"boosted-orders: boost {answer['id']} is over already, or another caller's\n",
     )
+    assert stage.floor() == 52, "an id is the caller's own"
     # the log is in the order of seconds
     stage.cloud.step(1)
     ended = stage.highwater("loader", "boost", "release", "boosted-orders", answer["id"], *name)

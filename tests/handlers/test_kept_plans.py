@@ -45,6 +45,7 @@ def test_a_job_that_asks_every_two_seconds_has_the_plan_read_twice_a_minute(worl
 def test_a_boost_is_granted_by_the_plan_of_a_deploy_that_has_just_ended(world: World) -> None:
     world.ask("list")
     world.stage.table("orders", replace(PLAN, write=Capacity.autoscaled(max_capacity=50)), Mode.BOOSTS)
+    world.stage.advance(2 * SECOND)
     (granted,) = world.ask(write=400)["targets"]
     assert granted["units"] < 50
     assert len(_reads(world)) == 3, "for the list, for the request, and for the turn"
@@ -60,7 +61,7 @@ def test_a_table_that_leaves_is_refused_after_half_a_minute(world: World) -> Non
     world.stage.advance(SECOND)
     with pytest.raises(RefusedError) as told:
         world.ask("list")
-    assert str(told.value) == "orders: no plan of this coordinator; add the table to it and deploy"
+    assert str(told.value) == "orders: no such table here; the coordinator has: none; add the table to it and deploy"
 
 
 def test_a_table_that_was_just_added_or_taken_up_again_is_found_at_once(world: World) -> None:

@@ -86,7 +86,9 @@ class Parameters:
         assert len(Names) <= 10, "GetParameters accepts up to ten names"
         for name in Names:
             _check(self.allowed, "ssm:GetParameters", f"parameter{name}")
-        found = {name: value for name, value in self.account.parameters.items() if name in Names}
+        # a name may end with a version, which the answer's name does not
+        wanted = {name.partition(":")[0] for name in Names}
+        found = {name: value for name, value in self.account.parameters.items() if name in wanted}
         return {"Parameters": [{"Name": name, "Value": value} for name, value in found.items()]}
 
     def get_paginator(self, operation: str) -> Parameters:

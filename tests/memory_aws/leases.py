@@ -75,7 +75,7 @@ def _key(item: Any) -> tuple[str, str]:
 
 
 def _holds(condition: str, item: dict[str, Any], values: dict[str, Any]) -> bool:
-    """Whether one of the three conditions holds that the adapter has."""
+    """Whether one of the four conditions holds that the adapter has."""
     match condition:
         case "attribute_not_exists(version)":
             return "version" not in item
@@ -83,6 +83,9 @@ def _holds(condition: str, item: dict[str, Any], values: dict[str, Any]) -> bool
             return bool(item.get("version") == values[":old"])
         case "attribute_not_exists(boosted_at) OR boosted_at <= :at":
             return "boosted_at" not in item or item["boosted_at"]["S"] <= values[":at"]["S"]
+        case "attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now":
+            before, now = (int(values[name]["N"]) for name in (":before", ":now"))
+            return "turned_at" not in item or not before < int(item["turned_at"]["N"]) <= now
     raise AssertionError(condition)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.core.boosts import Lease
-from highwater.core.boosts.lease import lease_document, lease_of_document, target_of_text, target_text
+from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
 from highwater.core.names import leases_parameter
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
@@ -41,6 +41,9 @@ KEPT: Final = timedelta(days=90)
 _ENDED_KEPT: Final = timedelta(hours=1)
 # An item has at most 400 KB (Amazon DynamoDB Developer Guide, "Service quotas"); renewals and releases make it longer.
 _MOST_BYTES: Final = 300_000
+# Of one caller: a third of that, and as many boosts as jobs that may begin in an hour.
+_MOST_BYTES_OF_A_CALLER: Final = 100_000
+_MOST_OF_A_CALLER: Final = 300
 
 
 class LeasesUnavailableError(Exception):
@@ -86,6 +89,32 @@ class TableLeases:
     version: int = 0
 
 
+def _worth_keeping(leases: Iterable[Lease], now: datetime) -> Iterator[Lease]:
+    """Yield the leases that are kept: of a boost that has ended, one without its reason, which is in the log."""
+    ended: set[tuple[str, str]] = set()
+    for lease in leases:
+        if lease.ends > now:
+            yield lease
+        elif lease.ends > now - _ENDED_KEPT and (lease.owner, lease.id) not in ended:
+            ended.add((lease.owner, lease.id))
+            yield replace(lease, reason="")
+
+
+def check_share(leases: Iterable[Lease], owner: str) -> None:
+    """Raise `LeasesFullError` if the boosts of one caller take more than its share of a table's item.
+
+    *leases* are those to be written. So no caller can leave the others without room.
+    """
+    own = boost_documents(lease for lease in leases if lease.owner == owner)
+    size = len(json.dumps(own, separators=(",", ":"), ensure_ascii=False).encode())
+    if len(own) > _MOST_OF_A_CALLER or size > _MOST_BYTES_OF_A_CALLER:
+        message = (
+            f"{owner} has {len(own) - 1:,} boosts that are live, booked or ended within the hour; allowed: "
+            f"{_MOST_OF_A_CALLER} or {_MOST_BYTES_OF_A_CALLER:,} bytes; ask later"
+        )
+        raise LeasesFullError(message)
+
+
 class LeaseTable:
     """The coordinator's table.
 
@@ -106,7 +135,7 @@ class LeaseTable:
         boosted = json.loads(item["boosted"]["S"]) if "boosted" in item else {}
         listed = json.loads(item["leases"]["S"]) if "leases" in item else []
         return TableLeases(
-            tuple(lease_of_document(document) for document in listed),
+            tuple(lease for document in listed for lease in leases_of_document(document)),
             {target_of_text(text): units for text, units in boosted.items()},
             int(item["version"]["N"]) if "version" in item else 0,
         )
@@ -121,15 +150,10 @@ class LeaseTable:
             LeasesOvertakenError: They were written since *based_on* was read.
             LeasesUnavailableError: The table does not answer; they may be written or not.
         """
-        # the reason of an ended boost is in the log
-        kept = [
-            lease_document(lease if lease.ends > now else replace(lease, reason=""))
-            for lease in leases
-            if lease.ends > now - _ENDED_KEPT
-        ]
+        kept = boost_documents(_worth_keeping(leases, now))
         text = json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
         if grows and len(text.encode()) > _MOST_BYTES:
-            message = f"{len(kept):,} boosts are live or ended within the hour, and no more can be kept; ask later"
+            message = f"{len(kept):,} boosts are live, booked or ended within the hour; no more can be kept; ask later"
             raise LeasesFullError(message)
         self._call(
             "update_item",
@@ -162,6 +186,27 @@ class LeaseTable:
             # a later turn has set the floors since, and recorded their boosts
             return
 
+    def claim_turn(self, label: str, now: datetime, interval: timedelta) -> bool:
+        """Return whether a turn for the table is due: the last one was claimed *interval* ago or earlier.
+
+        If it is, the turn is claimed for the caller. Raises `LeasesUnavailableError`.
+        """
+        seconds = int(now.timestamp())
+        try:
+            self._call(
+                "update_item",
+                Key=self._key(label, _LEASES),
+                UpdateExpression="SET turned_at = :now",
+                ConditionExpression="attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now",
+                ExpressionAttributeValues={
+                    ":now": {"N": str(seconds)},
+                    ":before": {"N": str(seconds - int(interval.total_seconds()))},
+                },
+            )
+        except LeasesOvertakenError:
+            return False
+        return True
+
     def log(self, label: str, id: str, what: str, entry: Mapping[str, Any], at: datetime) -> None:
         """Add an entry to the log: *what* was done with the boost *id*; raises `LeasesUnavailableError`."""
         instant = at.astimezone(UTC).isoformat()
@@ -173,6 +218,13 @@ class LeaseTable:
                 TTL_ATTRIBUTE: {"N": str(int((at + KEPT).timestamp()))},
             },
         )
+
+    def log_refusal(self, label: str, owner: str, entry: Mapping[str, Any], at: datetime) -> None:
+        """Log that a request was refused: one entry a minute and caller, so that requests in a loop fill no log.
+
+        Raises `LeasesUnavailableError`.
+        """
+        self.log(label, owner, "refused", entry, at.replace(second=0, microsecond=0))
 
     def read_log(self, label: str, most: int = 50) -> list[dict[str, Any]]:
         """Read the last entries about a table, the newest first, up to *most*; raises `LeasesUnavailableError`."""
@@ -200,6 +252,10 @@ class LeaseTable:
             raise LeasesUnavailableError(str(error)) from error
 
 
+# Pages of 1 MB that are read of a table's pulses; items are large with many indexes, or if a client fills them.
+_MOST_PAGES: Final = 4
+
+
 class PulsesUnavailableError(Exception):
     """The coordinator's table does not answer, or rejects the call. The message is from AWS."""
 
@@ -221,21 +277,28 @@ class PulseTable:
 
         The answer has only the targets with pulses. Raises `PulsesUnavailableError`.
         """
-        found = self._call(
-            "query",
-            ConsistentRead=True,
-            KeyConditionExpression="#partition = :partition AND #minute >= :first",
-            ExpressionAttributeNames={"#partition": PARTITION_KEY, "#minute": SORT_KEY},
-            ExpressionAttributeValues={
+        request: dict[str, Any] = {
+            "ConsistentRead": True,
+            "KeyConditionExpression": "#partition = :partition AND #minute >= :first",
+            "ExpressionAttributeNames": {"#partition": PARTITION_KEY, "#minute": SORT_KEY},
+            "ExpressionAttributeValues": {
                 ":partition": {"S": pulse_partition(label)},
                 ":first": {"S": pulse_sort_key(first_minute)},
             },
-        )
-        items = [
-            (int(item[SORT_KEY]["S"]), {name: value["N"] for name, value in item.items() if "N" in value})
-            for item in found["Items"]
-            if item[SORT_KEY]["S"].isdecimal()
-        ]
+            # a page has up to 1 MB: the newest minutes are on the first
+            "ScanIndexForward": False,
+        }
+        items: list[tuple[int, dict[str, str]]] = []
+        for _ in range(_MOST_PAGES):
+            found = self._call("query", **request)
+            items += (
+                (int(item[SORT_KEY]["S"]), {name: value["N"] for name, value in item.items() if "N" in value})
+                for item in found["Items"]
+                if item[SORT_KEY]["S"].isdecimal()
+            )
+            if not found.get("LastEvaluatedKey"):
+                break
+            request["ExclusiveStartKey"] = found["LastEvaluatedKey"]
         return slots_of_items(items, first_minute, newest_slot)
 
     def tell(self, label: str, hints: Mapping[TargetKey, Hint], first_minute: int, minutes: int) -> None:

@@ -12,8 +12,11 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-# Runs continue this long after a lease, so that the last one finds the lease ended, and services available again.
-_AFTER_THE_END: Final = timedelta(minutes=15)
+# Runs continue after a lease until one finds the floor lowered, and deletes the schedule: for up to a day, so that an
+# outage or a pause does not leave the floor up.
+_AFTER_THE_END: Final = timedelta(days=1)
+# the event with which a schedule runs the function
+WAKE: Final = "boosts"
 # A start as near as this may pass before the schedule is made
 _NEAR: Final = timedelta(minutes=1)
 
@@ -44,8 +47,8 @@ class Wakes:
     function_arn: str
     scheduler: Any
 
-    def run_every_minute(self, label: str, id: str, start: datetime, end: datetime, now: datetime) -> None:
-        """Run the function for the table *label* in every minute of a boost and some minutes after it.
+    def run_every_minute(self, label: str, owner: str, id: str, start: datetime, end: datetime, now: datetime) -> None:
+        """Run the function for the table *label* in every minute of a boost of *owner*, and after it until `rest`.
 
         The first call for a boost creates its schedule, later calls move the schedule's end.
 
@@ -53,7 +56,7 @@ class Wakes:
             WakesUnavailableError: EventBridge Scheduler does not answer, or rejects the call.
         """
         request: dict[str, Any] = {
-            "Name": _name(label, id),
+            "Name": _name(label, owner, id),
             "GroupName": self.group,
             "Description": f"Highwater: boost {id} of {label}"[:512],
             "ScheduleExpression": "rate(1 minute)",
@@ -64,7 +67,13 @@ class Wakes:
                 "Arn": self.function_arn,
                 "RoleArn": self.role_arn,
                 "Input": json.dumps(
-                    {"highwater": "tables", "tables": [label], "time": "<aws.scheduler.scheduled-time>"}
+                    {
+                        "highwater": WAKE,
+                        "tables": [label],
+                        "owner": owner,
+                        "boost": id,
+                        "time": "<aws.scheduler.scheduled-time>",
+                    }
                 ),
                 # no retry: the next run, a minute later, does the same work
                 "RetryPolicy": {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0},
@@ -80,15 +89,15 @@ class Wakes:
         except (ClientError, BotoCoreError) as error:
             raise WakesUnavailableError(str(error)) from error
 
-    def rest(self, label: str, id: str) -> None:
-        """Delete the schedule of a released boost; raises `WakesUnavailableError`."""
+    def rest(self, label: str, owner: str, id: str) -> None:
+        """Delete the schedule of a boost that is over; raises `WakesUnavailableError`."""
         try:
-            self.scheduler.delete_schedule(Name=_name(label, id), GroupName=self.group)
+            self.scheduler.delete_schedule(Name=_name(label, owner, id), GroupName=self.group)
         except self.scheduler.exceptions.ResourceNotFoundException:
             return
         except (ClientError, BotoCoreError) as error:
             raise WakesUnavailableError(str(error)) from error
 
 
-def _name(label: str, id: str) -> str:
-    return hashlib.sha256(f"{label} {id}".encode()).hexdigest()[:48]
+def _name(label: str, owner: str, id: str) -> str:
+    return hashlib.sha256(f"{label} {owner} {id}".encode()).hexdigest()[:48]

@@ -193,7 +193,8 @@ def release_boost(table: str, id: str, coordinator: str | None, region: str | No
     if as_json:
         click.echo(json.dumps(document, indent=1))
         return
-    say(f"{table}: boost {id} is given back" if document["released"] else f"{table}: boost {id} was over already")
+    what = "is given back" if document["released"] else "is over already, or another caller's"
+    say(f"{table}: boost {id} {what}")
     for note in document["notes"]:
         say(note)
 

@@ -89,7 +89,9 @@ def grant(
         quota_units: The account's quota per table and index.
         cap_units: The most units of all the caller's leases of the target together. By default without a limit.
     """
-    others = [lease for lease in others if lease.key == asked.key and lease.id != asked.id]
+    others = [
+        lease for lease in others if lease.key == asked.key and (lease.owner, lease.id) != (asked.owner, asked.id)
+    ]
     own = [lease for lease in others if lease.owner == asked.owner]
     rooms: list[tuple[int, GrantLimit, str]] = []
     for at in _changes(asked, target, others):

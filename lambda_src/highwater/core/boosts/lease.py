@@ -132,7 +132,7 @@ def boosts_at(leases: Iterable[Lease], target: TargetKey, now: datetime) -> Boos
 
 
 def lease_document(lease: Lease) -> dict[str, Any]:
-    """Return the lease as JSON-ready values; `lease_of_document` reads them."""
+    """Return the lease as JSON-ready values."""
     return {
         "id": lease.id,
         "table": lease.table,
@@ -149,23 +149,48 @@ def lease_document(lease: Lease) -> dict[str, Any]:
     }
 
 
-def lease_of_document(document: dict[str, Any]) -> Lease:
-    """Read what `lease_document` wrote; raises `KeyError`, `TypeError` or `ValueError` for anything else."""
-    released = document["released"]
-    return Lease(
-        id=document["id"],
-        table=document["table"],
-        index=document["index"],
-        dimension=Dimension(document["dimension"]),
-        units=document["units"],
-        is_total=document["is_total"],
-        start=datetime.fromisoformat(document["start"]),
-        end=datetime.fromisoformat(document["end"]),
-        owner=document["owner"],
-        reason=document["reason"],
-        asked=document.get("asked"),
-        released=None if released is None else datetime.fromisoformat(released),
-    )
+def boost_documents(leases: Iterable[Lease]) -> list[dict[str, Any]]:
+    """Return leases as JSON-ready values, one for each boost with its targets; `leases_of_document` reads one.
+
+    A boost of a table has a lease for each of its indexes, which differ in their units alone.
+    """
+    documents: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for lease in leases:
+        shared = (lease.id, lease.table, lease.owner, lease.reason, lease.start, lease.end, lease.released)
+        document = documents.get(shared)
+        if document is None:
+            document = {"id": lease.id, "table": lease.table, "owner": lease.owner}
+            document |= {"start": _text(lease.start), "end": _text(lease.end), "targets": {}}
+            document |= {"reason": lease.reason} if lease.reason else {}
+            document |= {} if lease.released is None else {"released": _text(lease.released)}
+            documents[shared] = document
+        document["targets"][target_text(lease.key)] = [lease.units, lease.is_total, lease.asked]
+    return list(documents.values())
+
+
+def leases_of_document(document: dict[str, Any]) -> tuple[Lease, ...]:
+    """Read one boost of `boost_documents`; raises `KeyError`, `TypeError` or `ValueError` for anything else."""
+    released = document.get("released")
+    found = []
+    for text, (units, is_total, asked) in document["targets"].items():
+        index, dimension = target_of_text(text)
+        found.append(
+            Lease(
+                id=document["id"],
+                table=document["table"],
+                index=index,
+                dimension=dimension,
+                units=units,
+                is_total=is_total,
+                start=datetime.fromisoformat(document["start"]),
+                end=datetime.fromisoformat(document["end"]),
+                owner=document["owner"],
+                reason=document.get("reason", ""),
+                asked=asked,
+                released=None if released is None else datetime.fromisoformat(released),
+            )
+        )
+    return tuple(found)
 
 
 def target_text(key: TargetKey) -> str:

@@ -79,6 +79,9 @@ LEAD: Final = timedelta(minutes=5)
 START_HOLD: Final = timedelta(minutes=10)
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{8,100}")
 _LONGEST_REASON: Final = 200
+# How far ahead a boost may be booked: what is known longer before is better declared as a window, and a booking takes
+# room in the table's item until it is over.
+FURTHEST: Final = timedelta(days=7)
 # Far above any quota
 _MOST_UNITS: Final = 1_000 * DEFAULT_TABLE_QUOTA_UNITS
 _KINDS: Final = {"": "units", "_total": "total", "_rate": "rate"}
@@ -154,15 +157,16 @@ class BoostRequest:
             allowed = ", ".join(sorted(_MEMBERS)) + did_you_mean(unknown[0][:40], sorted(_MEMBERS))
             raise LeaseError(f"boost: unknown member {unknown[0][:40]!r}; allowed: {allowed}")
         hold = document.get("hold", Hold.LEASE)
-        if hold not in set(Hold):
+        if not isinstance(hold, str) or hold not in set(Hold):
             raise LeaseError(f"boost: hold is {_shown(hold)}; allowed: {' or '.join(Hold)}")
         whole = document.get("is_all_or_nothing", False)
         if not isinstance(whole, bool):
             raise LeaseError(f"boost: is_all_or_nothing is {_shown(whole)}; allowed: true or false")
         reason = document.get("reason", "")
-        if not isinstance(reason, str) or len(reason) > _LONGEST_REASON:
+        # what cannot be printed could forge lines of the log
+        if not isinstance(reason, str) or len(reason) > _LONGEST_REASON or not reason.isprintable():
             raise LeaseError(
-                f"boost: reason is {_shown(reason)}; allowed: a text of up to {_LONGEST_REASON} characters"
+                f"boost: reason is {_shown(reason)}; allowed: a line of up to {_LONGEST_REASON} characters"
             )
         index = document.get("index")
         return cls(
@@ -190,7 +194,8 @@ class BoostRequest:
             shares_percent: Each index's share of the table's consumed write units, in percent. By default 100 each.
 
         Raises:
-            LeaseError: The table has no such index, or the requested capacity is fixed.
+            LeaseError: The table has no such index, the requested capacity is fixed, or the job starts in more than
+                seven days.
         """
         targets = {target.key: target for target in plan.targets()}
         start, end = self._span(now)
@@ -211,6 +216,11 @@ class BoostRequest:
 
     def _span(self, now: datetime) -> tuple[datetime, datetime]:
         at = now if self.at is None else max(self.at, now)
+        if at - now > FURTHEST:
+            raise LeaseError(
+                f"{self.table}: a boost at {at:%Y-%m-%d %H:%M} UTC; allowed: up to {FURTHEST.days} days ahead; "
+                "declare a window for what is known longer before"
+            )
         end = at + min(self.duration, START_HOLD if self.hold is Hold.START else LONGEST - LEAD)
         return max(now, at - LEAD), end
 
@@ -285,14 +295,18 @@ def _instant(text: object) -> datetime | None:
         at = datetime.fromisoformat(str(text))
     except ValueError:
         at = None
-    if at is None or at.tzinfo is None:
-        raise LeaseError(f"boost: at is {_shown(text)}; allowed: an instant with its zone, such as 2027-03-04T05:06Z")
-    return at.astimezone(UTC)
+    try:
+        if at is not None and at.tzinfo is not None:
+            return at.astimezone(UTC)
+    except OverflowError:
+        # the first or the last day of the calendar, in a zone in which it is another day
+        pass
+    raise LeaseError(f"boost: at is {_shown(text)}; allowed: an instant with its zone, such as 2027-03-04T05:06Z")
 
 
 def _name(document: Mapping[str, Any], member: str) -> str:
     found = document.get(member)
-    if not isinstance(found, str) or not 1 <= len(found) <= 300:
+    if not isinstance(found, str) or not 1 <= len(found) <= 300 or not found.isprintable():
         raise LeaseError(f"boost: {member} is {_shown(found)}; allowed: a name")
     return found
 
@@ -371,6 +385,11 @@ class BoostCap:
     def covers(self, table: str) -> bool:
         """Whether the grant is for the table with that label."""
         return self.tables is None or table in self.tables or table_of_label(table)[0] in self.tables
+
+    @property
+    def is_for_boosts(self) -> bool:
+        """Whether the caller may boost, not only report demand by pulses."""
+        return self.max_read > 0 or self.max_write > 0
 
     def of(self, dimension: Dimension) -> int:
         """Return the most units per second in one dimension."""

@@ -59,13 +59,13 @@ def read_request(event: dict[str, Any]) -> Call:
     The caller is the one that Lambda authenticated (AWS Lambda Developer Guide, "Invoking Lambda function URLs",
     request payload, `authorizer.iam`, read 2026-11). An identity in the request's body is ignored.
     """
-    identity = event["requestContext"].get("authorizer", {}).get("iam", {}).get("userArn")
+    identity = _member(event, "requestContext", "authorizer", "iam", "userArn")
     caller = Caller.of_arn(identity) if isinstance(identity, str) else None
     if caller is None:
         who = identity or "not authenticated"
         fix = "assume a role that has grant_boost"
         raise RefusedError(403, f"only roles and users may boost, and the caller is {who}; {fix}")
-    method = event["requestContext"].get("http", {}).get("method")
+    method = _member(event, "requestContext", "http", "method")
     if method != "POST":
         raise RefusedError(405, f"the method is {method}; allowed: POST")
     return _call(caller, _body(event))
@@ -84,8 +84,17 @@ def read_boost_event(event: dict[str, Any]) -> Call:
     return _call(Caller.of_events(str(event.get("source"))), {"id": str(event.get("id")), **detail})
 
 
+def _member(document: Any, *path: str) -> Any:
+    """Return a member of a document, `None` where there is none."""
+    for name in path:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
+
+
 def _body(event: dict[str, Any]) -> Any:
     text = event.get("body") or ""
+    if not isinstance(text, str):
+        raise RefusedError(400, "the body is no JSON")
     if len(text) > _LONGEST_BODY:
         raise RefusedError(413, f"the body has {len(text):,} characters; allowed: {_LONGEST_BODY:,}")
     try:

@@ -2,187 +2,32 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.coordinator_table import (
     LeasesFullError,
     LeasesOvertakenError,
     LeasesUnavailableError,
     LeaseTable,
     TableLeases,
+    check_share,
 )
 from highwater.aws.observe import Region
-from highwater.aws.parameters import ScaledPlans
 from highwater.aws.schedules import Wakes, WakesUnavailableError
-from highwater.aws.tables import DescribedTable, TableBusyError, TableNotFoundError, TableRefusedError
-from highwater.core.boosts import (
-    BoostCap,
-    BoostRequest,
-    Caller,
-    Grant,
-    Lease,
-    LeaseError,
-    boosted_floor,
-    boosts_at,
-    find_cap,
-    grant,
-    index_shares_percent,
-)
+from highwater.core.boosts import BoostCap, BoostRequest, Caller, Grant, Lease, LeaseError, find_cap, grant
 from highwater.core.boosts.lease import described_lease
 from highwater.core.boosts.request import read_id, read_minutes
+from highwater.core.errors import did_you_mean
 from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, unit_hour_micro_usd
-from highwater.core.names import TargetName
-from highwater.core.plan.plan import Target, TargetKey
+from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import ScaledPlan
-from highwater.core.schedule.bounds import bounds_at
-from highwater.core.units import Dimension, Units
+from highwater.core.units import Units
 from highwater.handlers.coordinator.call import Call, RefusedError
+from highwater.handlers.coordinator.state import KeptPlans, TableState
 from highwater.handlers.scaler.gather import RunOutcome
-
-# Cached as long as the grants. Every job that waits for its capacity sends a request every two seconds, and an account
-# may read parameters 40 times a second in total (AWS General Reference, Systems Manager quotas, read 2026-11).
-_PLANS_SECONDS = 30.0
-
-
-@dataclass(slots=True)
-class KeptPlans:
-    """A cache of the plans of single tables.
-
-    Attributes:
-        clock: Monotonic clock, in seconds.
-    """
-
-    clock: Callable[[], float] = time.monotonic
-    _read: dict[str, tuple[float, ScaledPlans]] = field(default_factory=dict)
-
-    def read(self, home: Region, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
-        """Return the plan of one table of *scaler*, read again after half a minute, or now if *is_anew*.
-
-        New grants must follow the plan of a deploy that has just ended. Only a readable plan is cached: a table that
-        was just added to the scaler, or whose plan was just repaired, is found at the next request.
-        """
-        now = self.clock()
-        read_at, plans = self._read.get(label, (now, None))
-        if plans is None or is_anew or now - read_at >= _PLANS_SECONDS:
-            self._read.pop(label, None)
-            plans = home.read_plans_of(scaler, [label])
-            if any(not plan.is_released for plan in plans.plans):
-                self._read[label] = (now, plans)
-        return plans
-
-
-# The time over which the writes of a table and its indexes are compared
-_SHARES_MINUTES = 24 * 60
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """A table that may be boosted.
-
-    Attributes:
-        scaled: Its plan.
-        registered: Its targets in Application Auto Scaling, with AWS's time.
-        described: The answer of DescribeTable.
-    """
-
-    scaled: ScaledPlan
-    registered: RegisteredTargets
-    described: DescribedTable
-
-    @classmethod
-    def read(cls, scaled: ScaledPlan, region: Region) -> TableState:
-        """Read a table's state; raises `RefusedError` if the table does not exist or AWS does not answer."""
-        try:
-            described = region.describe_table(scaled.table)
-        except TableNotFoundError:
-            raise RefusedError(404, f"{scaled.label}: the table does not exist") from None
-        except (TableBusyError, TableRefusedError) as error:
-            raise RefusedError(503, f"{scaled.label}: DynamoDB does not answer: {error}") from error
-        if scaled.is_tagged:
-            scaled = scaled.with_indexes(index for index in described.capacities if index is not None)
-        names = [TargetName(scaled.table, *target.key) for target in scaled.plan.targets()]
-        return cls(scaled, region.read_targets(names), described)
-
-    @property
-    def now(self) -> datetime:
-        """AWS's time at which the state was read."""
-        return self.registered.at
-
-    def target(self, key: TargetKey) -> Target:
-        """Return one target of the plan."""
-        return next(each for each in self.scaled.plan.targets() if each.key == key)
-
-    def provisioned(self, key: TargetKey) -> int:
-        """Return the capacity of a target, in units per second; 0 where the table has no such index."""
-        capacity = self.described.capacities.get(key[0])
-        return 0 if capacity is None else capacity.of(key[1])
-
-    def floor(self, key: TargetKey) -> int | None:
-        """Return the floor of a target in units per second, `None` where none is registered."""
-        bounds = self.registered.of(TargetName(self.scaled.table, *key))
-        return None if bounds is None else bounds.min
-
-    def is_paused(self, key: TargetKey) -> bool:
-        """Whether scaling of a target is suspended, so that no floor is set."""
-        return self.registered.is_suspended(TargetName(self.scaled.table, *key))
-
-    def check_can_be_boosted(self, key: TargetKey) -> None:
-        """Raise `RefusedError` for a target whose floor or capacity cannot be set."""
-        label = f"{self.scaled.label}, {self.target(key).label}"
-        if key[0] not in self.described.capacities:
-            raise RefusedError(409, f"{label}: the table has no such index yet; boost it when it is built")
-        if self.provisioned(key) == 0:
-            raise RefusedError(409, f"{label}: the table is on demand, so it has no capacity to boost")
-        if self.scaled.mode.moves_floors and self.floor(key) is None:
-            raise RefusedError(409, f"{label}: no scalable target is registered; deploy the table's stack again")
-
-    def demand(self, key: TargetKey, boosted: int) -> int:
-        """Return the floor that demand alone asks for: the present floor less *boosted*, the units for boosts.
-
-        0 if the scaler does not follow demand: target tracking then raises capacity above the floor by itself.
-        """
-        if not self.scaled.mode.follows_demand:
-            return 0
-        floor = self.floor(key)
-        return max((self.provisioned(key) if floor is None else floor) - boosted, 0)
-
-    def wanted(self, key: TargetKey, leases: Iterable[Lease]) -> int:
-        """Return the floor of a target that plan and boosts ask for now, in units per second."""
-        bounds, boosts = bounds_at(self.target(key), self.now), boosts_at(leases, key, self.now)
-        ceiling = self.target(key).capacity.max_with_boosts
-        return boosted_floor(bounds, boosts, self.scaled.plan.table_quota_units, ceiling)
-
-    def is_ready(self, key: TargetKey, leases: Iterable[Lease]) -> bool:
-        """Whether a target's floor and capacity have reached `wanted`, and its table is ACTIVE."""
-        wanted, floor = self.wanted(key, leases), self.floor(key)
-        has_floor = floor is None or floor >= wanted
-        return has_floor and self.provisioned(key) >= wanted and self.described.is_active
-
-    def index_shares(self, request: BoostRequest, region: Region) -> dict[TargetKey, int] | None:
-        """Return each index's share of the table's consumed write units in the last day, in percent.
-
-        `None` if the request does not need shares, or CloudWatch does not answer: each index is then boosted like its
-        table, which is enough for any load.
-        """
-        indexes = [index for index, *_ in self.scaled.plan.resources() if index is not None]
-        if request.index is not None or Dimension.WRITE not in request.sizes or not indexes:
-            return None
-        names = {
-            (index, Dimension.WRITE): TargetName(self.scaled.table, index, Dimension.WRITE)
-            for index in (None, *indexes)
-        }
-        try:
-            consumed = region.read_consumption(names.values(), _SHARES_MINUTES, self.now)
-        except Exception:
-            return None
-        return index_shares_percent(
-            {key: sum(units or 0 for units in consumed[name].consumed_units) for key, name in names.items()}
-        )
 
 
 def read_table(document: dict[str, Any]) -> str:
@@ -193,13 +38,13 @@ def read_table(document: dict[str, Any]) -> str:
     return table
 
 
-def grant_of(asked: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> Grant:
-    """Return the grant of a lease, given the known leases."""
+def grant_of(asked: Lease, known: TableLeases, cap: BoostCap, state: TableState, *, own_units: int = 0) -> Grant:
+    """Return the grant of a lease, given the known leases; *own_units* of the demand are of the boost itself."""
     return grant(
         asked,
         state.target(asked.key),
         known.leases,
-        demand_units=state.demand(asked.key, known.boosted.get(asked.key, 0)),
+        demand_units=max(state.demand(asked.key, known.boosted.get(asked.key, 0)) - own_units, 0),
         quota_units=state.scaled.plan.table_quota_units,
         cap_units=cap.of(asked.dimension),
     )
@@ -215,7 +60,8 @@ def grant_of_known(lease: Lease, known: TableLeases, cap: BoostCap, state: Table
 
 def check_room(more: Lease, known: TableLeases, cap: BoostCap, state: TableState) -> None:
     """Raise `RefusedError` if a lease cannot be extended: other leases are booked, or the caller's cap was lowered."""
-    found = grant_of(more, known, cap, state)
+    # the scaler may have seen the traffic of the boost's own job meanwhile, which is no reason to end it
+    found = grant_of(more, known, cap, state, own_units=0 if more.is_total else more.units)
     if not found.is_whole:
         why = "; ".join(sentence for _, sentence in found.limits)
         raise RefusedError(409, f"{more.label}: boost {more.id} cannot be renewed: {why}")
@@ -282,8 +128,13 @@ def target_documents(keys: Iterable[TargetKey], leases: Sequence[Lease], state: 
     ]
 
 
+# A fleet's pulses, and schedules of several boosts, run one turn of a table in this time: more would see the same.
+_TURN_INTERVAL = timedelta(seconds=5)
+_WAKE_INTERVAL = timedelta(seconds=30)
 # Seconds that an invocation must have left to retry after another request's write; the job waits for as long
 _SPARE_SECONDS = 10.0
+# tables that a message lists
+_MOST_LABELS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +152,7 @@ class Coordinator:
         turn: Runs the scaler's turn for a table at once, and returns its outcome.
         pause: Waits before the attempt of the given number.
         remaining_seconds: Returns how much time the invocation has left.
+        now: Returns the present instant, for the times between turns.
     """
 
     scaler: str
@@ -313,6 +165,7 @@ class Coordinator:
     turn: Callable[[str], RunOutcome]
     pause: Callable[[int], None]
     remaining_seconds: Callable[[], float]
+    now: Callable[[], datetime]
 
     def serve(self, call: Call) -> Answer:
         """Carry out a call; raises `RefusedError` for one that is rejected."""
@@ -337,11 +190,35 @@ class Coordinator:
         except WakesUnavailableError as error:
             raise RefusedError(503, f"no schedule can be made, nothing was granted: {error}") from error
 
+    def wake(self, label: str, owner: str, id: str) -> RunOutcome | None:
+        """Run a turn for a table because the schedule of a boost says so; `None` if another run has just done that.
+
+        Once the boost is over and its floor is lowered, the schedule is deleted; if that fails, by its next run.
+        """
+        outcome = self._turn_if_due(label, _WAKE_INTERVAL)
+        now = self.now()
+        try:
+            known = self.leases.read(label)
+            is_over = not any(lease.ends > now for lease in known.leases if (lease.owner, lease.id) == (owner, id))
+            # other boosts that are live have schedules of their own
+            if is_over and (not known.boosted or any(lease.is_live(now) for lease in known.leases)):
+                self.wakes.rest(label, owner, id)
+        except (LeasesUnavailableError, WakesUnavailableError):
+            return outcome
+        return outcome
+
+    def _turn_if_due(self, label: str, interval: timedelta) -> RunOutcome | None:
+        try:
+            is_due = self.leases.claim_turn(label, self.now(), interval)
+        except LeasesUnavailableError:
+            is_due = True
+        return self.turn(label) if is_due else None
+
     def _begin(self, caller: Caller, document: Answer) -> Answer:
         request = BoostRequest.from_document(document)
-        cap = self._cap(caller, request.table)
+        cap = self._cap(caller, request.table, to_boost=True)
         state, region = self._look(request.table, is_anew=True)
-        shares = state.index_shares(request, region)
+        shares = self.plans.shares(request, state, region)
         asked = request.leases(state.scaled.plan, caller.name, state.now, shares)
         for lease in asked:
             state.check_can_be_boosted(lease.key)
@@ -356,15 +233,29 @@ class Coordinator:
             "end": grants[0].asked.end.isoformat(),
             "targets": grant_documents(grants, state, state.scaled.region or self.region_name),
         }
-        if is_new:
-            self._tell(request.table, request.id, "begin", answer | {"session": caller.session}, state)
+        self._tell_of_begin(request, answer | {"session": caller.session}, state, is_new=is_new)
         notes = []
         if granted:
             keys = [lease.key for lease in granted]
             notes = notes_on(keys, self.leases.read(request.table).leases, state)
             if any(lease.is_live(state.now) for lease in granted):
-                notes += self._set_floors(request.table)
+                notes += self._set_floors(request.table, is_due=is_new)
         return answer | {"notes": notes}
+
+    def _tell_of_begin(self, request: BoostRequest, entry: Answer, state: TableState, *, is_new: bool) -> None:
+        """Log a boost once, and refusals once a minute; if that fails, the boost is not rejected."""
+        try:
+            if entry["outcome"] == "refused":
+                self.leases.log_refusal(request.table, entry["owner"], entry, state.now)
+            elif is_new or not self._is_logged(request.table, entry["owner"], request.id):
+                self.leases.log(request.table, request.id, "begin", entry, state.now)
+        except (LeasesUnavailableError, LeasesOvertakenError):
+            return
+
+    def _is_logged(self, label: str, owner: str, id: str) -> bool:
+        """Whether the first answer to a request, which was lost, got as far as the log."""
+        begun = (entry for entry in self.leases.read_log(label) if entry["what"] == "begin")
+        return any(entry.get("owner") == owner and entry["id"] == id for entry in begun)
 
     def _grant(
         self, request: BoostRequest, asked: Sequence[Lease], caller: Caller, cap: BoostCap, state: TableState
@@ -374,7 +265,7 @@ class Coordinator:
         keyed = [(each.key, each) for each in asked]
         while True:
             known = self.leases.read(label)
-            if any(lease.id == request.id for lease in known.leases):
+            if any((lease.owner, lease.id) == (caller.name, request.id) for lease in known.leases):
                 own = {lease.key: lease for lease in self._own(known, request.id, caller, state)}
                 return [
                     grant_of_known(own[key], known, cap, state) if key in own else Grant(each, 0) for key, each in keyed
@@ -385,16 +276,18 @@ class Coordinator:
             granted = [each.lease for each in grants if each.lease is not None]
             if not granted:
                 if is_scheduled:
-                    self.wakes.rest(label, request.id)
+                    self.wakes.rest(label, caller.name, request.id)
                 return grants, True
-            if not is_scheduled:
-                # before the leases, so that each live lease has a schedule that ends it
-                self.wakes.run_every_minute(label, request.id, asked[0].start, asked[0].end, state.now)
-                is_scheduled = True
             try:
+                check_share([*known.leases, *granted], caller.name)
+                if not is_scheduled:
+                    # before the leases, so that each live lease has a schedule that ends it
+                    self.wakes.run_every_minute(label, caller.name, request.id, asked[0].start, asked[0].end, state.now)
+                    is_scheduled = True
                 self.leases.write(label, [*known.leases, *granted], known, state.now, grows=True)
             except LeasesFullError as full:
-                self.wakes.rest(label, request.id)
+                if is_scheduled:
+                    self.wakes.rest(label, caller.name, request.id)
                 raise RefusedError(429, f"{label}: {full}") from full
             except LeasesOvertakenError:
                 attempt += 1
@@ -404,16 +297,16 @@ class Coordinator:
 
     def _renew(self, caller: Caller, document: Answer) -> Answer:
         table, id, duration = read_table(document), read_id(document), read_minutes(document)
-        cap = self._cap(caller, table)
+        cap = self._cap(caller, table, to_boost=True)
         state, _ = self._look(table)
         end = state.now + duration
         own = self._own(self.leases.read(table), id, caller, state)
         last = max(lease.renewed(end).end for lease in own)
-        self.wakes.run_every_minute(table, id, min(lease.start for lease in own), last, state.now)
+        self.wakes.run_every_minute(table, caller.name, id, min(lease.start for lease in own), last, state.now)
 
         def renewed(lease: Lease, known: TableLeases) -> Lease:
             new = lease.renewed(end)
-            if new.end > lease.end:
+            if new.end > lease.end and state.has_target(lease.key):
                 check_room(replace(lease, start=lease.end, end=new.end), known, cap, state)
             return new
 
@@ -424,12 +317,17 @@ class Coordinator:
         table, id = read_table(document), read_id(document)
         # a boost's owner may release it even if its grant was removed meanwhile
         state, _ = self._look(table)
+        was_live = any(
+            lease.ends > state.now for lease in self._own(self.leases.read(table), id, caller, state, may_be_over=True)
+        )
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
-        self._tell(table, id, "release", {"owner": caller.name, "session": caller.session}, state)
-        notes = self._set_floors(table)
-        if own:
-            # a few more runs: another run may have raised the floor during this turn, or this turn could not lower it
-            self.wakes.run_every_minute(table, id, state.now, state.now, state.now)
+        notes = []
+        if was_live:
+            entry = {"owner": caller.name, "session": caller.session}
+            self._tell(table, id, "release", entry, state)
+            notes = self._set_floors(table)
+            # until a run finds the floor lowered: another run may have raised it during this turn
+            self.wakes.run_every_minute(table, caller.name, id, state.now, state.now, state.now)
         return {"id": id, "table": table, "released": bool(own), "notes": notes}
 
     def _change(
@@ -447,7 +345,7 @@ class Coordinator:
         while True:
             known = self.leases.read(table)
             own = self._own(known, id, caller, state, may_be_over=may_be_over)
-            others = [lease for lease in known.leases if lease.id != id]
+            others = [lease for lease in known.leases if (lease.owner, lease.id) != (caller.name, id)]
             new = [changed(lease, known) for lease in own]
             if new == own:
                 return own
@@ -461,11 +359,11 @@ class Coordinator:
 
     def _status(self, caller: Caller, document: Answer) -> Answer:
         table, id = read_table(document), read_id(document)
-        self._cap(caller, table)
-        state, _ = self._look(table)
+        self._cap(caller, table, to_boost=True)
+        state, _ = self._look(table, for_poll=True)
         known = self.leases.read(table)
         own, leases = self._own(known, id, caller, state), known.leases
-        keys = [lease.key for lease in own]
+        keys = [lease.key for lease in own if state.has_target(lease.key)]
         is_live = any(lease.is_live(state.now) for lease in own)
         targets = target_documents(keys, leases, state)
         return {
@@ -479,14 +377,15 @@ class Coordinator:
 
     def _list(self, caller: Caller, document: Answer) -> Answer:
         table = read_table(document)
-        self._cap(caller, table)
-        state, _ = self._look(table)
+        self._cap(caller, table, to_boost=True)
+        state, _ = self._look(table, for_poll=True)
         live = [lease for lease in self.leases.read(table).leases if lease.ends > state.now]
         return {"table": table, "now": state.now.isoformat(), "boosts": [described_lease(lease) for lease in live]}
 
     def _log(self, caller: Caller, document: Answer) -> Answer:
         table = read_table(document)
-        self._cap(caller, table)
+        self._cap(caller, table, to_boost=True)
+        self._plan(table)
         return {"table": table, "log": self.leases.read_log(table)}
 
     def _pulse(self, caller: Caller, document: Answer) -> Answer:
@@ -494,47 +393,58 @@ class Coordinator:
         table = read_table(document)
         self._cap(caller, table)
         self._plan(table)
-        outcome = self.turn(table)
-        return {"table": table, "decisions": len(outcome.decisions)}
+        outcome = self._turn_if_due(table, _TURN_INTERVAL)
+        return {"table": table, "decisions": 0 if outcome is None else len(outcome.decisions)}
 
-    def _cap(self, caller: Caller, table: str) -> BoostCap:
-        cap = find_cap(self.read_caps(), caller, table)
-        if cap is None:
-            fix = "give it grant_boost in the CDK app, and deploy"
-            raise RefusedError(403, f"{caller.name} may not boost {table}; {fix}")
-        return cap
+    def _cap(self, caller: Caller, table: str, *, to_boost: bool = False) -> BoostCap:
+        """Return the caller's grant; raises `RefusedError` without one, or *to_boost* with one for pulses alone."""
+        caps = self.read_caps()
+        cap = find_cap(caps, caller, table)
+        if cap is not None and (cap.is_for_boosts or not to_boost):
+            return cap
+        may = sorted({name for each in caps if each.caller == caller.name for name in each.tables or ()})
+        has = f"; its grants are for {', '.join(may)}" if may and cap is None else ""
+        fix = "give it grant_boost in the CDK app, and deploy"
+        raise RefusedError(403, f"{caller.name} may not boost {table}{has}; {fix}")
 
-    def _look(self, label: str, *, is_anew: bool = False) -> tuple[TableState, Region]:
+    def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> tuple[TableState, Region]:
         scaled = self._plan(label, is_anew=is_anew)
         region = self.region_of(scaled.region)
-        return TableState.read(scaled, region), region
+        return self.plans.state(scaled, region, for_poll=for_poll), region
 
     def _plan(self, label: str, *, is_anew: bool = False) -> ScaledPlan:
-        found = self.plans.read(self.region_of(None), self.scaler, label, is_anew=is_anew)
+        home = self.region_of(None)
+        found = self.plans.read(home, self.scaler, label, is_anew=is_anew)
         for plan in found.plans:
-            if not plan.is_released:
+            # a parameter is found by other names too, such as that of one of its versions
+            if not plan.is_released and plan.label == label:
                 return plan
-        why = f": {'; '.join(found.unreadable)}" if found.unreadable else ""
-        raise RefusedError(404, f"{label}: no plan of this coordinator{why}; add the table to it and deploy")
+        if found.unreadable:
+            why = f"its plan could not be read: {'; '.join(found.unreadable)}"
+        else:
+            labels = self.plans.labels(home, self.scaler)
+            shown = ", ".join(labels[:_MOST_LABELS]) + (" and others" if len(labels) > _MOST_LABELS else "")
+            why = f"no such table here; the coordinator has: {shown or 'none'}{did_you_mean(label, labels)}"
+        raise RefusedError(404, f"{label}: {why}; add the table to it and deploy")
 
     def _own(
         self, known: TableLeases, id: str, caller: Caller, state: TableState, *, may_be_over: bool = False
     ) -> list[Lease]:
-        """Return the leases of one boost that have not ended; only the boost's owner may request them."""
-        own = [lease for lease in known.leases if lease.id == id]
-        label = state.scaled.label
-        for lease in own:
-            if lease.owner != caller.name:
-                raise RefusedError(409, f"{label}: boost {id} is of {lease.owner}, not of {caller.name}")
+        """Return the caller's leases of one boost that have not ended. Another caller's boost of that id is another."""
+        own = [lease for lease in known.leases if (lease.owner, lease.id) == (caller.name, id)]
         if may_be_over:
             return own
         live = [lease for lease in own if lease.ends > state.now]
         if not live:
+            label = state.scaled.label
             raise RefusedError(410, f"{label}: boost {id} is over, or never was; begin one with an id of its own")
         return live
 
-    def _set_floors(self, label: str) -> list[str]:
-        outcome = self.turn(label)
+    def _set_floors(self, label: str, *, is_due: bool = True) -> list[str]:
+        """Run a turn; return what is not set yet. If nothing has changed, not more often than pulses do."""
+        outcome = self.turn(label) if is_due else self._turn_if_due(label, _TURN_INTERVAL)
+        if outcome is None:
+            return []
         return [
             f"{table}: the floor is not set yet, the next minute's run tries again: {error}"
             for table, error in outcome.failed.items()

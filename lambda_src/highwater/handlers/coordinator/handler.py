@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,8 @@ from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap
 from highwater.handlers.coordinator.call import RefusedError, is_boost_event, is_request, read_boost_event, read_request
-from highwater.handlers.coordinator.coordinator import Coordinator, KeptPlans
+from highwater.handlers.coordinator.coordinator import Coordinator
+from highwater.handlers.coordinator.state import KeptPlans
 from highwater.handlers.scaler import handler as scaler
 
 logger = Logger(log_uncaught_exceptions=False)
@@ -39,6 +41,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         RefusedError: An event cannot be served now; Lambda retries it.
         Exception: An event failed; an event of the scaler raises the scaler's errors.
     """
+    if event.get("highwater") == schedules.WAKE:
+        return _wake(event, context)
     if not is_request(event) and not is_boost_event(event):
         return scaler.handler(event, context)
     try:
@@ -57,6 +61,13 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if is_boost_event(event):
             raise
         return _answer(500, {"error": f"the coordinator failed, its log says why: {type(error).__name__}"})
+
+
+def _wake(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Serve the schedule of a boost; the next run, a minute later, does what this one could not."""
+    (label,) = event["tables"]
+    outcome = _coordinator(context).wake(str(label), str(event["owner"]), str(event["boost"]))
+    return {} if outcome is None else outcome.summary
 
 
 def _answer(status: int, document: dict[str, Any]) -> dict[str, Any]:
@@ -85,6 +96,7 @@ def _coordinator(context: Any) -> Coordinator:
         turn=lambda label: own.serve({"highwater": "boost", "tables": [label]}, remaining_seconds),
         pause=_pause,
         remaining_seconds=remaining_seconds,
+        now=lambda: datetime.now(UTC),
     )
 
 

@@ -1,0 +1,261 @@
+"""What a caller with a small grant can do to others and to the bill, and what outages leave behind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from highwater.core import IndexCapacity, Plan
+from highwater.core.boosts import BoostCap, Caller
+from highwater.core.scaler import Mode, ScaledPlan
+from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
+from tests.handlers import test_boost_coordinator
+from tests.handlers.test_boost_coordinator import LOADER, ORDERS, PLAN, SMALL, World
+from tests.memory_aws.leases import refused
+from tests.memory_aws.stage import MINUTE
+
+SECOND = timedelta(seconds=1)
+GRANT = "give it grant_boost in the CDK app, and deploy"
+PULSING = Caller("123456789012:role/Service")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    caps = (*test_boost_coordinator.CAPS, BoostCap(caller=PULSING.name, max_read=0, max_write=0, tables=("orders",)))
+    monkeypatch.setattr(test_boost_coordinator, "CAPS", caps)
+    return World()
+
+
+def _indexed(count: int) -> Plan:
+    indexes = tuple(IndexCapacity(index_name=f"by_attribute_{number:02}") for number in range(count))
+    return Plan(read=PLAN.read, write=PLAN.write, indexes=indexes)
+
+
+# --- a boost's floor comes down, whatever happens at its end
+
+
+def test_pause_over_the_end_of_a_boost_is_healed_when_scaling_is_resumed(world: World) -> None:
+    world.ask()
+    world.stage.pause(ORDERS)
+    assert [world.tick(minutes) for minutes in (10, 60, 600)] == [112, 112, 112]
+    world.stage.pause(ORDERS, is_paused=False)
+    assert world.tick(1) == 12
+    assert world.scheduler.schedules == {}
+
+
+def test_refusals_of_auto_scaling_for_hours_after_the_end_are_healed(world: World) -> None:
+    world.ask()
+    world.stage.advance(10 * MINUTE)
+    world.stage.wire.fault = lambda call: (
+        _raise(refused("ThrottlingException", "RegisterScalableTarget"))
+        if call.operation == "RegisterScalableTarget"
+        else None
+    )
+    assert [world.tick(minutes) for minutes in (1, 15, 240)] == [112, 112, 112]
+    world.stage.wire.reset()
+    assert world.tick(1) == 12
+    assert world.scheduler.schedules == {}
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+def test_schedule_of_a_boost_that_is_over_ends_while_another_is_live(world: World) -> None:
+    world.ask(minutes=5)
+    world.ask(id="nightly-2", write=50, minutes=30)
+    assert world.tick(6) == 62
+    assert len(world.scheduler.schedules) == 1
+    assert world.tick(25) == 12
+    assert world.scheduler.schedules == {}
+
+
+def test_several_schedules_run_one_turn(world: World) -> None:
+    for number in range(5):
+        world.ask(id=f"request-{number}", write=10)
+    world.stage.advance(MINUTE)
+    world.stage.wire.reset()
+    world.tick()
+    assert world.stage.wire.operations.count("DescribeTable") == 1
+
+
+# --- room for others
+
+
+def test_nobody_books_further_ahead_than_a_week(world: World) -> None:
+    assert world.refusal(caller=SMALL, write=1, at="2099-01-01T00:00:00Z") == (
+        400,
+        "orders: a boost at 2099-01-01 00:00 UTC; allowed: up to 7 days ahead; declare a window for what is known "
+        "longer before",
+    )
+
+
+@pytest.mark.parametrize(("indexes", "most"), [(0, 300), (5, 269), (20, 104)])
+def test_one_caller_leaves_room_for_the_others(world: World, indexes: int, most: int) -> None:
+    crowded = World(plan=_indexed(indexes)) if indexes else world
+    crowded.plans = world.plans
+
+    def book(number: int) -> None:
+        at = crowded.stage.now() + timedelta(hours=1, minutes=20 * number)
+        crowded.ask(caller=SMALL, id=f"booking-{number}", write=1, minutes=1, at=at.isoformat())
+
+    for number in range(most):
+        book(number)
+    with pytest.raises(RefusedError) as full:
+        book(most)
+    assert (full.value.status, str(full.value)) == (
+        429,
+        f"orders: {SMALL.name} has {most} boosts that are live, booked or ended within the hour; allowed: 300 or "
+        "100,000 bytes; ask later",
+    )
+    assert crowded.ask(write=500)["outcome"] == "whole"
+
+
+def test_short_boosts_of_an_hour_fit_also_with_many_indexes() -> None:
+    world = World(plan=_indexed(20))
+    for number in range(200):
+        world.ask(id=f"request-{number}", write=5, reason="a short job of many")
+        world.ask("release", id=f"request-{number}")
+        world.stage.advance(15 * SECOND)
+    assert world.floor == 12
+
+
+# --- who may do what
+
+
+@pytest.mark.parametrize("action", ["begin", "renew", "status", "list", "log"])
+def test_grant_for_pulses_alone_is_none_for_boosts(world: World, action: str) -> None:
+    world.ask()
+    members: dict[str, Any] = {"write": 1} if action == "begin" else {}
+    assert world.refusal(action, PULSING, **members) == (403, f"{PULSING.name} may not boost orders; {GRANT}")
+    assert [entry["what"] for entry in world.ask("log")["log"]] == ["begin"]
+
+
+def test_release_of_nothing_is_not_logged_and_runs_nothing(world: World) -> None:
+    world.ask()
+    world.stage.wire.reset()
+    stranger = Caller("123456789012:role/Stranger")
+    for _ in range(60):
+        assert world.ask("release", stranger)["released"] is False
+    assert world.stage.changes() == []
+    assert [entry["what"] for entry in world.ask("log")["log"]] == ["begin"]
+    world.ask("release")
+    world.ask("release")
+    assert [entry["what"] for entry in world.ask("log")["log"]] == ["release", "begin"]
+
+
+def test_refusals_in_a_loop_are_one_entry_a_minute(world: World) -> None:
+    for number in range(100):
+        assert world.ask(caller=SMALL, id=f"request-{number}", write=31, is_all_or_nothing=True)["outcome"] == "refused"
+    assert [(entry["what"], entry["owner"]) for entry in world.ask("log")["log"]] == [("refused", SMALL.name)]
+
+
+def test_boost_whose_answer_was_lost_is_logged_when_it_is_asked_for_again(world: World) -> None:
+    def lost(operation: str) -> None:
+        if operation == "put_item":
+            raise refused("InternalServerError", operation)
+
+    world.dynamodb.before = lost
+    world.ask()
+    world.dynamodb.before = lambda _: None
+    for _ in range(2):
+        world.ask()
+    assert [(entry["what"], entry["id"]) for entry in world.ask("log")["log"]] == [("begin", "nightly-1")]
+
+
+def test_plan_is_found_by_the_tables_own_name_alone(world: World) -> None:
+    # Systems Manager finds a parameter also by the name of one of its versions
+    assert world.refusal(table="orders:1") == (
+        404,
+        "orders:1: no such table here; the coordinator has: orders; did you mean orders?; add the table to it and "
+        "deploy",
+    )
+
+
+# --- a job's own traffic, and a plan that changes
+
+
+def test_renewal_is_not_refused_for_the_traffic_of_the_boosts_own_job() -> None:
+    world = World(Mode.FLOOR)
+    world.ask(write=3_000, minutes=30)
+    world.stage.consume(ORDERS, 3_000)
+    world.stage.advance(20 * MINUTE)
+    assert world.run() == 4_000, "the scaler sees the job, and the boost is on top"
+    assert world.ask("renew", minutes=30)["end"] == "2027-03-04T11:10:40+00:00"
+
+
+def test_index_that_leaves_during_a_boost_leaves_the_rest_of_it() -> None:
+    world = World(plan=_indexed(2))
+    world.ask()
+    world.stage.store("orders", _stored(PLAN))
+    del world.stage.account.tables["orders"].resources["by_attribute_00"]
+    world.stage.advance(31 * SECOND)
+    assert [target["target"] for target in world.ask("status")["targets"]] == ["table write"]
+    assert world.ask("renew", minutes=20)["end"] == "2027-03-04T10:41:11+00:00"
+    assert world.ask("release")["released"]
+    assert world.floor == 12
+
+
+def _stored(plan: Plan) -> str:
+    return ScaledPlan(table="orders", mode=Mode.BOOSTS, plan=plan).to_json()
+
+
+# --- the bill
+
+
+def test_begins_in_a_loop_read_metrics_once_a_minute_and_the_plan_once_in_two_seconds() -> None:
+    world = World(plan=_indexed(20))
+    world.stage.wire.reset()
+    for number in range(60):
+        world.ask(caller=SMALL, id=f"request-{number}", write=31, is_all_or_nothing=True)
+        world.stage.advance(SECOND)
+    operations = world.stage.wire.operations
+    assert operations.count("GetMetricData") == 1
+    assert operations.count("GetParameters") == 30
+    assert world.stage.changes() == []
+
+
+def test_request_that_arrives_again_and_again_runs_a_turn_in_five_seconds(world: World) -> None:
+    world.ask()
+    world.stage.wire.reset()
+    for _ in range(60):
+        world.ask()
+        world.stage.advance(SECOND)
+    turns = world.stage.wire.operations.count("DescribeTable") - 60
+    assert turns == 12
+
+
+# --- events and requests of any shape
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"requestContext": None},
+        {"requestContext": {"authorizer": None}},
+        {"requestContext": {"authorizer": {"iam": []}}},
+        {"requestContext": {"authorizer": {"iam": {"userArn": 7}}}},
+    ],
+)
+def test_request_without_a_caller_is_refused(event: dict[str, Any]) -> None:
+    with pytest.raises(RefusedError) as refusal:
+        read_request(event | {"body": "{}"})
+    assert refusal.value.status == 403
+
+
+def test_body_of_another_type_is_refused() -> None:
+    identity = {"iam": {"userArn": "arn:aws:iam::123456789012:user/ann"}}
+    event = {"requestContext": {"authorizer": identity, "http": {"method": "POST"}}, "body": {"table": "orders"}}
+    with pytest.raises(RefusedError, match="the body is no JSON"):
+        read_request(event)
+
+
+@pytest.mark.parametrize("hold", [[], {}, 7])
+def test_event_with_a_hold_of_another_type_is_refused(world: World, hold: object) -> None:
+    detail = {"table": "orders", "write": 1, "minutes": 5, "hold": hold}
+    call = read_boost_event({"source": "acme", "id": "0123-4567", "detail": detail})
+    with pytest.raises(RefusedError) as refusal:
+        world.coordinator().serve(Call(LOADER, call.action, call.document))
+    assert (refusal.value.status, str(refusal.value)) == (400, f"boost: hold is {hold!r}; allowed: lease or start")
