@@ -27,9 +27,9 @@ _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
 _COORDINATOR_ALARMS: Final = 5
 # A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a run in each of its
-# minutes and one more. A run or a request takes half a second (docs/boosts.md), and reads the leases once or twice. Each
-# run claims its turn with a write. Others are made when something changes: the lease, its log and the note of the floor,
-# at the start and at the end.
+# minutes and one more. A run or a request takes half a second (docs/boosts.md), and reads the leases once or twice.
+# Each run claims its turn with a write. Others are made when something changes: the lease, its log and the note of the
+# floor, at the start and at the end.
 _CALLS, _WAKES, _SECONDS_PER_CALL = 12, 31, 0.5
 # a calm turn of a table whose fleet pulses leaves hints in six items, and reads twenty of some 200 bytes
 _HINTS, _PULSE_READS = 6, 1
