@@ -58,7 +58,37 @@ def test_what_no_fleet_can_have_asked_for_is_left_out(value: str) -> None:
     assert slots_of_items([(100, {"c0w": value, "c9w": "5", "x0w": "5", "c0": "5", "expires": "7"})], 100, 602) == {}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"w":[1]}', '{"q":[1,2,3,4,5]}', '{"w":["a",2,3,4,5]}', '{"w":7}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"w":[1]}',
+        '{"q":[1,2,3,4,5]}',
+        '{"w":["a",2,3,4,5]}',
+        '{"w":7}',
+        # beyond what a scaler can mean
+        '{"w":[1,2,3,0,5]}',
+        '{"w":[1,2,3,101,5]}',
+        '{"w":[-1,2,3,4,5]}',
+        '{"w":[1,-2,3,4,5]}',
+        '{"w":[1,2,-3,4,5]}',
+        '{"w":[1,2,3,4,86401]}',
+        '{"w":[1,2,3,4,5,-6]}',
+        '{"w":[1,2,3,4,5,6,2]}',
+        '{"w":[1,1000000000000,3,4,5]}',
+        '{"w":[1,1e400,3,4,5]}',
+        '{"w":[1,Infinity,3,4,5]}',
+        '{"w":[1,NaN,3,4,5]}',
+        '{"w":[1,2.5,3,4,5]}',
+        f'{{"w":[1,{"9" * 400},3,4,5]}}',
+        f'{{"w":[1,{"9" * 5_000},3,4,5]}}',
+        "[" * 100_000,
+        f'{{"w":{"[" * 100_000}',
+    ],
+    ids=lambda text: text[:32],
+)
 def test_hints_that_make_no_sense_are_left_out(text: str) -> None:
     assert hints_of_text(text) == {}
 
@@ -68,14 +98,35 @@ def test_hints_are_short() -> None:
         hints_text({(None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17, 90)})
         == '{"w":[179543707,186,11160,87,17,90]}'
     )
-    # of a scaler that did not know the last number
+    # of a scaler that did not know the last number, and of one that knows more
+    assert hints_of_text('{"w":[179543707,186,11160,87,17,90,0,"new"]}') == {
+        (None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17, 90)
+    }
     assert hints_of_text('{"w":[179543707,186,11160,87,17]}') == {
         (None, WRITE): Hint(179_543_707, 186, 11_160, 87, 17, 60)
     }
 
 
+def test_hint_says_that_no_more_is_to_be_had() -> None:
+    hint = Hint(179_543_707, 186, 11_160, 87, 17, 90, is_most=True)
+    assert hints_text({(None, WRITE): hint}) == '{"w":[179543707,186,11160,87,17,90,1]}'
+    for told in ("1", "true"):
+        assert hints_of_text(f'{{"w":[179543707,186,11160,87,17,90,{told}]}}') == {(None, WRITE): hint}
+
+
+def test_target_whose_hint_makes_no_sense_is_left_out_alone() -> None:
+    assert hints_of_text('{"w":[1,2,3,0,5],"r":[1,2,3,4,5],"w:i":null}') == {(None, READ): Hint(1, 2, 3, 4, 5)}
+
+
+_hints = st.builds(
+    Hint,
+    *(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**12), st.integers(1, 100)),
+    *(st.integers(0, 86_400), st.integers(0, 3_600), st.booleans()),
+)
+
+
 @law
-@given(st.dictionaries(_keys, st.tuples(*[st.integers(0, 10**10)] * 5).map(lambda values: Hint(*values)), max_size=4))
+@given(st.dictionaries(_keys, _hints, max_size=4))
 def test_hints_are_read_as_they_were_written(hints: dict[tuple[str | None, Dimension], Hint]) -> None:
     assert hints_of_text(hints_text(hints)) == hints
 

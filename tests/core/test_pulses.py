@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -113,6 +114,13 @@ def test_slots_that_the_turn_knew_say_nothing_new() -> None:
 def test_refused_requests_ask_for_help_unless_it_is_on_its_way() -> None:
     assert not HINT.needs_help(slots(None, 1, 1, refused={1: 3}))
     assert HINT.needs_help(slots(None, 1, 1, 1, 1, refused={3: 3}, newest=1_001))
+
+
+def test_nobody_asks_for_help_where_no_more_is_to_be_had() -> None:
+    most = replace(HINT, is_most=True)
+    assert not most.needs_help(slots(900, 500, 500, 1_900))
+    assert not most.needs_help(slots(None, 1, 1, 1, 1, refused={3: 3}, newest=1_001))
+    assert most.is_near(slots(0, 0, 0, 401))
 
 
 def test_pulses_come_often_once_the_fleet_nears_its_capacity() -> None:

@@ -144,6 +144,7 @@ class Hint:
         coverage_percent: The share of requests that pulses tell of.
         help_seconds: How long help takes.
         burst_seconds: How many seconds of capacity the burst bucket is believed to hold.
+        is_most: Whether no more capacity is to be had, as at a ceiling, so that nobody need ask for help.
     """
 
     slot: int
@@ -152,9 +153,12 @@ class Hint:
     coverage_percent: int
     help_seconds: int
     burst_seconds: int = BELIEVED_SECONDS
+    is_most: bool = False
 
     def needs_help(self, slots: Slots) -> bool:
         """Whether the bucket will not last until help is there, or requests are refused when it should be."""
+        if self.is_most:
+            return False
         later = slots.since(self.slot + 1)
         asked = later.asked_units(self.coverage_percent)
         if not asked:
@@ -189,6 +193,10 @@ _DIMENSIONS: Final = {code: dimension for dimension, code in _CODES.items()}
 _AMOUNT: Final = re.compile(r"([ct])([0-5])([rw])(?::(.+))?", re.DOTALL)
 # Larger amounts per slot are ignored as corrupt
 _MOST_UNITS: Final = 10**12
+# What a hint may say: whoever pulses can write to its item too. Slots until the year 2286; a target has less capacity
+# than 10**9 units per second; help is there within a day; a bucket holds 300 seconds of capacity.
+_HINT_RANGES: Final = ((0, 10**9), (0, 10**9), (0, _MOST_UNITS), (1, 100), (0, 86_400), (0, 3_600), (0, 1))
+_NEEDED: Final = 5
 
 
 def pulse_partition(label: str) -> str:
@@ -210,17 +218,23 @@ def amount_attribute(slot: int, key: TargetKey, *, refused: bool) -> str:
 
 def hints_text(hints: Mapping[TargetKey, Hint]) -> str:
     """Write hints down for an item."""
-    document = {_code(key): list(astuple(hint)) for key, hint in hints.items()}
+    document = {_code(key): _numbers(hint) for key, hint in hints.items()}
     return json.dumps(document, separators=(",", ":"), sort_keys=True)
 
 
 def hints_of_text(text: str) -> dict[TargetKey, Hint]:
-    """Read the hints of an item; what makes no sense is left out, as nothing must fail by it."""
+    """Read the hints of an item; targets whose hint makes no sense are left out, as nothing must fail by it."""
     try:
         document = json.loads(text)
-        return {_key(code): Hint(*(int(value) for value in values)) for code, values in document.items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, RecursionError):
         return {}
+    found = {}
+    for code, numbers in document.items() if isinstance(document, dict) else ():
+        letter, colon, index = code.partition(":")
+        hint = _hint(numbers)
+        if hint is not None and letter in _DIMENSIONS:
+            found[index if colon else None, _DIMENSIONS[letter]] = hint
+    return found
 
 
 def slots_of_items(
@@ -272,6 +286,19 @@ def _code(key: TargetKey) -> str:
     return _CODES[dimension] if index is None else f"{_CODES[dimension]}:{index}"
 
 
-def _key(code: str) -> TargetKey:
-    letter, colon, index = code.partition(":")
-    return index if colon else None, _DIMENSIONS[letter]
+def _numbers(hint: Hint) -> list[int]:
+    *numbers, is_most = astuple(hint)
+    return [*numbers, 1] if is_most else numbers
+
+
+def _hint(numbers: object) -> Hint | None:
+    """Read the numbers of one hint; those that a later version adds are left out."""
+    if not isinstance(numbers, list) or len(numbers) < _NEEDED:
+        return None
+    known = numbers[: len(_HINT_RANGES)]
+    for number, (least, most) in zip(known, _HINT_RANGES, strict=False):
+        if not isinstance(number, int) or not least <= number <= most:
+            return None
+    slot, capacity, level, coverage, seconds, *further = map(int, known)
+    burst = further[0] if further else BELIEVED_SECONDS
+    return Hint(slot, capacity, level, coverage, seconds, burst, is_most=further[1:] == [1])
