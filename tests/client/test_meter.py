@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from botocore.hooks import HierarchicalEmitter
 from pynamodb.attributes import UnicodeAttribute
 from pynamodb.models import Model
 
+import highwater
 from highwater import CoordinatorClient, Meter, Pulse
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
@@ -20,6 +23,7 @@ from tests.client.scripted import ARN, CONSUMED, ITEM, DynamoDB, throttled
 READ, WRITE = Dimension.READ, Dimension.WRITE
 TABLE, STATUS = (None, WRITE), ("by_status", WRITE)
 SLOT = 12_345
+DELETES = {"orders": 'DELETE FROM "orders"', "carts": "delete from carts"}
 
 
 class Metered:
@@ -173,6 +177,78 @@ def test_transactions_and_statements_are_counted_by_what_they_do(metered: Metere
     metered.client.execute_statement(Statement=' select * from "orders"')
     metered.client.execute_statement(Statement='DELETE FROM "orders" WHERE pk = 1')
     assert metered.told() == {(TABLE, False): 7.0, ((None, READ), False): 3.0}
+
+
+@pytest.mark.parametrize("operation", ["transact_write_items", "execute_transaction"])
+def test_items_that_cancel_a_transaction_are_counted_as_refused(metered: Metered, operation: str) -> None:
+    metered.client.put_item(TableName="orders", Item=ITEM)
+    codes = ("ProvisionedThroughputExceeded", "None", "ThrottlingError", "ConditionalCheckFailed")
+    name = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
+    canceled = {"__type": name, "message": "canceled", "CancellationReasons": [{"Code": code} for code in codes]}
+    metered.server.answers = [(400, canceled)]
+    tables = ("orders", "orders", "carts", "carts")
+    requests: dict[str, Any] = {
+        "transact_write_items": {"TransactItems": [{"Put": {"TableName": each, "Item": ITEM}} for each in tables]},
+        "execute_transaction": {"TransactStatements": [{"Statement": DELETES[each]} for each in tables]},
+    }
+    with pytest.raises(ClientError):
+        getattr(metered.client, operation)(**requests[operation])
+    assert metered.told()[TABLE, True] == 4.5
+    assert metered.told("carts") == {(TABLE, True): 1.0}
+
+
+def test_statements_that_a_batch_answers_with_errors_are_counted_as_refused(metered: Metered) -> None:
+    codes = ("ProvisionedThroughputExceeded", "ThrottlingError", "DuplicateItem")
+    answers = [{"Error": {"Code": code}} for code in codes]
+    consumed = [{"TableName": "orders", "CapacityUnits": 2.0}]
+    metered.server.answers = [(200, {"Responses": [{"TableName": "orders"}, *answers], "ConsumedCapacity": consumed})]
+    statements: Any = [{"Statement": DELETES[each]} for each in ("orders", "orders", "carts", "carts")]
+    metered.client.batch_execute_statement(Statements=statements)
+    # one of two statements was served
+    assert metered.told() == {(TABLE, False): 2.0, (TABLE, True): 2.0}
+    assert metered.told("carts") == {(TABLE, True): 1.0}
+
+
+NUMBER: Any = 7
+SHAPES: list[dict[str, Any]] = [
+    {"ConsumedCapacity": NUMBER},
+    {"ConsumedCapacity": [NUMBER, None]},
+    {"ConsumedCapacity": {"TableName": NUMBER, "CapacityUnits": 1}},
+    {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": "many"}},
+    {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": float("nan")}},
+    {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": float("inf")}},
+    {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": -3}},
+    {"ConsumedCapacity": {"TableName": "orders", "GlobalSecondaryIndexes": NUMBER}},
+    {"UnprocessedItems": {"orders": NUMBER}},
+    {"UnprocessedItems": NUMBER},
+    {"Responses": NUMBER},
+    {"Responses": [NUMBER]},
+    {"Error": NUMBER},
+    {"Error": {"Code": "ProvisionedThroughputExceededException"}, "ThrottlingReasons": NUMBER},
+    {"Error": {"Code": "ProvisionedThroughputExceededException"}, "ThrottlingReasons": [NUMBER]},
+    {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": NUMBER},
+    {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": [NUMBER]},
+]
+
+
+@pytest.mark.parametrize("parsed", SHAPES, ids=str)
+def test_hooks_raise_for_no_answer_that_cannot_be(parsed: dict[str, Any]) -> None:
+    counts, events = Counts(), HierarchicalEmitter()
+    given: Any = SimpleNamespace(events=events, client=lambda: None, region_name="eu-central-1")
+    Meter(counts, clock=lambda: 70.0).install(given)
+    highwater.pace(given, write=1_000)
+    model = SimpleNamespace(name="BatchExecuteStatement")
+    for asked in ("NONE", "TOTAL", "INDEXES"):
+        params: dict[str, Any] = {"Statements": [{"Statement": "DELETE FROM orders"}]}
+        context: dict[str, Any] = {"client_region": "eu-central-1"}
+        named = {"model": model, "context": context}
+        more = {} if asked == "NONE" else {"ReturnConsumedCapacity": asked}
+        events.emit("before-parameter-build.dynamodb.X", params=params | more, **named)
+        events.emit("before-call.dynamodb.X", params={"url": NUMBER}, **named)
+        events.emit("request-created.dynamodb.X", request=SimpleNamespace(context=context))
+        events.emit("response-received.dynamodb.X", parsed_response=parsed, context=context)
+        events.emit("after-call.dynamodb.X", parsed=dict(parsed), **named)
+    assert all(units > 0 for table in counts.tables() for units in counts.peek(table).values())
 
 
 def test_tables_that_nobody_tells_of_are_left_as_they_are(metered: Metered) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 import highwater
 from highwater import Meter, PaceError, Pacer
@@ -158,6 +159,18 @@ def test_batch_writer_is_paced_and_what_is_left_slows_down(paced: Paced) -> None
             batch.put_item(Item={"pk": str(number)})
     assert paced.pacer.rate("orders", None, WRITE) == 17.5
     resource.meta.client.close()
+
+
+def test_transaction_that_is_canceled_for_want_of_capacity_slows_down_that_table(paced: Paced) -> None:
+    client = paced.pace(write=10)
+    name = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"
+    reasons = [{"Code": "None"}, {"Code": "ProvisionedThroughputExceeded"}]
+    paced.server.answers = [(400, {"__type": name, "message": "canceled", "CancellationReasons": reasons})]
+    items: Any = [{"Put": {"TableName": each, "Item": ITEM}} for each in ("orders", "carts")]
+    with pytest.raises(ClientError):
+        client.transact_write_items(TransactItems=items)
+    assert [paced.pacer.rate(each, None, WRITE) for each in ("orders", "carts")] == [10.0, 7.0]
+    client.close()
 
 
 def test_pacing_and_meter_see_the_same_requests(paced: Paced) -> None:

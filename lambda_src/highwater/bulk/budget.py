@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.client.hooks import RefusalKind, Throttle
+from highwater.client.sessions import check_session
 from highwater.core.errors import HighwaterError
 from highwater.core.pacing import MILLIUNITS, NANOSECONDS, Brake, PacingBucket
 from highwater.core.plan.plan import TargetKey
@@ -37,8 +39,10 @@ class PacedWorkError(HighwaterError):
 def paced_client(session: Any) -> Any:
     """Return a DynamoDB client without retries, made by *session* or by default a new session.
 
-    Each attempt has to be paid for from a budget, so retries are up to the caller.
+    Each attempt has to be paid for from a budget, so retries are up to the caller. Raises `TypeError` for what is no
+    boto3 session.
     """
+    check_session(session, "session")
     retries: Any = {"mode": "standard", "total_max_attempts": 1}
     config = Config(retries=retries, max_pool_connections=MOST_WORKERS)
     return (session or boto3.Session()).client("dynamodb", config=config)
@@ -141,7 +145,7 @@ class _Budget:
         self.bucket.change(now, rate, _burst(rate))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Pacer:
     """Keeps a process's requests within budgets; may be used from several threads.
 
@@ -154,6 +158,9 @@ class Pacer:
         pause: Sleeps for the given number of seconds.
         starts_full: Whether a budget starts with one second of its rate. For scans and writes it starts with nothing,
             so that their first minute is within the rate too.
+        region: The region whose tables are named without it. By default that of the first session or client that is
+            paced. A table of another region, `eu-west-1/orders`, has a budget of its own, of the same size unless
+            `limit` says otherwise.
 
     Example:
         ```python
@@ -166,10 +173,20 @@ class Pacer:
     clock: Callable[[], int] = lambda: time.monotonic_ns()
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     starts_full: bool = True
+    region: str | None = None
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
     _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
     _unbraked: set[tuple[str, Dimension]] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # a signal handler may send requests while the thread that it interrupts does
+    _lock: Any = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        """Have a forked process wait for no thread of its parent."""
+        _PACERS.add(self)
+
+    def label(self, table: str, region: str | None) -> str:
+        """Return the name of a table's budget: the table's own, behind its region if that is another one."""
+        return table if region in (None, self.region) or self.region is None else f"{region}/{table}"
 
     def limit(self, table: str | None, dimension: Dimension, rate: float) -> None:
         """Limit a table, and each of its indexes, to *rate* units per second; `None` limits each table that has no
@@ -180,7 +197,7 @@ class Pacer:
         goal = _milliunits_per_second(rate, f"{dimension} rate")
         with self._lock:
             self._defaults[table, dimension] = goal
-            for (name, key), budget in self._budgets.items():
+            for (name, key), budget in list(self._budgets.items()):
                 if not budget.is_own and key[1] is dimension and self._goal(name, key) == goal:
                     budget.goal = goal
                     budget.follow_brake(self.clock())
@@ -265,10 +282,13 @@ class Pacer:
     def _budget(self, at: tuple[str, TargetKey], now: int) -> _Budget | None:
         found = self._budgets.get(at)
         if found is None:
-            goal = self._goal(*at)
+            table, key = at
+            other = self._budgets.get((table.rpartition("/")[2], key))
+            is_own = other is not None and other.is_own
+            goal = other.goal if other is not None and is_own else self._goal(table, key)
             if goal is None:
                 return None
-            found = self._budgets[at] = _Budget(goal, self._began(now))
+            found = self._budgets[at] = _Budget(goal, self._began(now), is_own)
         if found.brake.recover(now):
             found.follow_brake(now)
         return found
@@ -277,7 +297,23 @@ class Pacer:
         return _LONG_AGO if self.starts_full else now
 
     def _goal(self, table: str, key: TargetKey) -> int | None:
-        return self._defaults.get((table, key[1]), self._defaults.get((None, key[1])))
+        names: tuple[str | None, ...] = (table, table.rpartition("/")[2], None)
+        goals = (self._defaults.get((name, key[1])) for name in names)
+        return next((goal for goal in goals if goal is not None), None)
+
+
+_PACERS: WeakSet[Pacer] = WeakSet()
+
+
+def _begin_anew() -> None:
+    """In a forked process, a lock that a thread of the parent held would never be released."""
+    for pacer in _PACERS:
+        pacer._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    # not on Windows
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _burst(rate: int) -> int:

@@ -22,6 +22,7 @@ from highwater.bulk.adaptive import FollowedRate, check_rate, follow, read_start
 from highwater.bulk.budget import MOST_WORKERS, PacedWorkError, Pacer, check_workers, describe_table, paced_client
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader, held
 from highwater.bulk.send import PageReader
+from highwater.client.sessions import check_session
 from highwater.core.errors import did_you_mean
 from highwater.core.pacing import MOST_SEGMENTS, NANOSECONDS, PageSize, Start, count_segments, scan_units
 from highwater.core.units import Dimension
@@ -395,6 +396,7 @@ class PacedScan:
         if self.segments is not None and not 1 <= self.segments <= MOST_SEGMENTS:
             raise PacedWorkError(f"scan: segments: got {self.segments:,}, allowed: 1 to {MOST_SEGMENTS:,}")
         check_workers(self.workers, "scan")
+        check_session(self.session, "session")
         if self.index is not None and self.is_consistent:
             raise PacedWorkError(
                 "scan: an index has no strongly consistent reads; leave out is_consistent, or the index"

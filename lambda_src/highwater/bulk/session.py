@@ -13,15 +13,20 @@ import boto3
 from highwater.bulk.budget import Costs, PaceError, Pacer, Paid
 from highwater.client.hooks import (
     PAGED,
+    RefusalKind,
     Request,
+    Throttle,
     ask_for_consumption,
+    items_canceled,
     items_left,
+    quietly,
     read_request,
     refusals_of,
     table_name,
     take_consumption,
     units_of,
 )
+from highwater.client.sessions import arn_place, events_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
@@ -44,9 +49,10 @@ def pace(
     """Keep requests within a budget: each attempt, retries included, waits until the budget allows it.
 
     Clients and resources that the session makes from now on are paced: `batch_writer`, paginators, transactions and
-    libraries that take a session or client work as before. A request's cost is estimated from earlier requests, and
-    corrected by the units that it consumed. When DynamoDB throttles requests because of insufficient capacity, the
-    budget falls to 70 %, at most every five seconds, and recovers by five percent every ten seconds.
+    libraries that take a boto3 session or client work as before. A request's cost is estimated from earlier requests,
+    and corrected by the units that it consumed. Tables of one name in two regions have a budget each. When DynamoDB
+    throttles requests because of insufficient capacity, the budget falls to 70 %, at most every five seconds, and
+    recovers by five percent every ten seconds.
 
     Args:
         session_or_client: A boto3 session or a DynamoDB client. By default boto3's default session.
@@ -64,6 +70,7 @@ def pace(
     Raises:
         PaceError: Neither rate is given, a rate is below 0.001, *indexes* are given without *table*, or the session or
             client is paced by another *pacer*.
+        TypeError: The session or client is not boto3's, or the client is one of another service.
 
     Example:
         ```python
@@ -80,7 +87,7 @@ def pace(
         if boto3.DEFAULT_SESSION is None:
             boto3.setup_default_session()
         session_or_client = boto3.DEFAULT_SESSION
-    events = _events_of(session_or_client)
+    events = events_of(session_or_client, "pace: session_or_client")
     known = _PACED.get(events)
     if known is not None and pacer not in (None, known.pacer):
         raise PaceError("pace: another pacer has the budgets of this session or client; stop its pacing first")
@@ -128,8 +135,14 @@ class Pacing:
     _id: str = field(default_factory=lambda: f"highwater-pace-{next(_NUMBERS)}")
 
     def install(self, session_or_client: Any) -> None:
-        """Pace a client, or the clients and resources that a session makes from now on."""
-        events = _events_of(session_or_client)
+        """Pace a client, or the clients and resources that a session makes from now on.
+
+        Raises `TypeError` for what is neither a boto3 session nor one of its DynamoDB clients.
+        """
+        events = events_of(session_or_client, "Pacing.install: session_or_client")
+        if self.pacer.region is None:
+            meta = getattr(session_or_client, "meta", session_or_client)
+            self.pacer.region = meta.region_name
         for event, hook in self._hooks():
             # before other hooks, so that a request is signed after it has waited
             events.register_first(event, hook, unique_id=f"{self._id}-{event}")
@@ -150,8 +163,9 @@ class Pacing:
         yield "response-received.dynamodb", self._attempt
         yield "after-call.dynamodb", self._end
 
+    @quietly
     def _begin(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
-        request = read_request(model.name, params)
+        request = read_request(model.name, params, self._label(context))
         if request is None:
             return
         ask_for_consumption(params, context)
@@ -163,25 +177,32 @@ class Pacing:
         if paced is not None:
             paced.paid = self.pacer.wait(paced.expected)
 
+    @quietly
     def _attempt(self, parsed_response: Any, context: dict[str, Any], **_: Any) -> None:
         paced: _Paced | None = context.get(self._id) if context else None
-        refusals = refusals_of(parsed_response) if paced and parsed_response else []
-        if paced is None or paced.paid is None or not refusals:
+        if paced is None or paced.paid is None or not parsed_response:
+            return
+        request = paced.request
+        canceled, refusals = items_canceled(parsed_response, request), refusals_of(parsed_response)
+        if not canceled and not refusals:
             return
         # the next attempt pays again
         paid, paced.paid = paced.paid, None
-        for table in paced.request.items:
-            self.pacer.refund(paid, table, paced.request.dimension, refusals)
+        for table in canceled or request.items:
+            self.pacer.refund(paid, table, request.dimension, refusals or _FOR_CAPACITY)
             paid = Paid({})
 
+    @quietly
     def _end(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
         paced: _Paced | None = context.pop(self._id, None) if context else None
         if paced is None:
             return
-        left = items_left(parsed)
+        label = self._label(context)
+        consumption = take_consumption(parsed, context)
+        left = items_left(parsed, paced.request, label)
         consumed: dict[tuple[str, TargetKey], float] = {}
-        for each in take_consumption(parsed, context):
-            table = table_name(each.get("TableName", ""))
+        for each in consumption:
+            table = label(each.get("TableName", ""))
             units = {key: amount for key, amount in units_of(each, paced.request.dimension) if amount}
             consumed |= {(table, key): amount for key, amount in units.items()}
             served = max(paced.request.items.get(table, 1) - left.get(table, 0), 1)
@@ -190,8 +211,12 @@ class Pacing:
         if paced.paid is not None and (consumed or left):
             self.pacer.settle(paced.paid, consumed)
         for table in left:
-            unprocessed = refusals_of({"Error": {"Code": "ProvisionedThroughputExceededException"}})
-            self.pacer.refund(Paid({}), table, paced.request.dimension, unprocessed)
+            self.pacer.refund(Paid({}), table, paced.request.dimension, _FOR_CAPACITY)
+
+    def _label(self, context: Mapping[str, Any]) -> Callable[[str], str]:
+        """Return what gives a table of this request the name of its budget, from its name or ARN."""
+        region = context.get("client_region")
+        return lambda table: self.pacer.label(table_name(table), arn_place(table)[0] or region)
 
     def _expect(self, request: Request, kind: str, params: Mapping[str, Any]) -> Costs:
         expected: dict[tuple[str, TargetKey], float] = {}
@@ -210,13 +235,9 @@ class Pacing:
             means[key] = before + _WEIGHT * (units.get(key, 0.0) - before)
 
 
+_FOR_CAPACITY: Final = (Throttle(RefusalKind.PROVISIONED),)
 # the pacing of each session or client, by its event hooks
 _PACED: WeakKeyDictionary[Any, Pacing] = WeakKeyDictionary()
-
-
-def _events_of(session_or_client: Any) -> Any:
-    """Return the event hooks of a boto3 session or client."""
-    return getattr(session_or_client, "events", None) or session_or_client.meta.events
 
 
 def _first_units(operation: str, params: Mapping[str, Any]) -> float:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import logging
+import math
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from highwater.client.sessions import Place, events_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import SLOT_SECONDS
 from highwater.core.units import Dimension
@@ -20,6 +25,8 @@ _STATEMENTS: Final = frozenset({"ExecuteStatement", "BatchExecuteStatement", "Ex
 _WITH_CAPACITY: Final = _READS | _WRITES | _STATEMENTS
 PAGED: Final = frozenset({"Query", "Scan"})
 _THROTTLED: Final = frozenset({"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"})
+# of one item of a transaction, or one statement of a batch, for want of the capacity of its table or index
+_ITEM_THROTTLED: Final = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError"})
 _REASON: Final = re.compile(
     r"(Table|Index)(?:Read|Write)(ProvisionedThroughput|KeyRangeThroughput|AccountLimit|MaxOnDemandThroughput)Exceeded"
 )
@@ -59,22 +66,37 @@ class Request:
         operation: Its name in the API, such as `PutItem`.
         dimension: Whether it reads or writes.
         items: How many items of each table the request names; `Query`, `Scan` and each PartiQL statement count as one.
+        order: The table of each item of a transaction, or statement, in their order; empty where it is not known.
     """
 
     operation: str
     dimension: Dimension
     items: dict[str, int]
+    order: tuple[str, ...] = ()
 
 
-def read_request(operation: str, params: Mapping[str, Any]) -> Request | None:
-    """Return the request, `None` if it consumes no capacity or if botocore is going to reject it."""
+def read_request(
+    operation: str, params: Mapping[str, Any], label: Callable[[str], str] = lambda table: table_name(table)
+) -> Request | None:
+    """Return the request, `None` if it consumes no capacity or if botocore is going to reject it.
+
+    Args:
+        operation: Its name in the API.
+        params: Its parameters.
+        label: Returns what to call a table, from its name or ARN. By default its name.
+    """
     if operation not in _WITH_CAPACITY:
         return None
     try:
         table = params.get("TableName")
-        items = {table_name(table): 1} if table is not None else _items_of(params)
-        return Request(operation, _dimension(operation, params), items)
-    except (TypeError, AttributeError, KeyError):
+        if table is not None:
+            return Request(operation, _dimension(operation, params), {label(table): 1})
+        order = tuple("" if each is None else label(each) for each in _order_of(params))
+        items = {label(each): number for each, number in _batch_of(params)}
+        for each in filter(None, order):
+            items[each] = items.get(each, 0) + 1
+        return Request(operation, _dimension(operation, params), items, order)
+    except (TypeError, AttributeError, KeyError, ValueError):
         return None
 
 
@@ -103,19 +125,44 @@ def take_consumption(parsed: dict[str, Any], context: dict[str, Any]) -> list[Ma
 def units_of(consumed: Mapping[str, Any], dimension: Dimension) -> Iterator[tuple[TargetKey, float]]:
     """Yield each target's units; the units of local indexes count as the table's."""
     indexes = consumed.get("GlobalSecondaryIndexes") or {}
-    whole = float(consumed.get("CapacityUnits") or 0)
+    whole = _units(consumed)
     for index, each in indexes.items():
-        units = float(each.get("CapacityUnits") or 0)
+        units = _units(each)
         whole -= units
         yield (index, dimension), units
     yield (None, dimension), max(whole, 0.0)
 
 
-def items_left(parsed: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many items of each table a batch left unprocessed."""
-    found = {table_name(table): len(asked) for table, asked in (parsed.get("UnprocessedItems") or {}).items()}
+def _units(consumed: Mapping[str, Any]) -> float:
+    units = float(consumed.get("CapacityUnits") or 0)
+    return units if 0 <= units < math.inf else 0.0
+
+
+def items_left(
+    parsed: Mapping[str, Any], request: Request, label: Callable[[str], str] = lambda table: table_name(table)
+) -> dict[str, int]:
+    """Return how many items of each table a batch left unprocessed, or how many of its statements were throttled."""
+    found = {label(table): len(asked) for table, asked in (parsed.get("UnprocessedItems") or {}).items()}
     keys = (parsed.get("UnprocessedKeys") or {}).items()
-    return found | {table_name(table): len(asked.get("Keys", ())) for table, asked in keys}
+    found |= {label(table): len(asked.get("Keys", ())) for table, asked in keys}
+    if request.operation == "BatchExecuteStatement":
+        answers = parsed.get("Responses") or ()
+        _count(found, zip(request.order, (each.get("Error") or {} for each in answers), strict=False))
+    return found
+
+
+def items_canceled(parsed: Mapping[str, Any], request: Request) -> dict[str, int]:
+    """Return how many items of each table were throttled in a canceled transaction; empty for other answers."""
+    found: dict[str, int] = {}
+    if (parsed.get("Error") or {}).get("Code") == "TransactionCanceledException":
+        _count(found, zip(request.order, parsed.get("CancellationReasons") or (), strict=False))
+    return found
+
+
+def _count(found: dict[str, int], answers: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    for table, error in answers:
+        if table and error.get("Code") in _ITEM_THROTTLED:
+            found[table] = found.get(table, 0) + 1
 
 
 def refusals_of(parsed: Mapping[str, Any]) -> list[Throttle]:
@@ -160,21 +207,23 @@ def _statements(params: Mapping[str, Any]) -> list[str]:
     return [str(each.get("Statement", "")) for each in several]
 
 
-def _items_of(params: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many items of each table a batch or transaction names; each statement counts as one."""
-    found: dict[str, int] = {}
-    for statement in _statements(params):
-        named = _TABLE.search(statement)
-        if named is not None:
-            table = table_name(named[1] or named[2])
-            found[table] = found.get(table, 0) + 1
+def _batch_of(params: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield each table of a batch, by name or ARN, and how many items of it the batch names."""
     for table, asked in (params.get("RequestItems") or {}).items():
-        found[table_name(table)] = len(asked["Keys"]) if isinstance(asked, Mapping) else len(asked)
+        yield table, len(asked["Keys"]) if isinstance(asked, Mapping) else len(asked)
+
+
+def _order_of(params: Mapping[str, Any]) -> Iterator[str | None]:
+    """Yield the table of each item of a transaction and of each statement, in order; `None` where it is not known."""
+    if params.get("RequestItems"):
+        return
     for item in params.get("TransactItems") or ():
-        for action in item.values():
-            table = table_name(action["TableName"])
-            found[table] = found.get(table, 0) + 1
-    return found
+        (action,) = item.values()
+        yield action["TableName"]
+    if not params.get("TransactItems"):
+        for statement in _statements(params):
+            named = _TABLE.search(statement)
+            yield None if named is None else named[1] or named[2]
 
 
 # (slot since 1970, target, whether refused): units
@@ -183,31 +232,39 @@ Amounts = dict[tuple[int, TargetKey, bool], float]
 
 @dataclass(slots=True)
 class Counts:
-    """Units by table; may be added to from several threads."""
+    """Units by table. Any thread may add, a signal handler too, and never waits for it."""
 
+    _added: deque[tuple[str, tuple[int, TargetKey, bool], float]] = field(default_factory=deque)
     _by_table: dict[str, Amounts] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    # a signal handler may read while the thread that it interrupts does
+    _lock: Any = field(default_factory=threading.RLock)
 
     def add(self, table: str, slot: int, key: TargetKey, units: float, *, refused: bool = False) -> None:
         """Count units consumed, or throttled, in a slot."""
-        at = (slot, key, refused)
-        with self._lock:
-            amounts = self._by_table.setdefault(table, {})
-            amounts[at] = amounts.get(at, 0.0) + units
+        self._added.append((table, (slot, key, refused), units))
+        # whoever finds the lock free sums up, so that the queue stays short; the others leave that to them
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sum_up()
+            finally:
+                self._lock.release()
 
     def tables(self) -> list[str]:
         """Tables with unreported counts."""
         with self._lock:
+            self._sum_up()
             return list(self._by_table)
 
     def peek(self, table: str) -> Mapping[tuple[int, TargetKey, bool], float]:
         """Return the unreported counts of a table, without removing them."""
         with self._lock:
+            self._sum_up()
             return dict(self._by_table.get(table, {}))
 
     def take(self, table: str, before_slot: int | None = None) -> Amounts:
         """Remove and return the unreported counts of a table: all, or those of slots before *before_slot*."""
         with self._lock:
+            self._sum_up()
             found = self._by_table.pop(table, {})
             if before_slot is None:
                 return found
@@ -216,6 +273,11 @@ class Counts:
                 self._by_table[table] = left
             return {at: units for at, units in found.items() if at[0] < before_slot}
 
+    def end_at(self, table: str, slot: int) -> None:
+        """Count what was counted for later slots in this one, as the clock was set back."""
+        for (at, key, refused), units in self.take(table).items():
+            self.add(table, min(at, slot), key, units, refused=refused)
+
     def put_back(self, table: str, amounts: Amounts) -> None:
         """Add counts that certainly were not reported back, for the next pulse."""
         for (slot, key, refused), units in amounts.items():
@@ -223,10 +285,20 @@ class Counts:
 
     def forget(self) -> None:
         """Drop all counts, in a forked process: its parent reports them."""
-        self._lock = threading.Lock()
-        self._by_table = {}
+        self._lock, self._added, self._by_table = threading.RLock(), deque(), {}
+
+    def _sum_up(self) -> None:
+        for _ in range(len(self._added)):
+            try:
+                table, at, units = self._added.popleft()
+            except IndexError:
+                # a signal handler was faster
+                return
+            amounts = self._by_table.setdefault(table, {})
+            amounts[at] = amounts.get(at, 0.0) + units
 
 
+_LOG: Final = logging.getLogger("highwater.hooks")
 _KEY: Final = "highwater-meter"
 # Weight of a new request in the mean from which throttled requests are estimated
 _WEIGHT: Final = 0.1
@@ -234,10 +306,24 @@ _WEIGHT: Final = 0.1
 
 @dataclass(slots=True)
 class _Metered:
-    """A request, and whether an attempt of it was throttled."""
+    """A request, whether an attempt of it was throttled, and whether it goes to the place of the pulses."""
 
     request: Request
     is_refused: bool = False
+    is_here: bool = True
+
+
+def quietly(hook: Callable[..., None]) -> Callable[..., None]:
+    """Let no error of a hook reach the request, such as that of an answer that DynamoDB cannot have given."""
+
+    @functools.wraps(hook)
+    def quiet(*positional: Any, **named: Any) -> None:
+        try:
+            hook(*positional, **named)
+        except Exception:
+            _LOG.debug("what a request consumed is not known", exc_info=True)
+
+    return quiet
 
 
 @dataclass(slots=True)
@@ -245,9 +331,9 @@ class Meter:
     """Hooks for a boto3 session or client that count units for pulses.
 
     Units are counted by table, index, dimension and slot of ten seconds. A request throttled because of insufficient
-    provisioned capacity is counted once, however often it is retried, with the mean units of requests of its kind.
-    Requests throttled because of a hot key or a limit of the account are not counted, as more capacity would not help
-    them.
+    provisioned capacity is counted once, however often it is retried, with the mean units of requests of its kind;
+    of a canceled transaction, and of a batch of statements, the throttled items count. Requests throttled because of a
+    hot key or a limit of the account are not counted, as more capacity would not help them.
 
     Counted requests are sent with `ReturnConsumedCapacity=INDEXES`; the caller's response has only what the caller
     asked for. No hook raises, and none waits.
@@ -257,6 +343,8 @@ class Meter:
         is_told: Says whether a table's requests are counted.
         notice: Called after something was counted.
         clock: Seconds since 1970.
+        place: Where the tables are: requests to other regions, accounts and endpoints are not counted. `None` counts
+            them all.
 
     Example:
         ```python
@@ -270,44 +358,67 @@ class Meter:
     is_told: Callable[[str], bool] = lambda _: True
     notice: Callable[[], None] = lambda: None
     clock: Callable[[], float] = lambda: time.time()
+    place: Place | None = None
     _means: dict[tuple[str, TargetKey], float] = field(default_factory=dict)
 
     def install(self, session_or_client: Any) -> None:
-        """Meter a client, or the clients and resources that a session makes from now on."""
-        events = getattr(session_or_client, "events", None) or session_or_client.meta.events
+        """Meter a client, or the clients and resources that a session makes from now on.
+
+        Raises `TypeError` for what is neither a boto3 session nor one of its DynamoDB clients.
+        """
+        events = events_of(session_or_client, "Meter.install: session_or_client")
         for event, hook in self._hooks():
             events.register(event, hook, unique_id=f"highwater-meter-{event}")
 
     def _hooks(self) -> Iterator[tuple[str, Callable[..., None]]]:
         yield "before-parameter-build.dynamodb", self._begin
+        yield "before-call.dynamodb", self._address
         yield "response-received.dynamodb", self._attempt
         yield "after-call.dynamodb", self._end
 
+    @quietly
     def _begin(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
-        request = read_request(model.name, params)
-        if request is None or (request.items and not any(self.is_told(table) for table in request.items)):
+        if self.place is not None and context.get("client_region", self.place.region) != self.place.region:
+            return
+        request = read_request(model.name, params, self._label)
+        if request is None or (request.items and not any(self._is_counted(table) for table in request.items)):
             return
         ask_for_consumption(params, context)
         context[_KEY] = _Metered(request)
 
+    @quietly
+    def _address(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+        metered: _Metered | None = context.get(_KEY)
+        if metered is not None and self.place is not None:
+            metered.is_here = self.place.is_reached_by(params["url"])
+
+    @quietly
     def _attempt(self, parsed_response: Any, context: dict[str, Any], **_: Any) -> None:
         metered: _Metered | None = context.get(_KEY) if context else None
-        if metered is None or metered.is_refused or not parsed_response:
+        if metered is None or metered.is_refused or not metered.is_here or not parsed_response:
             return
+        request = metered.request
+        for table, number in items_canceled(parsed_response, request).items():
+            metered.is_refused = True
+            self._refuse(table, (None, request.dimension), number)
         refused = [each for each in refusals_of(parsed_response) if each.kind is RefusalKind.PROVISIONED]
         if refused:
             metered.is_refused = True
-            for table, items in metered.request.items.items():
-                self._refuse(table, (refused[0].index, metered.request.dimension), items)
+            for table, items in request.items.items():
+                self._refuse(table, (refused[0].index, request.dimension), items)
 
+    @quietly
     def _end(self, parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
         metered: _Metered | None = context.pop(_KEY, None) if context else None
         if metered is None:
             return
-        request, left = metered.request, items_left(parsed)
+        request, consumption = metered.request, take_consumption(parsed, context)
+        if not metered.is_here:
+            return
+        left = items_left(parsed, request, self._label)
         slot = int(self.clock()) // SLOT_SECONDS
-        for each in take_consumption(parsed, context):
-            table = table_name(each.get("TableName", ""))
+        for each in consumption:
+            table = self._label(each.get("TableName", ""))
             items = max(request.items.get(table, 1) - left.get(table, 0), 1)
             for key, units in units_of(each, request.dimension):
                 if units:
@@ -317,14 +428,21 @@ class Meter:
             self._refuse(table, (None, request.dimension), number)
         self.notice()
 
+    def _label(self, table: str) -> str:
+        """A table's name, nothing for a table of another region or account, of which nobody is told."""
+        return table_name(table) if self.place is None or self.place.has(table) else ""
+
+    def _is_counted(self, table: str) -> bool:
+        return bool(table) and self.is_told(table)
+
     def _refuse(self, table: str, key: TargetKey, number: int) -> None:
         units = self._means.get((table, key), 1.0) * number
-        if self.is_told(table):
+        if self._is_counted(table):
             self.counts.add(table, int(self.clock()) // SLOT_SECONDS, key, units, refused=True)
             self.notice()
 
     def _count(self, table: str, slot: int, key: TargetKey, units: float) -> None:
-        if self.is_told(table):
+        if self._is_counted(table):
             self.counts.add(table, slot, key, units)
 
     def _learn(self, table: str, key: TargetKey, units: float) -> None:

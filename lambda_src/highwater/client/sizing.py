@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import boto3
 
+from highwater.client.sessions import check_session
 from highwater.core.boosts import LeaseError, units_for_deadline
 from highwater.core.units import Dimension
 
@@ -62,6 +63,7 @@ def read_units_for_scan(
 
     Raises:
         LeaseError: DescribeTable reports an empty table, there is no such index, or there is no time.
+        TypeError: *session* is not boto3's.
         botocore.exceptions.ClientError: The table cannot be described.
 
     Example:
@@ -71,6 +73,7 @@ def read_units_for_scan(
             export()
         ```
     """
+    check_session(session, "read_units_for_scan: session")
     described = (session or boto3.Session()).client("dynamodb").describe_table(TableName=table)["Table"]
     found: Any = described
     size, count = "TableSizeBytes", "ItemCount"
