@@ -283,7 +283,7 @@ class _Ssm:
         self.parameters = parameters
         self.refuses = refuses
 
-    def client(self, service: str) -> _Ssm:
+    def client(self, service: str, **_: Any) -> _Ssm:
         assert service == "ssm"
         return self
 

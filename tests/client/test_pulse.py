@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from highwater import BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError, Pulse
+from highwater.client.coordinator import CoordinatorNotFoundError
 from highwater.core import Dimension
 from highwater.core.pulses import Hint, hints_text
 
@@ -21,12 +24,20 @@ HINT = Hint(SLOT - 1, 100, 6_000, 100, 17)
 
 @dataclass
 class Table:
-    """The coordinator's table: adds up, and elects."""
+    """The coordinator's table: adds up, and elects.
+
+    Attributes:
+        hint: The scaler's hint for writes, or the text of the attribute.
+        writes: How many pulses were written.
+        elections: How many processes stood for election, and how many lost.
+    """
 
     items: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     error: Exception | None = None
-    hint: Hint | None = HINT
+    hint: Hint | str | None = HINT
     writes: int = 0
+    elections: int = 0
+    lost: int = 0
 
     def update_item(self, **request: Any) -> dict[str, Any]:
         if self.error is not None:
@@ -35,7 +46,9 @@ class Table:
         item = self.items.setdefault(key, {})
         names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
         if "ConditionExpression" in request:
-            if int(item.get("woken", {"N": "0"})["N"]) >= int(values[":slot"]["N"]):
+            self.elections += 1
+            if int(values[":slot"]["N"]) <= int(item.get("woken", {"N": "0"})["N"]) <= int(values[":last"]["N"]):
+                self.lost += 1
                 raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
             item["woken"] = values[":slot"]
             return {}
@@ -45,7 +58,7 @@ class Table:
                 before = float(item.get(attribute, {"N": "0"})["N"])
                 item[attribute] = {"N": str(before + float(values[name.replace("#", ":")]["N"]))}
         if self.hint is not None:
-            item["hint"] = {"S": hints_text({WRITE: self.hint})}
+            item["hint"] = {"S": self.hint if isinstance(self.hint, str) else hints_text({WRITE: self.hint})}
         return {"Attributes": dict(item)}
 
 
@@ -70,6 +83,7 @@ class Process:
     table: Table = field(default_factory=Table)
     coordinator: Coordinator = field(default_factory=Coordinator)
     now: float = BEGAN
+    spread: float = 0.5
 
     def __post_init__(self) -> None:
         self.pulse = Pulse(
@@ -78,7 +92,7 @@ class Process:
             clock=lambda: self.now,
             pause=self._pass,
             _pulse_table="pulses",
-            _spread=0.5,
+            _spread=self.spread,
         )
         # the first pulse
         self.ask(10, seconds=5)
@@ -92,6 +106,11 @@ class Process:
         self.now += seconds
         self.pulse.counts.add(table, int(self.now) // 10, WRITE, units, refused=refused)
         self.pulse.beat()
+
+    def surge(self, seconds: int = 20) -> None:
+        """Ask for nine times the capacity, second by second."""
+        for _ in range(seconds):
+            self.ask(900, seconds=1)
 
     def told_all(self) -> None:
         self.pulse.beat(is_last=True)
@@ -180,31 +199,168 @@ def test_pulse_of_two_minutes_is_told_in_two_items() -> None:
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException"])
-def test_table_that_the_process_may_not_tell_of_is_left_alone_for_a_while(
+def test_table_that_the_process_may_not_tell_of_is_left_alone_for_longer_and_longer(
     code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = Process(Table(error=ClientError({"Error": {"Code": code, "Message": "no"}}, "UpdateItem")))
-    assert [record.getMessage() for record in caplog.records] == [
-        f"no pulses of orders for 15 minutes: An error occurred ({code}) when calling the UpdateItem operation: no"
-    ]
-    assert process.pulse.counts.tables() == []
-    assert not process.pulse.meter.is_told("orders")
-    process.now += 900
-    assert process.pulse.meter.is_told("orders")
+    rests = []
+    for _ in range(9):
+        assert process.pulse.counts.tables() == []
+        left_alone_at = process.now
+        while not process.pulse.meter.is_told("orders"):
+            process.now += 1
+        rests.append(process.now - left_alone_at)
+        process.ask(10)
+        process.ask(10, seconds=11)
+    # a quarter less or more, and a second, as the clock goes in seconds here
+    for rest, seconds in zip(rests, (15, 30, 60, 120, 240, 480, 900, 900, 900), strict=True):
+        assert 0.75 * seconds <= rest <= 1.25 * seconds + 1
+    why = f"An error occurred ({code}) when calling the UpdateItem operation: no"
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert {re.sub(r"\d+ seconds", "N seconds", warning) for warning in warnings} == {
+        f"no pulses of orders for N seconds: {why}"
+    }
+    process.table.error = None
+    process.now += 1_200
+    process.ask(10)
+    process.ask(10, seconds=11)
+    assert process.told() >= 10
+    process.table.error = ClientError({"Error": {"Code": code, "Message": "no"}}, "UpdateItem")
+    process.ask(10, seconds=61)
+    process.now += 19
+    assert process.pulse.meter.is_told("orders"), "it was granted in between"
 
 
-def test_coordinator_that_refuses_ends_the_pulses_of_that_table_alone() -> None:
+def test_coordinator_that_refuses_ends_the_pulses_of_that_table_alone(caplog: pytest.LogCaptureFixture) -> None:
     process = Process(Table(hint=None), Coordinator(error=BoostRefusedError(404, "orders: no plan")))
     assert not process.pulse.meter.is_told("orders")
     assert process.pulse.meter.is_told("others")
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert re.sub(r"\d+", "N", warning) == (
+        "no pulses of orders for N seconds: the coordinator refuses: orders: no plan"
+    )
 
 
 def test_coordinator_that_is_down_changes_nothing() -> None:
-    process = Process(Table(hint=None), Coordinator(error=CoordinatorUnavailableError("no answer")))
-    process.ask(20, seconds=55)
+    coordinator = Coordinator(error=CoordinatorUnavailableError("no answer"))
+    process = Process(Table(hint=replace(HINT, level_units=0)), coordinator)
+    process.surge()
     process.told_all()
-    assert process.told() == 40
+    assert process.told() == 18_020
     assert process.coordinator.woken == ["pulse orders", "pulse orders"]
+
+
+@dataclass
+class Lost(CoordinatorClient):
+    """Is not found, however often it is looked for."""
+
+    searches: list[float] = field(default_factory=list)
+    clock: Any = None
+
+    @property
+    def pulse_table(self) -> str:
+        """Nobody knows."""
+        self.searches.append(self.clock())
+        raise CoordinatorNotFoundError("there is no coordinator in this account and region")
+
+
+def test_coordinator_is_looked_for_less_and_less_often_however_many_tables_there_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = [BEGAN]
+    lost = Lost(clock=lambda: now[0])
+    pulse = Pulse(dynamodb=Table(), coordinator=lost, clock=lost.clock, pause=lambda _: None)
+    while now[0] < BEGAN + 7_200:
+        for table in ("orders", "carts", "users"):
+            pulse.counts.add(table, int(now[0]) // 10, WRITE, 5.0, refused=int(now[0]) % 7 == 0)
+        pulse.beat()
+        now[0] += 1
+    # 15 s, 30 s, 1, 2, 4, 8 and then 15 minutes, each up to a quarter less or more, and the next pulse after it
+    gaps = [after - before for before, after in pairwise(lost.searches)]
+    for gap, seconds in zip(gaps, (15, 30, 60, 120, 240, 480, *[900] * 10), strict=False):
+        assert 0.75 * seconds <= gap <= 1.25 * seconds + 12
+    assert 10 <= len(lost.searches) <= 16
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert {re.sub(r"\d+ seconds", "N seconds", warning) for warning in warnings} == {
+        "no pulses for N seconds: there is no coordinator in this account and region"
+    }
+    # at each search, what is older than two minutes is given up
+    for table in ("orders", "carts", "users"):
+        assert len({slot for slot, _, _ in pulse.counts.peek(table)}) <= (1.25 * 900 + 3 * 60) / 10 + 2
+
+
+def test_process_that_does_not_find_the_function_leaves_the_election_to_others() -> None:
+    lost = Coordinator(error=CoordinatorNotFoundError("the parameters below /highwater/coordinators/ cannot be read"))
+    process = Process(Table(hint=replace(HINT, level_units=0)), lost)
+    process.surge()
+    assert (process.table.elections, lost.woken) == (1, ["pulse orders"])
+    other = Process(process.table, now=process.now)
+    other.surge(1)
+    assert other.coordinator.woken == ["pulse orders"]
+
+
+def test_clock_that_is_set_back_delays_no_pulse() -> None:
+    process = Process()
+    process.ask(10, seconds=15)
+    process.now -= 3_600
+    before = process.table.writes
+    for _ in range(40):
+        process.ask(1, seconds=1)
+    assert process.table.writes > before
+    process.told_all()
+    # what was counted last before counts for the slot that the clock was set back to
+    assert process.told() == 20 + 10 + 40
+    assert process.pulse.counts.tables() == []
+
+
+def test_clock_that_is_set_back_ends_a_rest() -> None:
+    process = Process(Table(error=ClientError({"Error": {"Code": "AccessDeniedException"}}, "UpdateItem")))
+    assert not process.pulse.meter.is_told("orders")
+    process.now -= 3_600
+    assert process.pulse.meter.is_told("orders")
+
+
+class Slow(Table):
+    """Takes three seconds for each write, and then may have written it."""
+
+    process: Process
+
+    def update_item(self, **_: Any) -> dict[str, Any]:
+        self.process.now += 3
+        self.writes += 1
+        raise ConnectTimeoutError(endpoint_url="http://localhost")
+
+
+def test_end_of_the_process_waits_for_no_more_tables_after_two_seconds() -> None:
+    process = Process()
+    for number in range(10):
+        process.pulse.counts.add(f"table-{number}", SLOT, WRITE, 5.0)
+    slow = Slow()
+    slow.process = process
+    process.pulse.dynamodb = slow
+    process.pulse.stop()
+    assert slow.writes == 1
+
+
+class Broken(Table):
+    """Answers what DynamoDB cannot."""
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        super().update_item(**request)
+        return {"Attributes": 7}
+
+
+def test_answers_that_cannot_be_end_no_pulses_and_are_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    broken = Broken()
+    process = Process(broken)
+    before = broken.writes
+    for _ in range(12):
+        process.ask(10, seconds=10)
+        process.ask(10, table="others")
+    assert broken.writes - before > 15
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert {record.getMessage() for record in errors} == {"a pulse failed"}
+    assert 1 < len(errors) < 5
 
 
 def test_throttled_pulse_is_told_later_and_one_that_may_have_arrived_is_not_told_again() -> None:

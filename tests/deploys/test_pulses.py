@@ -16,8 +16,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from highwater.client.fleet import FleetTable
 from highwater.client.hooks import Counts
-from highwater.client.pulse import FleetTable
 from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.lockstep import take_part

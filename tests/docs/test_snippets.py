@@ -19,7 +19,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
 import cdk_highwater
-from highwater.client.pulse import FleetTable
+from highwater.client.fleet import FleetTable
 from highwater.core import Dimension, Plan, bounds_at
 from highwater.handlers.coordinator.call import read_request
 from tests.cdk_cli import ROOT

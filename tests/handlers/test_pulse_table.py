@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from highwater.aws.coordinator_table import PulsesUnavailableError, PulseTable
-from highwater.client.pulse import FleetTable
+from highwater.client.fleet import FleetTable
 from highwater.core import Dimension
 from highwater.core.pulses import Hint, Slots
 from highwater_lab.local import LocalCloud

@@ -3,7 +3,8 @@
 HighwaterError
 └── BoostError: a boost failed
     ├── BoostRefusedError: the coordinator rejects the request
-    └── CoordinatorUnavailableError: no coordinator is found, or it does not answer
+    └── CoordinatorUnavailableError: it does not answer
+        └── CoordinatorNotFoundError: no coordinator is found, or several are
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ import json
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
+from highwater.client.sessions import arn_place, check_session
 from highwater.core.errors import HighwaterError
 from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
 
@@ -33,7 +37,8 @@ PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
 _REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
 # Requests are idempotent by the boost's id, so one whose answer may have been lost can be sent again.
 _ATTEMPTS: Final = 6
-_LONGEST_ANSWER: Final = 30
+# Seconds for a connection, and for an answer
+_TIMEOUTS: Final = (30.0, 30.0)
 _LONGEST_PAUSE_SECONDS: Final = 16.0
 
 
@@ -53,6 +58,51 @@ class CoordinatorUnavailableError(BoostError):
     """No coordinator is found, or it does not answer in time."""
 
 
+class CoordinatorNotFoundError(CoordinatorUnavailableError):
+    """No coordinator is found, or several are, or the caller may not look for them."""
+
+
+# 15 s, 30 s, 1 min and so on
+_SHORTEST_REST, _LONGEST_REST = 15.0, 900.0
+_RANDOM: Final = random.SystemRandom()
+# what a client finds once: its cached properties
+_FOUND: Final = ("url", "pulse_table", "_session", "_http")
+
+
+@dataclass(slots=True)
+class BackOff:
+    """How long to leave alone what failed: 15 s, then 30 s, up to 15 minutes, each up to a quarter less or more.
+
+    The share is chosen at random, and anew in forked processes, so that a fleet does not try again in one moment. A
+    clock that is set back ends a rest.
+    """
+
+    _failures: int = 0
+    _since: float = 0.0
+    _seconds: float = 0.0
+
+    def fail(self, now: float) -> float:
+        """Note a failure; return the seconds of the rest that begins *now*."""
+        self._since = now
+        self._seconds = min(_SHORTEST_REST * 2.0**self._failures, _LONGEST_REST) * _RANDOM.uniform(0.75, 1.25)
+        # further ones do not rest longer
+        self._failures = min(self._failures + 1, 10)
+        return self._seconds
+
+    def succeed(self) -> None:
+        """Forget the failures."""
+        self._failures, self._seconds = 0, 0.0
+
+    @property
+    def ends_at(self) -> float:
+        """When the rest is over, by the clock of `fail`."""
+        return self._since + self._seconds
+
+    def is_resting(self, now: float) -> bool:
+        """Whether the rest is not over."""
+        return self._since <= now < self.ends_at
+
+
 def _pause_before(attempt: int) -> float:
     longest = min(2.0 ** (attempt - 1), _LONGEST_PAUSE_SECONDS)
     return random.uniform(longest / 2, longest)  # noqa: S311 - not for security
@@ -69,6 +119,8 @@ class CoordinatorClient:
         pause: Sleeps for the given number of seconds before a retry. The backoff is at random between a half and all of
             1, then 2, 4, 8 and 16 seconds, so that jobs that start together do not retry together.
         attempts: How many times a request is sent at most.
+        timeouts: Seconds to wait for a connection, and for an answer.
+        account: The coordinator's account, `None` until its parameter was read.
 
     Example:
         ```python
@@ -82,6 +134,13 @@ class CoordinatorClient:
     session: Any = None
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     attempts: int = _ATTEMPTS
+    timeouts: tuple[float, float] = _TIMEOUTS
+    account: str | None = field(default=None, init=False)
+    _finding: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises `TypeError` for a session that is not boto3's."""
+        check_session(self.session, "session")
 
     def send(self, action: str, **members: Any) -> dict[str, Any]:
         """Send a request and return the answer. Members that are `None` are left out.
@@ -107,9 +166,15 @@ class CoordinatorClient:
                 raise BoostRefusedError(status, self._why_refused(status, why))
         raise CoordinatorUnavailableError(f"the coordinator at {self.url} does not answer: {why}")
 
+    def with_attempts(self, attempts: int) -> CoordinatorClient:
+        """Return a client for the same coordinator, with what this one found, that sends a request so many times."""
+        made = replace(self, attempts=attempts)
+        vars(made).update({name: vars(self)[name] for name in _FOUND if name in vars(self)})
+        return made
+
     @cached_property
     def url(self) -> str:
-        """The coordinator's URL; raises `CoordinatorUnavailableError` if none is found, or several are."""
+        """The coordinator's URL; raises `CoordinatorNotFoundError` if none is found, or several are."""
         given = self.coordinator or os.environ.get(URL_VARIABLE)
         if given is not None and "://" in given:
             return given
@@ -117,11 +182,11 @@ class CoordinatorClient:
             return self._find(given, COORDINATORS_PATH)
         except (ClientError, BotoCoreError) as failed:
             message = f"the parameters below {COORDINATORS_PATH} cannot be read: {failed}"
-            raise CoordinatorUnavailableError(message) from failed
+            raise CoordinatorNotFoundError(message) from failed
 
     @cached_property
     def pulse_table(self) -> str:
-        """The name of the table for pulses; raises `CoordinatorUnavailableError` if none is found, or several are."""
+        """The name of the table for pulses; raises `CoordinatorNotFoundError` if none is found, or several are."""
         known = os.environ.get(PULSES_VARIABLE)
         if known is not None and self.coordinator is None:
             return known
@@ -129,7 +194,7 @@ class CoordinatorClient:
             return self._find(self.coordinator, PULSES_PATH)
         except (ClientError, BotoCoreError) as failed:
             message = f"the parameters below {PULSES_PATH} cannot be read: {failed}"
-            raise CoordinatorUnavailableError(message) from failed
+            raise CoordinatorNotFoundError(message) from failed
 
     @cached_property
     def _session(self) -> Any:
@@ -137,31 +202,43 @@ class CoordinatorClient:
 
     @cached_property
     def _http(self) -> URLLib3Session:
-        # may also be the path of a file of certificates; botocore's annotation only allows the flag
+        # may also be the path of a file of certificates, and two timeouts; botocore's annotations allow less
         verify: Any = os.environ.get("AWS_CA_BUNDLE") or True
+        timeouts: Any = self.timeouts
         proxies = get_environ_proxies(self.url)
-        return URLLib3Session(timeout=_LONGEST_ANSWER, verify=verify, proxies=proxies)
+        return URLLib3Session(timeout=timeouts, verify=verify, proxies=proxies)
 
     def _find(self, name: str | None, path: str) -> str:
-        ssm = self._session.client("ssm")
+        # the session is not for several threads at a time
+        with self._finding:
+            return self._read(name, path)
+
+    def _read(self, name: str | None, path: str) -> str:
+        connect, read = self.timeouts
+        retries: Any = {"mode": "standard", "total_max_attempts": min(self.attempts, 3)}
+        ssm = self._session.client("ssm", config=Config(connect_timeout=connect, read_timeout=read, retries=retries))
         if name is not None:
             try:
-                return str(ssm.get_parameter(Name=f"{path}{name}")["Parameter"]["Value"])
+                return self._value(ssm.get_parameter(Name=f"{path}{name}")["Parameter"])
             except ssm.exceptions.ParameterNotFound:
                 message = f"there is no coordinator {name!r} in this account and region"
-                raise CoordinatorUnavailableError(message) from None
+                raise CoordinatorNotFoundError(message) from None
         pages = ssm.get_paginator("get_parameters_by_path").paginate(
             # with a trailing slash, IAM would evaluate another resource
             Path=path.rstrip("/")
         )
-        found = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
+        found = {each["Name"]: each for page in pages for each in page["Parameters"]}
         if len(found) == 1:
-            return str(next(iter(found.values())))
+            return self._value(next(iter(found.values())))
         names = ", ".join(sorted(name.removeprefix(path) for name in found))
         if found:
-            raise CoordinatorUnavailableError(f"there are several coordinators; give one of their names: {names}")
+            raise CoordinatorNotFoundError(f"there are several coordinators; give one of their names: {names}")
         message = "there is no coordinator in this account and region; deploy a BoostCoordinator, or give its region"
-        raise CoordinatorUnavailableError(message)
+        raise CoordinatorNotFoundError(message)
+
+    def _value(self, parameter: Mapping[str, Any]) -> str:
+        self.account = arn_place(parameter.get("ARN", ""))[1]
+        return str(parameter["Value"])
 
     def _post(self, body: bytes) -> tuple[int, dict[str, Any]]:
         credentials = self._session.get_credentials()

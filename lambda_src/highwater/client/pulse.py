@@ -5,137 +5,35 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import random
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from importlib import import_module
+from queue import Empty, SimpleQueue
+from random import SystemRandom
 from typing import Any, Final
+from weakref import WeakSet
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient
-from highwater.client.hooks import Amounts, Counts, Meter
-from highwater.core.plan.plan import TargetKey
-from highwater.core.pulses import (
-    HINT_ATTRIBUTE,
-    KEPT_SECONDS,
-    SLOT_SECONDS,
-    SLOTS_PER_MINUTE,
-    WOKEN_ATTRIBUTE,
-    Hint,
-    Slots,
-    amount_attribute,
-    hints_of_text,
-    pulse_partition,
-    pulse_sort_key,
-    slots_of_items,
+from highwater.client.coordinator import (
+    BackOff,
+    BoostError,
+    BoostRefusedError,
+    CoordinatorClient,
+    CoordinatorNotFoundError,
 )
-
-# the same as in highwater.aws.coordinator_table, which clients may not import
-PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
-_MINUTES_KEPT: Final = 3
-
-
-@dataclass(slots=True)
-class FleetTable:
-    """The pulse items of one table's fleet, as this process last read them.
-
-    Attributes:
-        dynamodb: A DynamoDB client that is not metered.
-        pulse_table: The name of the coordinator's table.
-        label: The table whose demand is reported.
-        hints: The scaler's newest hints, by target.
-    """
-
-    dynamodb: Any
-    pulse_table: str
-    label: str
-    hints: dict[TargetKey, Hint] = field(default_factory=dict)
-    _minutes: dict[int, dict[str, str]] = field(default_factory=dict)
-
-    def add(self, amounts: Amounts) -> None:
-        """Add the amounts to the items of their minutes, and remember the fleet's sums that DynamoDB returns.
-
-        Raises `ClientError` or `BotoCoreError` of the first item that cannot be written. *amounts* then has only what
-        certainly was not written: amounts that may have arrived are removed from it, as they could count twice.
-        """
-        for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
-            parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
-            names = {f"#a{number}": amount_attribute(at[0], at[1], refused=at[2]) for number, at in enumerate(parts)}
-            values = {f":a{number}": {"N": _text(units)} for number, units in enumerate(parts.values())}
-            adding = ", ".join(f"#a{number} :a{number}" for number in range(len(parts)))
-            may_have_arrived = True
-            try:
-                found = self.dynamodb.update_item(
-                    TableName=self.pulse_table,
-                    Key=self._key(minute),
-                    UpdateExpression=f"ADD {adding} SET #expires = :expires",
-                    ExpressionAttributeNames={**names, "#expires": TTL_ATTRIBUTE},
-                    ExpressionAttributeValues={**values, ":expires": {"N": str(minute * 60 + KEPT_SECONDS)}},
-                    ReturnValues="ALL_NEW",
-                )
-            except ClientError as error:
-                may_have_arrived = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400) >= 500
-                raise
-            finally:
-                if may_have_arrived:
-                    for at in parts:
-                        del amounts[at]
-            self._learn(minute, found["Attributes"])
-
-    def is_elected(self, slot: int) -> bool:
-        """Elect, by a conditional write, the process that wakes the scaler in a slot; return whether it is this one."""
-        try:
-            self.dynamodb.update_item(
-                TableName=self.pulse_table,
-                Key=self._key(slot // SLOTS_PER_MINUTE),
-                UpdateExpression="SET #woken = :slot",
-                ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot",
-                ExpressionAttributeNames={"#woken": WOKEN_ATTRIBUTE},
-                ExpressionAttributeValues={":slot": {"N": str(slot)}},
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
-                return False
-            raise
-        return True
-
-    def slots(self, newest_slot: int) -> Mapping[TargetKey, Slots]:
-        """Return the fleet's sums of the last minutes, as last read by this process, up to a slot since 1970."""
-        first = newest_slot // SLOTS_PER_MINUTE - _MINUTES_KEPT + 1
-        return slots_of_items(self._minutes.items(), first, newest_slot)
-
-    def needing_help(self, newest_slot: int) -> Iterator[TargetKey]:
-        """Yield the targets whose burst bucket will run out before help comes, or whose requests are throttled."""
-        for key, slots in self.slots(newest_slot).items():
-            hint = self.hints.get(key)
-            # without a hint the capacity is unknown, so the scaler is woken
-            if hint is None or hint.needs_help(slots):
-                yield key
-
-    def is_near(self, newest_slot: int) -> bool:
-        """Whether the fleet's demand for any target is so near its capacity that pulses should be frequent."""
-        found = self.slots(newest_slot)
-        return any(key in self.hints and self.hints[key].is_near(slots) for key, slots in found.items())
-
-    def _learn(self, minute: int, attributes: Mapping[str, Mapping[str, str]]) -> None:
-        self._minutes[minute] = {name: value["N"] for name, value in attributes.items() if "N" in value}
-        for old in [each for each in self._minutes if each <= minute - _MINUTES_KEPT]:
-            del self._minutes[old]
-        told = hints_of_text(attributes.get(HINT_ATTRIBUTE, {}).get("S", "{}"))
-        self.hints.update(told)
-
-    def _key(self, minute: int) -> dict[str, Any]:
-        return {PARTITION_KEY: {"S": pulse_partition(self.label)}, SORT_KEY: {"S": pulse_sort_key(minute)}}
-
-
-def _text(units: float) -> str:
-    return f"{units:.1f}".removesuffix(".0")
-
+from highwater.client.fleet import FleetTable
+from highwater.client.hooks import Counts, Meter
+from highwater.client.sessions import Place, account_of, check_session, events_of, session_apart
+from highwater.core.plan.plan import TargetKey
+from highwater.core.pulses import SLOT_SECONDS, SLOTS_PER_MINUTE
 
 _LOG: Final = logging.getLogger("highwater.pulse")
 # Interval of pulses while demand is far below the capacity; near the capacity, one for each slot.
@@ -146,11 +44,16 @@ _LITTLE_PARTS, _LITTLE_SECONDS, _LITTLE_SPREAD = 1_000, 60, 5
 _SPREAD_SECONDS: Final = 1.5
 _ANSWERED_SECONDS: Final = 0.3
 _REFUSED_SECONDS: Final = 1
-# How long to send no pulses of a table after the process was denied them, or if nothing scales the table
-_LEFT_ALONE_SECONDS: Final = 900
 _RETRIED_SECONDS: Final = 10
 # A surge: this process's demand relative to its own at its last pulse; the rest of the fleet may surge as well.
 _SURGE_FACTOR: Final = 1.5
+# How long the end of a process waits for its last pulses, all tables together
+_END_SECONDS: Final = 2
+# An error that comes again and again is logged this often.
+_COMPLAINT_SECONDS: Final = 60
+# Seconds for a connection, and for an answer: of the coordinator's table, and of its function
+_WRITE_TIMEOUTS, _WAKE_TIMEOUTS = (2, 3), (3.0, 5.0)
+_RANDOM: Final = SystemRandom()
 
 
 def pulse(
@@ -165,7 +68,8 @@ def pulse(
     From now on, consumed and throttled units are counted and added to the fleet's sum: every half minute, every ten
     seconds once the fleet nears its capacity, and at once after a request was throttled. A background thread, started
     by the first request, sends the reports; requests never wait for it and never fail because of it. No keys and no
-    values leave the process, only amounts.
+    values leave the process, only amounts. Requests to other regions, accounts and endpoints are not counted.
+    A forked process reports what it counts itself.
 
     Args:
         session_or_client: A boto3 session, whose later clients and resources are metered, or a DynamoDB client. By
@@ -180,6 +84,7 @@ def pulse(
         The pulse, whose `stop` ends the reports. They also end with the process.
 
     Raises:
+        TypeError: A session or client is not boto3's, or the client is one of another service.
         botocore.exceptions.NoRegionError: The session has no region.
 
     Example:
@@ -194,29 +99,45 @@ def pulse(
         if boto3.DEFAULT_SESSION is None:
             boto3.setup_default_session()
         target = boto3.DEFAULT_SESSION
+    events_of(target, "pulse: session_or_client")
+    check_session(session, "pulse: session")
     if session is None:
         session = target if hasattr(target, "events") else boto3.Session(region_name=target.meta.region_name)
-    # This client is made before the hooks are installed, so that pulses themselves are not counted. It does not retry,
-    # as a pulse whose answer was lost may have been added already.
-    retries: Any = {"mode": "standard", "total_max_attempts": 1}
-    config = Config(connect_timeout=2, read_timeout=3, retries=retries)
-    made = Pulse(
-        dynamodb=session.client("dynamodb", config=config),
-        coordinator=CoordinatorClient(coordinator=coordinator, session=session, attempts=1),
-        tables=None if tables is None else frozenset(tables),
-    )
+    # The caller's session is not for other threads, so all that they need of it is taken here.
+    profile, region, credentials = session.profile_name, session.region_name, session.get_credentials()
+
+    def connect() -> tuple[Any, CoordinatorClient]:
+        apart = session_apart(profile, region, credentials)
+        # no retries, as a pulse whose answer was lost may have been added already
+        retries: Any = {"mode": "standard", "total_max_attempts": 1}
+        connecting, reading = _WRITE_TIMEOUTS
+        config = Config(connect_timeout=connecting, read_timeout=reading, retries=retries)
+        return apart.client("dynamodb", config=config), CoordinatorClient(
+            coordinator=coordinator, session=apart, attempts=1, timeouts=_WAKE_TIMEOUTS
+        )
+
+    dynamodb, client = connect()
+    told = None if tables is None else frozenset(tables)
+    made = Pulse(dynamodb=dynamodb, coordinator=client, connect=connect, tables=told)
+    if made.meter.place is not None:
+        made.meter.place.account = account_of(credentials)
     made.meter.install(target)
     atexit.register(made.stop)
+    with suppress(ImportError):
+        # in Lambda functions with SnapStart
+        import_module("snapshot_restore_py").register_after_restore(made.begin_anew)
     return made
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Pulse:
-    """The pulses of one process.
+    """The pulses of one process; a forked process has pulses of its own.
 
     Attributes:
-        dynamodb: A client that is not metered.
+        dynamodb: A client that is not metered. Tables of its region and endpoint are reported.
         coordinator: Sends requests to the coordinator.
+        connect: Makes both anew in a forked process, where connections must not be shared with the parent. By default
+            they are kept.
         tables: The tables to report, `None` for all.
         clock: Seconds since 1970.
         pause: Sleeps for the given number of seconds.
@@ -235,6 +156,7 @@ class Pulse:
 
     dynamodb: Any
     coordinator: CoordinatorClient
+    connect: Callable[[], tuple[Any, CoordinatorClient]] | None = None
     tables: frozenset[str] | None = None
     clock: Callable[[], float] = lambda: time.time()
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
@@ -242,100 +164,182 @@ class Pulse:
     counts: Counts = field(default_factory=Counts)
     meter: Meter = field(init=False)
     _beats: dict[str, _Beat] = field(default_factory=dict)
-    _left_alone: dict[str, float] = field(default_factory=dict)
+    _standings: dict[str, _Standing] = field(default_factory=dict)
     _pulse_table: str | None = None
-    _spread: float = field(default_factory=lambda: random.uniform(0, _SPREAD_SECONDS))  # noqa: S311 - not for security
-    _news: threading.Event = field(default_factory=threading.Event)
+    # shared by all tables, as all of them need the coordinator
+    _search: BackOff = field(default_factory=BackOff)
+    _spread: float | None = None
+    # Requests only use what never waits, also in a signal handler and after a fork: no events, no locks.
+    _news: SimpleQueue[None] = field(default_factory=SimpleQueue)
     _thread: threading.Thread | None = None
-    _pid: int = 0
+    _starting: threading.Lock = field(default_factory=threading.Lock)
+    _no_thread: BackOff = field(default_factory=BackOff)
+    _has_to_connect: bool = False
+    _complained_at: float = 0.0
     _is_stopped: bool = False
 
     def __post_init__(self) -> None:
         """Make the meter."""
-        self.meter = Meter(self.counts, self._is_told, self._notice, self.clock)
+        self.meter = Meter(self.counts, self._is_told, self._notice, self.clock, Place.of(self.dynamodb))
+        _PULSES.add(self)
 
     def stop(self) -> None:
-        """Report what is left, and end; requests are no longer counted."""
+        """Report what is left, and end; requests are no longer counted.
+
+        Waits two seconds at most, for all tables together. Without a thread, the pulse that is under way then is
+        waited for too.
+        """
         if self._is_stopped:
             return
         self._is_stopped = True
         thread = self._thread
-        self._news.set()
-        if not self.has_thread:
+        self._news.put(None)
+        if thread is None:
             self._beat_safely(is_last=True)
-        if thread is not None and self._pid == os.getpid() and thread is not threading.current_thread():
-            thread.join(timeout=5)
+        elif thread.ident is not None and thread is not threading.current_thread():
+            thread.join(timeout=_END_SECONDS)
 
     def beat(self, *, is_last: bool = False) -> None:
         """Report each table that is due; nothing is raised."""
+        began = self.clock()
+        try:
+            self._reconnect()
+        except Exception:
+            return self._complain()
         for table in self.counts.tables():
-            if is_last or self._due_at(table) <= self.clock():
-                self._tell(table, is_last=is_last)
+            try:
+                if is_last or self._due_at(table) <= self.clock():
+                    self._tell(table, is_last=is_last)
+            except Exception:
+                # whatever the error, the process and its other pulses continue
+                self._complain()
+            if is_last and self.clock() - began >= _END_SECONDS:
+                return None
+        return None
+
+    def begin_anew(self) -> None:
+        """Begin as a process of its own: forked, or restored from another's memory. The other one reports its counts.
+
+        Called by itself after a fork, and in Lambda functions with SnapStart.
+        """
+        before, self._news = self._news, SimpleQueue()
+        self.counts.forget()
+        self._beats, self._spread, self._thread, self._starting = {}, None, None, threading.Lock()
+        self._has_to_connect = self.connect is not None
+        # a thread that was restored too ends
+        before.put(None)
 
     def _is_told(self, table: str) -> bool:
         if self._is_stopped or table == self._pulse_table or (self.tables is not None and table not in self.tables):
             return False
-        until = self._left_alone.get(table)
-        return until is None or self.clock() >= until
+        standing = self._standings.get(table)
+        return standing is None or not standing.is_resting(self.clock())
 
     def _notice(self) -> None:
         """Wake the thread, or start it: at the first request, also after a fork."""
         if not self.has_thread:
             return
-        pid = os.getpid()
-        if self._pid != pid:
-            if self._pid:
-                self.counts.forget()
-            self._pid, self._news = pid, threading.Event()
-            self._thread = threading.Thread(target=self._run, name="highwater-pulse", daemon=True)
+        if self._thread is None:
+            self._start()
+        if self._news.empty():
+            self._news.put(None)
+
+    def _start(self) -> None:
+        # of several first requests one starts the thread, and the others do not wait for that
+        if not self._starting.acquire(blocking=False):
+            return
+        try:
+            if self._thread is not None or self._is_stopped or self._no_thread.is_resting(self.clock()):
+                return
+            self._thread = threading.Thread(target=self._run, args=(self._news,), name="highwater-pulse", daemon=True)
             try:
                 self._thread.start()
             except RuntimeError:
-                # the interpreter is ending
+                # the interpreter is ending, or there are too many
+                self._thread = None
+                self._no_thread.fail(self.clock())
                 return
-        self._news.set()
+            # processes of multiprocessing end without what atexit registers
+            module: Any = sys.modules.get("multiprocessing.util")
+            if module is not None:
+                module.Finalize(None, self.stop, exitpriority=0)
+        finally:
+            self._starting.release()
 
-    def _run(self) -> None:
-        while not self._is_stopped:
-            due = min((self._due_at(table) for table in self.counts.tables()), default=None)
-            # without unreported counts, wait for traffic
-            self._news.wait(None if due is None else max(due - self.clock(), 0.05))
-            self._news.clear()
-            if self.counts.tables():
-                # requests that come close together are handled in one go
-                self.pause(0.05)
-                self._beat_safely()
-        self._beat_safely(is_last=True)
+    def _run(self, news: SimpleQueue[None]) -> None:
+        while not self._is_stopped and self._news is news:
+            try:
+                self._wait(news)
+                if self.counts.tables():
+                    # requests that come close together are handled in one go
+                    self.pause(0.05)
+                    self.beat()
+            except Exception:
+                self._complain()
+                self.pause(1)
+        if self._is_stopped:
+            self._beat_safely(is_last=True)
+
+    def _wait(self, news: SimpleQueue[None]) -> None:
+        """Wait until a table is due, or, without unreported counts, for traffic."""
+        due = min((self._due_at(table) for table in self.counts.tables()), default=None)
+        try:
+            news.get(timeout=None if due is None else min(max(due - self.clock(), 0.05), _LITTLE_SECONDS))
+            while True:
+                news.get_nowait()
+        except Empty:
+            return
 
     def _beat_safely(self, *, is_last: bool = False) -> None:
         try:
             self.beat(is_last=is_last)
         except Exception:
-            # whatever the error, the process and its pulses continue
-            _LOG.exception("a pulse failed")
+            self._complain()
+
+    def _complain(self) -> None:
+        now = self.clock()
+        is_new = not 0 <= now - self._complained_at < _COMPLAINT_SECONDS
+        if is_new:
+            self._complained_at = now
+        _LOG.log(logging.ERROR if is_new else logging.DEBUG, "a pulse failed", exc_info=True)
+
+    def _reconnect(self) -> None:
+        if self._has_to_connect and self.connect is not None and self.counts.tables():
+            self.dynamodb, self.coordinator = self.connect()
+            self._has_to_connect = False
 
     def _due_at(self, table: str) -> float:
-        beat = self._beats.get(table)
+        now, beat = self.clock(), self._beats.get(table)
         if beat is None:
             # the first pulse comes at the end of the present slot, so that the scaler soon knows of a new fleet
-            beat = self._beats[table] = _Beat(self.clock(), self.clock(), is_near=True)
+            beat = self._beats[table] = _Beat(now, now, is_near=True)
+        if max(beat.told_at, beat.counted_since) > now:
+            # the clock was set back
+            beat.told_at, beat.counted_since = min(beat.told_at, now), min(beat.counted_since, now)
+            self.counts.end_at(table, int(now) // SLOT_SECONDS)
         pace = self._pace(table, beat)
+        soonest = beat.told_at + (_RETRIED_SECONDS if beat.is_kept else 0)
+        if self._pulse_table is None and self._search.is_resting(now):
+            soonest = max(soonest, self._search.ends_at)
         if pace is _Pace.REFUSED:
-            return beat.told_at + _REFUSED_SECONDS
+            return soonest + _REFUSED_SECONDS
         # Just after the end of a slot, so that the slot's sum is complete soon. Less frequent pulses are aligned with
         # minutes, as each minute's item costs a write.
         lengths = {_Pace.LITTLE: _LITTLE_SECONDS, _Pace.CALM: _CALM_SECONDS}
         length = lengths.get(pace, SLOT_SECONDS)
-        soonest = beat.told_at if length == SLOT_SECONDS else beat.told_at + length / 2
+        soonest = soonest if length == SLOT_SECONDS else soonest + length / 2
+        if self._spread is None:
+            self._spread = _RANDOM.uniform(0, _SPREAD_SECONDS)
         # there may be many processes with little demand; they spread over most of a slot
         spread = self._spread * (_LITTLE_SPREAD if pace is _Pace.LITTLE else 1)
         return (soonest // length + 1) * length + spread
 
     def _pace(self, table: str, beat: _Beat) -> _Pace:
         counted = self.counts.peek(table)
-        if any(refused for _, _, refused in counted):
+        now = self.clock()
+        if beat.is_urgent({key for _, key, is_refused in counted if is_refused}, int(now) // SLOT_SECONDS):
             return _Pace.REFUSED
-        since = self.clock() - beat.counted_since
+        since = now - beat.counted_since
         units = sum(counted.values())
         if units > _SURGE_FACTOR * beat.rate * max(since, SLOT_SECONDS) > 0:
             return _Pace.SURGE
@@ -345,58 +349,131 @@ class Pulse:
 
     def _tell(self, table: str, *, is_last: bool = False) -> None:
         now = self.clock()
+        slot = int(now) // SLOT_SECONDS
         beat = self._beats.setdefault(table, _Beat(now, now))
         # unless it is urgent, a slot is reported once it is over
         is_urgent = is_last or self._pace(table, beat) in (_Pace.REFUSED, _Pace.SURGE)
-        amounts = self.counts.take(table, None if is_urgent else int(now) // SLOT_SECONDS)
-        beat.told_at = now
+        amounts = self.counts.take(table, None if is_urgent else slot)
+        beat.told_at, beat.is_kept = now, False
         if not amounts:
             return
         told, since = sum(amounts.values()), max(now - beat.counted_since, 1.0)
-        beat.counted_since, beat.rate = now if is_urgent else now // SLOT_SECONDS * SLOT_SECONDS, told / since
+        beat.counted_since, beat.rate = now if is_urgent else slot * SLOT_SECONDS, told / since
         try:
             fleet = beat.fleet or FleetTable(self.dynamodb, self._find_table(), table)
             beat.fleet = fleet
             fleet.add(amounts)
+            self._standing(table).denied.succeed()
             _LOG.debug("told of %s: %.1f units in %.1f s", table, told, since)
-            newest = int(now) // SLOT_SECONDS - 1
             # the present slot's sum is not complete yet, but may already be near the capacity
-            beat.is_near = fleet.is_near(newest + 1)
+            beat.is_near = fleet.is_near(slot)
             beat.capacity = max((hint.capacity_units for hint in fleet.hints.values()), default=0)
-            if any(fleet.needing_help(newest)) and fleet.is_elected(newest + 1):
-                # wait for the other processes' reports of the same slot
-                self.pause(max((newest + 1) * SLOT_SECONDS + _SPREAD_SECONDS + _ANSWERED_SECONDS - self.clock(), 0.0))
-                self.coordinator.send("pulse", table=table)
-                _LOG.info("the fleet of %s asked for help, which took %.1f s", table, self.clock() - now)
-        except BoostRefusedError as refused:
-            self._leave_alone(table, f"the coordinator refuses: {refused}")
+            # one that cannot find the coordinator leaves the election to others
+            is_asking = not self._search.is_resting(now) and fleet.is_asking(slot)
         except ClientError as error:
-            self._hear(table, amounts, error)
+            if error.response.get("Error", {}).get("Code") in ("AccessDeniedException", "ResourceNotFoundException"):
+                self._leave_alone(table, self._standing(table).denied, str(error))
+            else:
+                self._keep(table, amounts, error)
         except (BotoCoreError, BoostError) as error:
             self._keep(table, amounts, error)
-
-    def _hear(self, table: str, amounts: Any, error: ClientError) -> None:
-        if error.response.get("Error", {}).get("Code") in ("AccessDeniedException", "ResourceNotFoundException"):
-            self._leave_alone(table, str(error))
         else:
-            self._keep(table, amounts, error)
+            if is_asking:
+                self._wake(table, now, is_last=is_last)
+
+    def _wake(self, table: str, elected_at: float, *, is_last: bool) -> None:
+        """Ask for help: in a thread apart, as the other tables' pulses must not wait for the coordinator's function."""
+        if threading.current_thread() is self._thread and not is_last:
+            name = f"highwater-pulse-{table}"
+            apart = threading.Thread(target=self._ask_for_help, args=(table, elected_at), name=name, daemon=True)
+            try:
+                return apart.start()
+            except RuntimeError:
+                # the interpreter is ending
+                is_last = True
+        return self._ask_for_help(table, elected_at, is_last=is_last)
+
+    def _ask_for_help(self, table: str, elected_at: float, *, is_last: bool = False) -> None:
+        if not is_last:
+            # wait for the other processes' reports of the same slot
+            complete = elected_at // SLOT_SECONDS * SLOT_SECONDS + _SPREAD_SECONDS + _ANSWERED_SECONDS
+            self.pause(max(complete - self.clock(), 0.0))
+        standing = self._standing(table)
+        try:
+            self.coordinator.send("pulse", table=table)
+            self._search.succeed()
+            standing.turned_away.succeed()
+            _LOG.info("the fleet of %s asked for help, which took %.1f s", table, self.clock() - elected_at)
+        except BoostRefusedError as refused:
+            self._leave_alone(table, standing.turned_away, f"the coordinator refuses: {refused}")
+        except CoordinatorNotFoundError as error:
+            _LOG.warning("no help for %s for %d seconds: %s", table, self._search.fail(self.clock()), error)
+        except (BotoCoreError, ClientError, BoostError) as error:
+            _LOG.info("no help for %s: %s", table, error)
+        except Exception:
+            self._complain()
 
     def _keep(self, table: str, amounts: Any, error: Exception) -> None:
         """Keep amounts that certainly were not written, for a later pulse."""
         _LOG.info("pulse of %s: %s", table, error)
-        self._beats[table].told_at = self.clock() + _RETRIED_SECONDS
-        oldest = int(self.clock()) // SLOT_SECONDS - 2 * SLOTS_PER_MINUTE
+        self._beats[table].told_at, self._beats[table].is_kept = self.clock(), True
+        oldest = _oldest_slot(self.clock())
         self.counts.put_back(table, {at: units for at, units in amounts.items() if at[0] >= oldest})
 
-    def _leave_alone(self, table: str, why: str) -> None:
-        _LOG.warning("no pulses of %s for %d minutes: %s", table, _LEFT_ALONE_SECONDS // 60, why)
-        self._left_alone[table] = self.clock() + _LEFT_ALONE_SECONDS
+    def _leave_alone(self, table: str, rest: BackOff, why: str) -> None:
+        _LOG.warning("no pulses of %s for %d seconds: %s", table, rest.fail(self.clock()), why)
         self.counts.take(table)
+
+    def _standing(self, table: str) -> _Standing:
+        return self._standings.setdefault(table, _Standing())
 
     def _find_table(self) -> str:
         if self._pulse_table is None:
-            self._pulse_table = self.coordinator.pulse_table
+            now = self.clock()
+            if self._search.is_resting(now):
+                # only at the end of the process, as no table is due before
+                raise CoordinatorNotFoundError("no coordinator was found")
+            try:
+                self._pulse_table = self.coordinator.pulse_table
+            except CoordinatorNotFoundError as error:
+                _LOG.warning("no pulses for %d seconds: %s", self._search.fail(now), error)
+                for table in self.counts.tables():
+                    self.counts.take(table, _oldest_slot(now))
+                raise
+            self._search.succeed()
+            place = self.meter.place
+            if place is not None and place.account is None:
+                place.account = self.coordinator.account
         return self._pulse_table
+
+
+def _oldest_slot(now: float) -> int:
+    """The first slot whose amounts are still worth telling."""
+    return int(now) // SLOT_SECONDS - 2 * SLOTS_PER_MINUTE
+
+
+_PULSES: WeakSet[Pulse] = WeakSet()
+
+
+def _begin_all_anew() -> None:
+    for each in list(_PULSES):
+        each.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    # not on Windows
+    os.register_at_fork(after_in_child=_begin_all_anew)
+
+
+@dataclass(slots=True)
+class _Standing:
+    """How long a table is left alone: its items may not be written, or the coordinator does not serve it."""
+
+    denied: BackOff = field(default_factory=BackOff)
+    turned_away: BackOff = field(default_factory=BackOff)
+
+    def is_resting(self, now: float) -> bool:
+        return self.denied.is_resting(now) or self.turned_away.is_resting(now)
 
 
 class _Pace(Enum):
@@ -411,11 +488,19 @@ class _Pace(Enum):
 
 @dataclass(slots=True)
 class _Beat:
-    """When, and with what demand, a process last sent a pulse of a table."""
+    """When, and with what demand, a process last sent a pulse of a table.
+
+    *is_kept* says that the pulse could not be written, so that its amounts wait for another one.
+    """
 
     told_at: float
     counted_since: float
     rate: float = 0.0
     capacity: int = 0
     is_near: bool = False
+    is_kept: bool = False
     fleet: FleetTable | None = None
+
+    def is_urgent(self, refused: set[TargetKey], slot: int) -> bool:
+        """Whether requests refused for these targets are to be told at once."""
+        return bool(refused) and (self.fleet is None or self.fleet.is_urgent(refused, slot))

@@ -1,0 +1,177 @@
+"""The items in which a table's fleet adds up its pulses, as one process sees them, and whom they have ask for help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from highwater.client.hooks import Amounts
+from highwater.core.plan.plan import TargetKey
+from highwater.core.pulses import (
+    HINT_ATTRIBUTE,
+    KEPT_SECONDS,
+    SLOTS_PER_MINUTE,
+    WOKEN_ATTRIBUTE,
+    Hint,
+    Slots,
+    amount_attribute,
+    hints_of_text,
+    pulse_partition,
+    pulse_sort_key,
+    slots_of_items,
+)
+
+# the same as in highwater.aws.coordinator_table, which clients may not import
+PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
+_MINUTES_KEPT: Final = 3
+# A fleet whose item has no hint asks for help once in so many minutes: nothing may scale its table.
+_ASKED_MINUTES: Final = 5
+# A hint of later slots than these is no scaler's, or of a clock that was set back.
+_LATER_SLOTS: Final = 2 * SLOTS_PER_MINUTE
+
+
+@dataclass(slots=True)
+class FleetTable:
+    """The pulse items of one table's fleet, as this process last read them.
+
+    Attributes:
+        dynamodb: A DynamoDB client that is not metered.
+        pulse_table: The name of the coordinator's table.
+        label: The table whose demand is reported.
+        hints: The scaler's hints of the newest item, by target.
+    """
+
+    dynamodb: Any
+    pulse_table: str
+    label: str
+    hints: dict[TargetKey, Hint] = field(default_factory=dict)
+    _minutes: dict[int, dict[str, str]] = field(default_factory=dict)
+    # the slot, and the first of five minutes, in which somebody was elected already
+    _woken_slot: int = -1
+    _asked_from: int = -1
+
+    def add(self, amounts: Amounts) -> None:
+        """Add the amounts to the items of their minutes, and remember the fleet's sums that DynamoDB returns.
+
+        Raises `ClientError` or `BotoCoreError` of the first item that cannot be written. *amounts* then has only what
+        certainly was not written: amounts that may have arrived are removed from it, as they could count twice.
+        """
+        for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
+            parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
+            names = {f"#a{number}": amount_attribute(at[0], at[1], refused=at[2]) for number, at in enumerate(parts)}
+            values = {f":a{number}": {"N": _text(units)} for number, units in enumerate(parts.values())}
+            adding = ", ".join(f"#a{number} :a{number}" for number in range(len(parts)))
+            may_have_arrived = True
+            try:
+                found = self.dynamodb.update_item(
+                    TableName=self.pulse_table,
+                    Key=self._key(minute),
+                    UpdateExpression=f"ADD {adding} SET #expires = :expires",
+                    ExpressionAttributeNames={**names, "#expires": TTL_ATTRIBUTE},
+                    ExpressionAttributeValues={**values, ":expires": _expires(minute)},
+                    ReturnValues="ALL_NEW",
+                )
+            except ClientError as error:
+                may_have_arrived = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400) >= 500
+                raise
+            finally:
+                if may_have_arrived:
+                    for at in parts:
+                        del amounts[at]
+            self._learn(minute, found["Attributes"])
+
+    def is_asking(self, slot: int) -> bool:
+        """Whether this process is to wake the scaler in a slot since 1970: help is needed, and it is elected.
+
+        Help is needed where the burst bucket of a target will run out before help comes, or its requests are refused,
+        unless there is no more to be had. Targets that the hints leave out are not scaled. Without any hint nothing is
+        known, so the scaler is woken, once in five minutes.
+        """
+        hints = self._hints_at(slot)
+        if not hints:
+            from_minute = slot // SLOTS_PER_MINUTE // _ASKED_MINUTES * _ASKED_MINUTES
+            if from_minute == self._asked_from:
+                return False
+            self._asked_from = from_minute
+            return self.is_elected(_last_slot(from_minute))
+        needs = (key in hints and hints[key].needs_help(slots) for key, slots in self._slots(slot - 1).items())
+        if not any(needs) or self._is_woken(slot):
+            return False
+        self._woken_slot = slot
+        return self.is_elected(slot)
+
+    def is_elected(self, slot: int) -> bool:
+        """Elect, by a conditional write, the process that wakes the scaler in a slot; return whether it is this one.
+
+        Raises `ClientError` or `BotoCoreError` if the item cannot be written.
+        """
+        minute = slot // SLOTS_PER_MINUTE
+        try:
+            self.dynamodb.update_item(
+                TableName=self.pulse_table,
+                Key=self._key(minute),
+                UpdateExpression="SET #woken = :slot, #expires = :expires",
+                ConditionExpression="attribute_not_exists(#woken) OR #woken < :slot OR #woken > :last",
+                ExpressionAttributeNames={"#woken": WOKEN_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
+                ExpressionAttributeValues={
+                    ":slot": {"N": str(slot)},
+                    ":last": {"N": str(_last_slot(minute))},
+                    ":expires": _expires(minute),
+                },
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ConditionalCheckFailedException":
+                return False
+            raise
+        return True
+
+    def is_urgent(self, refused: Iterable[TargetKey], slot: int) -> bool:
+        """Whether requests refused for these targets are to be told at once: somebody could still ask for help."""
+        hints = self._hints_at(slot)
+        return not self._is_woken(slot) and any(key in hints and not hints[key].is_most for key in refused)
+
+    def is_near(self, slot: int) -> bool:
+        """Whether the fleet's demand for any target is so near its capacity that pulses should be frequent."""
+        found, hints = self._slots(slot), self._hints_at(slot)
+        return any(key in hints and hints[key].is_near(slots) for key, slots in found.items())
+
+    def _slots(self, newest_slot: int) -> Mapping[TargetKey, Slots]:
+        """The fleet's sums of the last minutes, as last read by this process, up to a slot since 1970."""
+        first = newest_slot // SLOTS_PER_MINUTE - _MINUTES_KEPT + 1
+        return slots_of_items(self._minutes.items(), first, newest_slot)
+
+    def _hints_at(self, slot: int) -> dict[TargetKey, Hint]:
+        return {key: hint for key, hint in self.hints.items() if hint.slot <= slot + _LATER_SLOTS}
+
+    def _is_woken(self, slot: int) -> bool:
+        """Whether the answers show that somebody was elected in this slot."""
+        minute = slot // SLOTS_PER_MINUTE
+        told = self._minutes.get(minute, {}).get(WOKEN_ATTRIBUTE, "")
+        # a later slot than the minute's last is nobody's
+        return self._woken_slot == slot or (told.isdecimal() and slot <= int(told[:20]) <= _last_slot(minute))
+
+    def _learn(self, minute: int, attributes: Mapping[str, Mapping[str, str]]) -> None:
+        self._minutes[minute] = {name: value["N"] for name, value in attributes.items() if "N" in value}
+        # also those that are ahead since the clock was set back
+        for other in [each for each in self._minutes if abs(each - minute) >= _MINUTES_KEPT]:
+            del self._minutes[other]
+        if minute == max(self._minutes):
+            self.hints = hints_of_text(attributes.get(HINT_ATTRIBUTE, {}).get("S", "{}"))
+
+    def _key(self, minute: int) -> dict[str, Any]:
+        return {PARTITION_KEY: {"S": pulse_partition(self.label)}, SORT_KEY: {"S": pulse_sort_key(minute)}}
+
+
+def _last_slot(minute: int) -> int:
+    return minute * SLOTS_PER_MINUTE + SLOTS_PER_MINUTE - 1
+
+
+def _expires(minute: int) -> dict[str, str]:
+    return {"N": str(minute * 60 + KEPT_SECONDS)}
+
+
+def _text(units: float) -> str:
+    return f"{units:.1f}".removesuffix(".0")

@@ -1,0 +1,195 @@
+"""Whom a fleet has ask for help, and how often: at a ceiling, without hints, and where hints make no sense."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from highwater import Pulse
+from highwater.client.fleet import FleetTable
+from highwater.core import Dimension
+from highwater.core.pulses import Hint
+from tests.client.test_pulse import BEGAN, HINT, SLOT, WRITE, Coordinator, Process, Table
+
+READ = (None, Dimension.READ)
+# the bucket is empty, and help should have been there long ago
+EMPTY = replace(HINT, slot=SLOT - 7, level_units=0)
+MINUTES = 10
+
+
+def at_a_ceiling(table: Table, processes: int) -> list[Process]:
+    """So many processes whose requests are refused ten times a second, for ten minutes."""
+    fleet = [Process(table, now=BEGAN, spread=1.5 * number / processes) for number in range(processes)]
+    table.writes = table.elections = table.lost = 0
+    for process in fleet:
+        process.coordinator.woken.clear()
+    for _ in range(MINUTES * 600):
+        for process in fleet:
+            if isinstance(table.hint, Hint):
+                table.hint = replace(table.hint, slot=int(process.now) // 10 - 8)
+            process.ask(1, seconds=0.1, refused=True)
+    return fleet
+
+
+def test_refused_requests_have_the_scaler_woken_once_a_slot_and_cost_few_writes() -> None:
+    table = Table(hint=EMPTY)
+    (process,) = at_a_ceiling(table, 1)
+    # a process whose clock is driven waits for the others' pulses while it is elected
+    slots = (process.now - BEGAN) // 10
+    assert slots - 1 <= len(process.coordinator.woken) <= slots + 1
+    assert table.elections == len(process.coordinator.woken)
+    assert table.writes <= 2 * slots
+
+
+def test_nobody_stands_for_election_where_the_answer_shows_that_somebody_was_elected() -> None:
+    table = Table(hint=EMPTY)
+    fleet = at_a_ceiling(table, 5)
+    slots = (max(process.now for process in fleet) - BEGAN) // 10
+    assert slots - 5 <= sum(len(process.coordinator.woken) for process in fleet) <= slots + 1
+    # at the beginning of a minute, its item is not known yet
+    assert table.lost <= 4 * (slots / 6 + 1)
+    assert table.writes <= 5 * 2 * slots
+
+
+def test_nobody_asks_for_what_is_not_to_be_had_and_refused_requests_are_told_slot_by_slot() -> None:
+    table = Table(hint=replace(EMPTY, is_most=True))
+    fleet = at_a_ceiling(table, 3)
+    assert [process.coordinator.woken for process in fleet] == [[], [], []]
+    assert table.elections == 0
+    assert table.writes <= 3 * (MINUTES * 6 + 1)
+
+
+def calm(table: Table, processes: int, minutes: int) -> list[Process]:
+    fleet = [Process(table, now=BEGAN, spread=1.5 * number / processes) for number in range(processes)]
+    for _ in range(minutes * 60):
+        for process in fleet:
+            process.pulse.counts.add("orders", int(process.now) // 10, READ, 0.1)
+            process.ask(0.1, seconds=1)
+    return fleet
+
+
+def test_target_that_the_hints_leave_out_asks_for_no_help() -> None:
+    table = Table(hint=HINT)
+    fleet = calm(table, 10, 10)
+    assert [process.coordinator.woken for process in fleet] == [[]] * 10
+    assert table.elections == 0
+
+
+def test_fleet_without_any_hint_asks_for_help_once_in_five_minutes() -> None:
+    table = Table(hint=None)
+    fleet = calm(table, 10, 30)
+    assert 6 <= sum(len(process.coordinator.woken) for process in fleet) <= 7
+    assert table.elections <= 10 * 7
+    at_it = Table(hint=None)
+    assert sum(len(process.coordinator.woken) for process in at_a_ceiling(at_it, 3)) <= 3
+    assert at_it.writes <= 3 * (MINUTES * 6 + 1)
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "7",
+        "[" * 100_000,
+        json.dumps({"w": [SLOT - 1, 10**400, 6_000, 100, 17]}),
+        json.dumps({"w": [SLOT - 1, 100, 6_000, 0, 17]}),
+        '{"w":[1e400,1,1,1,1]}',
+        json.dumps({"w": [10**9, 100, 6_000, 100, 17]}),
+    ],
+    ids=["number", "deep", "huge capacity", "no coverage", "infinite slot", "a slot to come"],
+)
+def test_hint_that_makes_no_sense_is_as_none(hint: str, caplog: pytest.LogCaptureFixture) -> None:
+    process = Process(Table(hint=hint))
+    assert process.coordinator.woken == ["pulse orders"]
+    before = process.table.writes
+    for _ in range(70):
+        process.ask(100, seconds=1)
+    assert process.table.writes - before >= 2
+    assert process.coordinator.woken == ["pulse orders"]
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_hint_of_a_later_version_is_read_as_far_as_it_is_known() -> None:
+    process = Process(Table(hint=json.dumps({"w": [SLOT - 1, 100, 6_000, 100, 17, 60, 0, 5, "new"]})))
+    assert process.coordinator.woken == []
+    process.surge(12)
+    assert process.coordinator.woken == ["pulse orders"]
+
+
+@pytest.mark.parametrize("woken", ["9" * 38, "1E+30", "-1", str(SLOT + 60)])
+def test_nobody_can_be_kept_from_asking_by_a_slot_that_is_none_of_the_minute(woken: str) -> None:
+    class Marked(Table):
+        """Somebody has written who was elected."""
+
+        def update_item(self, **request: Any) -> dict[str, Any]:
+            if "ConditionExpression" not in request:
+                found = super().update_item(**request)
+                return {"Attributes": found["Attributes"] | {"woken": {"N": woken}}}
+            condition = request["ConditionExpression"]
+            assert condition == "attribute_not_exists(#woken) OR #woken < :slot OR #woken > :last"
+            return super().update_item(**request)
+
+    process = Process(Marked(hint=EMPTY))
+    process.surge(12)
+    assert process.coordinator.woken == ["pulse orders"]
+
+
+def test_election_leaves_an_item_that_expires() -> None:
+    class Noted(Table):
+        """Keeps what is asked."""
+
+        def update_item(self, **request: Any) -> dict[str, Any]:
+            self.asked = request
+            return {}
+
+    table = Noted()
+    assert FleetTable(table, "pulses", "orders").is_elected(SLOT)
+    assert table.asked["UpdateExpression"] == "SET #woken = :slot, #expires = :expires"
+    assert table.asked["ExpressionAttributeValues"][":expires"] == {"N": str(int(BEGAN) + 3_600)}
+
+
+class Hanging(Coordinator):
+    """A function that does not answer until it is let go."""
+
+    may_answer: threading.Event
+
+    def send(self, action: str, **members: Any) -> dict[str, Any]:
+        assert self.may_answer.wait(60)
+        return super().send(action, **members)
+
+
+class Telling(Table):
+    """Says when it was told of the other table after somebody was elected."""
+
+    is_told: threading.Event
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        if self.elections and request["Key"]["table"]["S"] == "pulse#others":
+            self.is_told.set()
+        return super().update_item(**request)
+
+
+def test_other_tables_do_not_wait_for_a_function_that_hangs() -> None:
+    hanging, telling = Hanging(), Telling(hint=EMPTY)
+    hanging.may_answer, telling.is_told = threading.Event(), threading.Event()
+    now = [BEGAN]
+    pulse = Pulse(
+        dynamodb=telling,
+        coordinator=hanging,
+        clock=lambda: now[0],
+        pause=lambda _: None,
+        _pulse_table="pulses",
+        _spread=0.5,
+    )
+    # the clock goes on until the thread has asked for help for one table, and then has told of the other
+    while not telling.is_told.wait(0.01):
+        now[0] += 1
+        assert now[0] < BEGAN + 6_000
+        pulse.counts.add("others" if telling.elections else "orders", int(now[0]) // 10, WRITE, 9_000.0)
+        pulse.meter.notice()
+    assert hanging.woken == []
+    hanging.may_answer.set()
+    pulse.stop()
