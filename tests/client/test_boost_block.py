@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from highwater import Boost, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
+from highwater import Boost, BoostNotReadyError, BoostRefusedError, CoordinatorClient, CoordinatorUnavailableError
 from highwater.handlers.coordinator.call import Call, RefusedError
 from tests.handlers.test_boost_coordinator import LOADER, World
 
@@ -107,6 +107,84 @@ def test_begin_whose_answer_is_lost_is_given_back() -> None:
         pytest.fail("the block must not run")
     assert wire.sent == ["begin", "release"]
     assert wire.world.floor == 12
+
+
+def test_failed_polls_are_not_yet_until_the_timeout() -> None:
+    losses = iter([*["request"] * 4, ""])
+    wire, clock = Wire(lose=lambda action: next(losses) if action == "status" else ""), Clock()
+    made = boost(wire, clock)
+    made.begin()
+    assert made.wait().is_ready
+    assert wire.sent == ["begin", *["status"] * 5]
+    # 2 s, then half as long again each time, up to a quarter less or more
+    for waited, seconds in zip(clock.waited, (2, 3, 4.5, 6.75), strict=True):
+        assert 0.75 * seconds <= waited <= 1.25 * seconds
+    assert len(set(clock.waited)) == 4
+
+
+def test_polls_that_fail_until_the_timeout_are_told_with_their_last_error() -> None:
+    wire, clock = Wire(lose=lambda action: "request" if action == "status" else ""), Clock()
+    with pytest.raises(BoostNotReadyError) as missed, boost(wire, clock):
+        pytest.fail("the block must not run")
+    assert str(missed.value) == "orders: the capacity has not come in 0:05:00: no answer"
+    # each poll sends one request, ten seconds apart in the end
+    assert 30 <= wire.sent.count("status") <= 45
+    assert max(clock.waited) <= 12.5
+    assert clock.now <= 300
+    assert wire.sent[-1] == "release"
+
+
+def test_boost_that_is_over_while_it_is_waited_for_is_refused_at_once() -> None:
+    wire, clock = Wire(), Clock()
+    made = boost(wire, clock)
+    made.begin()
+    wire.world.ask("release", id=made.id)
+    with pytest.raises(BoostRefusedError):
+        made.wait()
+    assert wire.sent == ["begin", "status"]
+
+
+class Impatient(threading.Event):
+    """An event whose waits end at once, and are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.append(timeout)
+        return self.is_set()
+
+
+def test_end_of_the_block_waits_two_seconds_for_a_coordinator_that_hangs() -> None:
+    may_answer, is_given_back = threading.Event(), threading.Event()
+
+    def hang(action: str) -> str:
+        if action == "release":
+            assert may_answer.wait(60)
+            is_given_back.set()
+        return ""
+
+    wire = Wire(lose=hang)
+    made = boost(wire, Clock())
+    made.members["hold"] = "start"
+    released = Impatient()
+    made._released = released
+    with made:
+        pass
+    assert released.waited == [2.0]
+    assert not is_given_back.is_set()
+    # it is released all the same, once the coordinator answers
+    may_answer.set()
+    assert is_given_back.wait(60)
+
+
+def test_client_that_asks_less_often_knows_what_was_found() -> None:
+    client = CoordinatorClient(coordinator="https://one.example/")
+    assert client.url == "https://one.example/"
+    once = client.with_attempts(1)
+    assert (once.attempts, client.attempts) == (1, 6)
+    assert vars(once)["url"] == "https://one.example/"
 
 
 def test_refused_boost_is_not_given_back() -> None:

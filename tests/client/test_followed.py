@@ -191,7 +191,7 @@ def test_boost_that_cannot_be_had_makes_a_slow_start(caplog: pytest.LogCaptureFi
     account, clock = Account(units={None: 700}, consumed={None: {-2: 300.0}}), Clock()
     with followed(account, 900, clock, Start.BOOSTED, coordinator="http://127.0.0.1:9/") as work:
         assert work.pacer.rate("orders", None, WRITE) == 500.0
-    (said,) = caplog.messages
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said.startswith("orders: no boost, so the work starts slowly: ")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import threading
 import time
 import uuid
@@ -13,7 +14,13 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from highwater.client.coordinator import BoostError, BoostRefusedError, CoordinatorClient
+from highwater.client.coordinator import (
+    BoostError,
+    BoostRefusedError,
+    CoordinatorClient,
+    CoordinatorUnavailableError,
+)
+from highwater.client.sessions import check_session
 
 T = TypeVar("T")
 
@@ -189,7 +196,10 @@ class BoostState:
         return ", ".join(f"{each.target} {each.provisioned:,} of {each.wanted:,}" for each in self.targets)
 
 
-_POLL_SECONDS: Final = 2.0
+# Between questions whether the capacity is there: half as long again each time
+_FIRST_POLL_SECONDS, _LAST_POLL_SECONDS, _POLL_FACTOR = 2.0, 10.0, 1.5
+# How long the end of a block waits for its lease to be released
+_RELEASE_SECONDS: Final = 2.0
 _LOG: Final = logging.getLogger("highwater.boost")
 # A lease is renewed when a third of it is left; a renewal that fails is tried twice more before the lease ends.
 _RENEWED_AFTER: Final = 2 / 3
@@ -237,6 +247,7 @@ class Boost:
     clock: Callable[[], float] = lambda: time.monotonic()
     answer: BoostAnswer | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
+    _released: threading.Event = field(default_factory=threading.Event)
     _renewer: threading.Thread | None = None
     _begun_at: float = 0.0
 
@@ -256,27 +267,37 @@ class Boost:
 
     def state(self) -> BoostState:
         """Request the boost's state; raises the errors of `CoordinatorClient.send`."""
-        return BoostState.from_document(self.client.send("status", id=self.id, table=self.table))
+        return self._state(self.client)
 
     def wait(self) -> BoostState:
-        """Wait until the capacity can be used.
+        """Wait until the capacity can be used. A coordinator that does not answer is asked again until the timeout.
 
         Raises:
             BoostNotReadyError: The capacity has not come in time; the lease continues.
+            BoostRefusedError: The boost has ended, or was never granted.
         """
         until = self.clock() + self.timeout.total_seconds()
+        # one that does not answer is asked again by this loop
+        client, poll = self.client.with_attempts(1), _FIRST_POLL_SECONDS
         while True:
             if self._ended.is_set():
                 raise BoostNotReadyError(f"{self.table}: boost {self.id} was given back")
-            state = self.state()
-            if self.on_progress is not None:
-                self.on_progress(state)
-            if state.is_ready:
-                return state
-            if self.clock() + _POLL_SECONDS > until:
+            try:
+                state = self._state(client)
+            except CoordinatorUnavailableError as error:
+                why = str(error)
+            else:
+                if self.on_progress is not None:
+                    self.on_progress(state)
+                if state.is_ready:
+                    return state
                 why = "; ".join((state.line(), *state.notes))
+            # many jobs may start at one time
+            pause = poll * random.uniform(0.75, 1.25)  # noqa: S311 - not for security
+            if self.clock() + pause > until:
                 raise BoostNotReadyError(f"{self.table}: the capacity has not come in {self.timeout}: {why}")
-            self._ended.wait(_POLL_SECONDS)
+            self._ended.wait(pause)
+            poll = min(poll * _POLL_FACTOR, _LAST_POLL_SECONDS)
 
     def renew(self) -> None:
         """Extend the lease to its full length from now; raises the errors of `CoordinatorClient.send`."""
@@ -311,7 +332,10 @@ class Boost:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Release the lease. If that fails, no error is raised: the lease expires by itself."""
+        """Release the lease. If that fails, no error is raised: the lease expires by itself.
+
+        A coordinator that does not answer is waited for two seconds, then asked on in the background.
+        """
         self._release_quietly()
 
     async def __aenter__(self) -> Boost:
@@ -344,11 +368,27 @@ class Boost:
                 _LOG.info("boost %s of %s: not renewed, asked again soon: %s", self.id, self.table, error)
                 due = self.clock() + length * _RETRIED_AFTER
 
+    def _state(self, client: CoordinatorClient) -> BoostState:
+        return BoostState.from_document(client.send("status", id=self.id, table=self.table))
+
     def _release_quietly(self) -> None:
+        """Release the lease; wait two seconds at most, and go on in the background while the process runs."""
+        self._ended.set()
+        release = threading.Thread(target=self._try_release, name=f"highwater-release-{self.id}", daemon=True)
+        try:
+            release.start()
+        except RuntimeError:
+            # the interpreter is ending
+            self._released.set()
+        self._released.wait(_RELEASE_SECONDS)
+
+    def _try_release(self) -> None:
         try:
             self.release()
-        except BoostError:
-            return
+        except BoostError as error:
+            _LOG.info("boost %s of %s: not released, so it ends by itself: %s", self.id, self.table, error)
+        finally:
+            self._released.set()
 
 
 def boost(
@@ -401,12 +441,16 @@ def boost(
         coordinator: Name or URL of the coordinator. By default the one of HIGHWATER_BOOST_URL, or the only one.
         session: The boto3 session to use. By default the default one.
 
+    Raises:
+        TypeError: *session* is not boto3's.
+
     Example:
         ```python
         with highwater.boost("orders", write=8_000, minutes=30, reason="nightly load"):
             load()
         ```
     """
+    check_session(session, "boost: session")
     members: dict[str, Any] = {
         "write": write,
         "read": read,
