@@ -152,6 +152,8 @@ def signal_while_counting() -> None:
 def fork_after_requests() -> None:
     """Each process tells what it counted, by a connection of its own."""
     put()
+    PULSE.beat(is_last=True)
+    put()
 
     def story() -> None:
         put()

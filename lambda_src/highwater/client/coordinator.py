@@ -37,6 +37,7 @@ PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
 _REGION: Final = re.compile(r"https://[^.]+\.lambda-url\.([a-z0-9-]+)\.on\.aws")
 # Requests are idempotent by the boost's id, so one whose answer may have been lost can be sent again.
 _ATTEMPTS: Final = 6
+_SEARCHES: Final = 3
 # Seconds for a connection, and for an answer
 _TIMEOUTS: Final = (30.0, 30.0)
 _LONGEST_PAUSE_SECONDS: Final = 16.0
@@ -215,7 +216,8 @@ class CoordinatorClient:
 
     def _read(self, name: str | None, path: str) -> str:
         connect, read = self.timeouts
-        retries: Any = {"mode": "standard", "total_max_attempts": min(self.attempts, 3)}
+        # 40 reads a second are answered in an account, and a fleet may start at one time
+        retries: Any = {"mode": "standard", "total_max_attempts": _SEARCHES}
         ssm = self._session.client("ssm", config=Config(connect_timeout=connect, read_timeout=read, retries=retries))
         if name is not None:
             try:

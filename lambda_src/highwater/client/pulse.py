@@ -174,6 +174,7 @@ class Pulse:
     _thread: threading.Thread | None = None
     _starting: threading.Lock = field(default_factory=threading.Lock)
     _no_thread: BackOff = field(default_factory=BackOff)
+    _is_used: bool = False
     _has_to_connect: bool = False
     _complained_at: float = 0.0
     _is_stopped: bool = False
@@ -225,7 +226,8 @@ class Pulse:
         before, self._news = self._news, SimpleQueue()
         self.counts.forget()
         self._beats, self._spread, self._thread, self._starting = {}, None, None, threading.Lock()
-        self._has_to_connect = self.connect is not None
+        # what was never used has no connection to share, and making it takes a tenth of a second
+        self._has_to_connect = self._is_used
         # a thread that was restored too ends
         before.put(None)
 
@@ -321,15 +323,15 @@ class Pulse:
         soonest = beat.told_at + (_RETRIED_SECONDS if beat.is_kept else 0)
         if self._pulse_table is None and self._search.is_resting(now):
             soonest = max(soonest, self._search.ends_at)
+        if self._spread is None:
+            self._spread = _RANDOM.uniform(0, _SPREAD_SECONDS)
         if pace is _Pace.REFUSED:
-            return soonest + _REFUSED_SECONDS
+            return soonest + _REFUSED_SECONDS + self._spread
         # Just after the end of a slot, so that the slot's sum is complete soon. Less frequent pulses are aligned with
         # minutes, as each minute's item costs a write.
         lengths = {_Pace.LITTLE: _LITTLE_SECONDS, _Pace.CALM: _CALM_SECONDS}
         length = lengths.get(pace, SLOT_SECONDS)
         soonest = soonest if length == SLOT_SECONDS else soonest + length / 2
-        if self._spread is None:
-            self._spread = _RANDOM.uniform(0, _SPREAD_SECONDS)
         # there may be many processes with little demand; they spread over most of a slot
         spread = self._spread * (_LITTLE_SPREAD if pace is _Pace.LITTLE else 1)
         return (soonest // length + 1) * length + spread
@@ -359,6 +361,7 @@ class Pulse:
             return
         told, since = sum(amounts.values()), max(now - beat.counted_since, 1.0)
         beat.counted_since, beat.rate = now if is_urgent else slot * SLOT_SECONDS, told / since
+        self._is_used = True
         try:
             fleet = beat.fleet or FleetTable(self.dynamodb, self._find_table(), table)
             beat.fleet = fleet
