@@ -1,8 +1,9 @@
 """What the meter costs a request, and what a fleet's pulses write: `make benchmark-meter`.
 
 The first part sends the same requests by a metered and by an unmetered client in turn, over HTTP to a server on this
-machine that answers at once. The second has a thousand processes pulse into one item by a clock of its own: calm, then
-near the capacity; it counts writes, elections and what they cost.
+machine that answers at once. The second has fleets pulse into one item by a clock of their own: calm, near the
+capacity, and with requests refused at a ceiling; it counts writes, elections and what they cost. The third is the size
+of that item, by which each write is billed, for tables with more and more indexes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
@@ -23,12 +24,13 @@ from botocore.exceptions import ClientError
 from highwater import CoordinatorClient, Meter, Pulse
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
-from highwater.core.pulses import Hint, hints_text
+from highwater.core.pacing import item_bytes, write_units_of
+from highwater.core.pulses import Hint, amount_attribute, hints_text, pulse_partition, pulse_sort_key
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 
 _REQUESTS: Final = 3_000
-_PROCESSES, _MINUTES = 1_000, 10
+_MINUTES: Final = 10
 _WRITE: Final = (None, Dimension.WRITE)
 _ANSWER: Final = json.dumps(
     {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": 1.0, "Table": {"CapacityUnits": 1.0}}}
@@ -86,7 +88,7 @@ def overhead() -> None:
 class _Item:
     """The coordinator's table in memory, which counts what is asked of it."""
 
-    hint: Hint
+    hint: Hint | None
     writes: int = 0
     refused: int = 0
     woken: int = 0
@@ -106,8 +108,9 @@ class _Item:
         for name, attribute in names.items():
             if name.startswith("#a"):
                 item[attribute] = item.get(attribute, 0.0) + float(values[name.replace("#", ":")]["N"])
-        told = {name: {"N": str(units)} for name, units in item.items() if name != "woken"}
-        return {"Attributes": told | {"hint": {"S": hints_text({_WRITE: self.hint})}}}
+        told = {name: {"N": str(units)} for name, units in item.items()}
+        hint = {} if self.hint is None else {"hint": {"S": hints_text({_WRITE: self.hint})}}
+        return {"Attributes": told | hint}
 
 
 class _Nobody(CoordinatorClient):
@@ -115,11 +118,14 @@ class _Nobody(CoordinatorClient):
         return {}
 
 
-def fleet(name: str, share_percent: int) -> None:
-    """Print what a thousand processes write that together ask for so much of the capacity."""
+_CAPACITY: Final = 10_000
+_HINT: Final = Hint(int(_BEGAN) // 10 - 1, _CAPACITY, _CAPACITY * 60, 100, 17)
+
+
+def fleet(name: str, share_percent: int, hint: Hint | None, processes: int) -> None:
+    """Print what so many processes write that together ask for so much of the capacity; what is above is refused."""
     now = [_BEGAN]
-    capacity = 10_000
-    item = _Item(Hint(int(_BEGAN) // 10 - 1, capacity, capacity * 60, 100, 17))
+    item = _Item(hint)
     clock: Callable[[], float] = lambda: now[0]  # noqa: E731
     made = [
         Pulse(
@@ -128,39 +134,75 @@ def fleet(name: str, share_percent: int) -> None:
             clock=clock,
             pause=lambda _: None,
             _pulse_table="pulses",
-            _spread=1.5 * number / _PROCESSES,
+            _spread=1.5 * number / processes,
         )
-        for number in range(_PROCESSES)
+        for number in range(processes)
     ]
     by_second: list[int] = []
     asked = 0.0
     for second in range(_MINUTES * 60):
         before = item.writes
         for number, pulse in enumerate(made):
-            now[0] = _BEGAN + second + number / _PROCESSES
-            units = capacity * share_percent / 100 / _PROCESSES
-            pulse.counts.add("orders", int(now[0]) // 10, _WRITE, units)
-            asked += units
+            now[0] = _BEGAN + second + number / processes
+            for percent, is_refused in ((min(share_percent, 100), False), (max(share_percent - 100, 0), True)):
+                units = _CAPACITY * percent / 100 / processes
+                if units:
+                    pulse.counts.add("orders", int(now[0]) // 10, _WRITE, units, refused=is_refused)
+                asked += units
             pulse.beat()
         by_second.append(item.writes - before)
     for pulse in made:
         pulse.beat(is_last=True)
     told = sum(units for minute in item.items.values() for name, units in minute.items() if name != "woken")
-    per_month = item.writes / _PROCESSES / _MINUTES * 60 * HOURS_PER_MONTH
-    usd = per_month * load_prices().throughput().on_demand_write_million / 1e6
+    a_minute = item.writes / processes / _MINUTES
+    usd = a_minute * 60 * HOURS_PER_MONTH * load_prices().throughput().on_demand_write_million / 1e6
     print(
-        f"{name:28} {item.writes / _MINUTES / 60:7.1f} writes/s, at most {max(by_second):,} in a second; "
-        f"{item.refused:,} lost elections, {item.woken} wake-ups; told {100 * told / asked:.2f} % of what was asked; "
-        f"{usd:.3f} USD a process and month"
+        f"{name:36} {a_minute:5.1f} writes a minute and process, {usd:.3f} USD a month; together "
+        f"{item.writes / _MINUTES / 60:7.1f} a second, at most {max(by_second):,}; {item.refused:,} lost elections, "
+        f"{item.woken} wake-ups; told {100 * told / asked:.2f} % of what was asked"
     )
 
 
+def _item_of_a_minute(indexes: int, *, is_refused: bool) -> Mapping[str, Mapping[str, Any]]:
+    """The item of a whole minute in which the table and each index were read and written, and asked for help."""
+    names = [None, *(f"by_something{number:02}" for number in range(indexes))]
+    keys = [(name, dimension) for name in names for dimension in Dimension]
+    minute = int(_BEGAN) // 60
+    item: dict[str, dict[str, Any]] = {
+        "table": {"S": pulse_partition("orders")},
+        "item": {"S": pulse_sort_key(minute)},
+        "expires": {"N": str(minute * 60 + 3_600)},
+        "woken": {"N": str(minute * 6 + 5)},
+        "hint": {"S": hints_text({key: Hint(minute * 6 - 1, 1_200, 72_000, 100, 50, 120) for key in keys})},
+    }
+    for key in keys:
+        for slot in range(6):
+            for refused in (False, True) if is_refused else (False,):
+                item[amount_attribute(slot, key, refused=refused)] = {"N": "12345.6"}
+    return item
+
+
+def sizes() -> None:
+    """Print the size of the item at the end of its minute, and what a write of it is billed."""
+    for indexes in (0, 1, 2, 3, 5, 10, 20):
+        found = [item_bytes(_item_of_a_minute(indexes, is_refused=is_refused)) for is_refused in (False, True)]
+        calm, refused = (f"{size:6,} bytes, {write_units_of(size):2} units a write" for size in found)
+        print(f"{indexes:2} indexes: {calm}; with refused requests {refused}")
+
+
 def main() -> int:
-    """Print both parts."""
+    """Print all parts."""
     overhead()
-    print(f"\n{_PROCESSES:,} processes, {_MINUTES} minutes, one table's writes")
-    fleet("calm, 50 % of the capacity", 50)
-    fleet("near, 90 % of the capacity", 90)
+    full = replace(_HINT, level_units=0)
+    for processes in (1, 100, 1_000):
+        print(f"\n{processes:,} processes, {_MINUTES} minutes, one table's writes; a write at one unit")
+        fleet("calm, 50 % of the capacity", 50, _HINT, processes)
+        fleet("near, 90 % of the capacity", 90, _HINT, processes)
+        fleet("refused, 120 %", 120, full, processes)
+        fleet("refused, 120 %, no more to be had", 120, replace(full, is_most=True), processes)
+        fleet("calm, nothing scales the table", 50, None, processes)
+    print("\nthe item of a minute, table and indexes read and written")
+    sizes()
     return 0
 
 
