@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from highwater.cli.pulses import Minute, TargetPulses
-from highwater.client.pulse import FleetTable
+from highwater.client.fleet import FleetTable
 from highwater.core import Dimension
 from highwater.core.names import leases_parameter
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at

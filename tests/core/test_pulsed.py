@@ -76,7 +76,8 @@ def test_fleet_of_which_too_little_tells_is_heard_and_nothing_else_changes() -> 
     quiet = decided(steady(100))
     assert decided(pulsed(steady(100), few)).granted == quiet.granted
     surge = told(*[200] * (_SINCE - 1), 9_000, before=200)
-    assert decided(pulsed(steady(100), surge)).granted == 928
+    # 80 units a second that nobody told of go on beside the surge
+    assert decided(pulsed(steady(100), surge)).granted == -(-980 * 100 // 97)
 
 
 def test_refused_request_counts_at_once_whatever_the_bucket_should_hold() -> None:
@@ -125,10 +126,56 @@ def test_raise_above_the_mark_is_asked_for_early() -> None:
     assert above.granted == 207
 
 
-def test_client_that_lies_gets_no_more_than_a_hundred_times_what_was_consumed() -> None:
+def test_client_that_lies_gets_no_more_than_twenty_times_what_was_consumed() -> None:
     pulses = told(*[1_000] * (_SINCE - 1), 10**9)
-    assert decided(pulsed(steady(33), pulses), ceiling=39_000).granted == 3_300
+    assert decided(pulsed(steady(330), pulses), ceiling=39_000).granted == 6_600
     assert decided(pulsed(steady(3), pulses), ceiling=39_000).granted == 1_000
+
+
+def test_lie_that_lasts_ends_when_cloudwatch_does_not_bear_it_out() -> None:
+    lasting = told(*[100_000] * _SINCE, before=100_000)
+    seen = pulsed(steady(100), lasting)
+    assert coverage_percent(lasting, seen) == 10_000
+    assert decided(seen, ceiling=39_000).granted == 120
+
+
+def with_job(minutes: int, units: int = 600) -> Observation:
+    """300 units a second that the fleet reports; in the newest known minutes a job consumes more, which it does not."""
+    consumed = [300 * 60] * (500 - minutes) + [(300 + units) * 60] * minutes
+    return pulsed(Observation.of(steady(1).newest, consumed, (0,) * 500), told(*[3_000] * _SINCE, before=3_000))
+
+
+def test_job_that_is_not_metered_is_met_with_cloudwatchs_first_minute_of_it() -> None:
+    assert decided(with_job(0), current=600).granted == 600
+    for settings in (FLOOR, DIRECT):
+        decision = decided(with_job(1), settings, current=600, ceiling=4_000)
+        assert decision.granted == -(-900 * 100 // 97)
+        assert decided(with_job(1, 1_500), settings, current=600, ceiling=4_000).granted == -(-1_800 * 100 // 97)
+
+
+def test_what_is_untold_by_little_is_noise() -> None:
+    seen = with_job(1, 30)
+    fresh = fresh_of(seen, capacity_units=600, last_increase=None)
+    assert fresh is not None
+    # pulses cover 99 % of a quarter of an hour, and nothing is added to that
+    assert (fresh.rate, fresh.counted_rate) == (304, 300)
+
+
+def test_client_that_tells_of_nothing_lowers_nothing() -> None:
+    silent = pulsed(steady(900), told(*[0] * _SINCE, before=9_000))
+    assert decide(DIRECT, state(900, ceiling=4_000), silent, now=LATE).granted >= 900
+    assert decided(silent, FLOOR, current=900, ceiling=4_000).granted >= 900
+
+
+def test_fleet_of_which_a_part_is_late_holds_the_peak_while_cloudwatch_has_throttles() -> None:
+    demand = [100 * 60] * 480 + [400 * 60] * 4 + [100 * 60] * 16
+    throttled = [0] * 480 + [300] + [0] * 19
+    seen = Observation.of(steady(1).newest, demand, throttled)
+    calm = Observation.of(steady(1).newest, demand, [0] * 500)
+    pulses = told(*[1_000] * _SINCE)
+    held = decided(pulsed(seen, pulses), FLOOR, current=420, ceiling=4_000)
+    assert held.granted == 405
+    assert decided(pulsed(calm, pulses), FLOOR, current=420, ceiling=4_000).granted < 400
 
 
 _slots = st.lists(st.integers(0, 40_000), min_size=_SINCE, max_size=_SINCE)

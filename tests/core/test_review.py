@@ -275,3 +275,21 @@ def test_fleet_is_given_a_hint_where_demand_is_followed(mode: Mode) -> None:
         return
     assert write.hint is not None
     assert (write.hint.slot, write.hint.capacity_units) == (newest, write.decision.granted)
+    assert not write.hint.is_most
+
+
+@pytest.mark.parametrize("mode", [Mode.FLOOR, Mode.DIRECT])
+@pytest.mark.parametrize(("ceiling", "is_most"), [(400, False), (150, True)])
+def test_fleet_is_told_that_no_more_is_to_be_had(mode: Mode, ceiling: int, is_most: bool) -> None:
+    newest = int(NOW.timestamp()) // 10 - 1
+    pulses = Slots(newest, (*(1_200,) * 118, 3_000, 3_000), (*(0,) * 119, 500))
+    bounds = Bounds(12, ceiling) if mode is Mode.FLOOR else None
+    seen = SeenTarget(registered=bounds, observation=replace(observed(120), pulses=pulses))
+    plan = Plan(read=PLAN.read, write=Capacity.autoscaled(min_capacity=12, max_capacity=ceiling))
+    resources = {None: SeenResource(provisioned=Units(7, 130))}
+    (write,) = reviewed({WRITE: seen}, plan, mode, resources=resources).targets
+    assert write.hint is not None
+    assert write.hint.is_most is (write.decision.granted == ceiling)
+    if ceiling == 150:
+        assert is_most
+        assert write.hint.is_most

@@ -86,6 +86,8 @@ COVERAGE_MINUTES: Final = 15
 MOST_TOLD_PERCENT: Final = 150
 # Below this coverage, pulses are too incomplete to size capacity from.
 LEAST_COVERAGE_PERCENT: Final = 25
+# What pulses do not tell of a minute is a job without pulses if it is more than this share, and otherwise noise.
+_UNTOLD_PERCENT: Final = 10
 # Requests refused so many slots ago count, whatever the bucket should hold.
 _REFUSED_SLOTS: Final = 6
 # A bucket of a minute is full again, or empty, after less than this at any rate that matters.
@@ -108,6 +110,8 @@ class Fresh:
         minutes: Units asked for in each minute that CloudWatch does not have yet, oldest first.
         was_refused: Whether requests were refused in the last minute for want of capacity.
         is_refused: Whether they were since capacity was last raised.
+        burst_seconds: How many seconds of capacity the burst bucket is believed to hold.
+        counted_rate: Units per second that CloudWatch counted in the lower of the two newest minutes that it has.
     """
 
     coverage_percent: int | None
@@ -117,11 +121,19 @@ class Fresh:
     was_refused: bool
     is_refused: bool
     burst_seconds: int
+    counted_rate: int = 0
 
     def lasts(self, capacity_units: int, help_seconds: int) -> bool:
         """Whether the bucket outlasts the time that help takes, and nothing was refused."""
+        return not self.is_refused and self._outlasts(self.rate, capacity_units, help_seconds)
+
+    def lasts_as_counted(self, capacity_units: int, help_seconds: int) -> bool:
+        """Whether it would also outlast that time at the rate that CloudWatch counted last, whatever pulses say."""
+        return self._outlasts(self.counted_rate, capacity_units, help_seconds)
+
+    def _outlasts(self, rate: int, capacity_units: int, help_seconds: int) -> bool:
         level = min(self.level_units, capacity_units * self.burst_seconds)
-        return not self.is_refused and outlasts(level, capacity_units, self.rate, help_seconds)
+        return outlasts(level, capacity_units, rate, help_seconds)
 
     def least_that_lasts(self, seconds: int) -> int:
         """The least capacity, in units per second, at which the bucket outlasts so many seconds at the rate of now."""
@@ -155,7 +167,9 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
         return None
     found = coverage_percent(slots, seen)
     coverage = None if found is None or found < LEAST_COVERAGE_PERCENT else min(found, 100)
-    asked = slots.asked_units(coverage or 100)
+    # one that tells of much more than there was is believed as far as CloudWatch bears it out
+    asked = slots.asked_units(found if found is not None and found > MOST_TOLD_PERCENT else coverage or 100)
+    _add_untold(asked, slots, seen)
     since = 0 if last_increase is None else -(-int(last_increase.astimezone(UTC).timestamp()) // SLOT_SECONDS)
     after = min(max(since - slots.first, 0), len(asked))
     burst = seen.burst_seconds
@@ -171,7 +185,30 @@ def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime 
         any(slots.refused_units[-_REFUSED_SLOTS:]),
         any(slots.refused_units[max(after, len(asked) - _REFUSED_SLOTS) :]),
         burst,
+        -(-min((units or 0 for units in seen.known_units[-2:]), default=0) // 60),
     )
+
+
+def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:
+    """Add to the slots of *asked* what CloudWatch counted and nobody told of, as a job does that is not metered.
+
+    What was untold in the newest minute that CloudWatch has is taken to go on.
+    """
+    newest = seen.newest - seen.pending_minutes
+    known = seen.known_units
+    untold = 0
+    first_minute = -(-slots.first // SLOTS_PER_MINUTE)
+    for minute in range(max(first_minute, newest + 1 - len(known)), newest + 1):
+        at = minute * SLOTS_PER_MINUTE - slots.first
+        counted = known[len(known) - 1 - (newest - minute)] or 0
+        untold = counted - sum(asked[at : at + SLOTS_PER_MINUTE])
+        untold = -(-untold // SLOTS_PER_MINUTE) if untold * 100 > counted * _UNTOLD_PERCENT else 0
+        if untold:
+            for place in range(at, at + SLOTS_PER_MINUTE):
+                asked[place] += untold
+    if untold:
+        for place in range((newest + 1) * SLOTS_PER_MINUTE - slots.first, len(asked)):
+            asked[place] += untold
 
 
 def _before(slots: Slots, seen: Observation, since: int) -> list[int]:

@@ -243,6 +243,9 @@ def per_second(units_per_minute: int, percent: int) -> int:
 # What is raised leaves room for a little more, so that the bucket fills again.
 _RAISED_TARGET_PERCENT: Final = 97
 _LEAST_MOST: Final = 1_000
+# Pulses raise to at most twenty times what CloudWatch counted, until it bears them out, so that a client that counts
+# wrongly gets no further.
+_PULSED_STEP_PERCENT: Final = 2_000
 # Clients whose requests are refused wait before they ask again, so what they ask for is more than what they tell.
 _REFUSED_PERCENT: Final = 150
 # How long a peak of a fleet that reports counts: as long as its highest average is taken over.
@@ -264,7 +267,7 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
     percent = settings.pulsed_target_percent
     demand = demand_by_minute(seen)
     minutes = minutes_that_count(settings, PULSED_HOLD, now)
-    most = max(_most(seen), capacity_for_peak(demand, seen, minutes, percent).most)
+    most = _most(seen)
     recent = [*demand[-minutes - seen.pending_minutes : len(demand) - seen.pending_minutes], *fresh.minutes]
     average, carried = highest_average(recent), capacity_to_carry(recent, seen.burst_seconds)
     base = max(-(-average * 100 // percent), carried)
@@ -277,11 +280,11 @@ def propose_with_pulses(settings: ScalerSettings, seen: Observation, fresh: Fres
 
 
 def _most(seen: Observation) -> int:
-    """The most that pulses can ask for: a hundred times what CloudWatch has of the last hours, and for an idle table
-    a thousand units per second. A client that counts wrongly gets no further.
+    """The most that pulses can ask for: a multiple of what CloudWatch has of the last hours, and for an idle table
+    a thousand units per second.
     """
     highest = seen.consumed_units.peak()
-    return max(per_second(highest * STEP_PERCENT // 100, 100), _LEAST_MOST)
+    return max(per_second(highest * _PULSED_STEP_PERCENT // 100, 100), _LEAST_MOST)
 
 
 def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, fresh: Fresh) -> None:
@@ -297,7 +300,7 @@ def heed_bucket(answer: Answer, settings: ScalerSettings, state: TargetState, se
         why = "requests were refused" if fresh.is_refused else f"the burst bucket does not last {seconds} s"
         if fresh.is_refused or answer.units < fresh.rate:
             answer.become(max(answer.units, enough), LimitCode.BUCKET, f"the fleet asks for {now_at} and {why}")
-    elif fresh.coverage_percent is not None and not is_throttled:
+    elif fresh.coverage_percent is not None and not is_throttled and fresh.lasts_as_counted(capacity, seconds):
         not_above = max(capacity, state.current_without_boosts)
         sentence = f"the burst bucket outlasts the {now_at} that the fleet asks for"
         answer.become(min(answer.units, not_above), LimitCode.BUCKET, sentence)
@@ -389,6 +392,9 @@ def decide(
         proposal = _propose(settings, state, seen, now)
     else:
         proposal = propose_with_pulses(settings, seen, fresh, now)
+        if any(seen.throttled_units):
+            # pulses that come late, or of a part of the fleet, say too little; consumption alone says what to hold
+            proposal = proposal.or_higher(_hold_peak(settings, demand_by_minute(seen), seen, now))
     answer = Answer(proposal.units)
     within_step = min(proposal.units, proposal.most)
     answer.become(within_step, LimitCode.STEP, f"at most {STEP_PERCENT // 100} times what was consumed")

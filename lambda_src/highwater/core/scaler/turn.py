@@ -18,7 +18,15 @@ from highwater.core.scaler.demand import Fresh, fresh_of, help_seconds, on_deman
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import Mode, ScalerSettings
-from highwater.core.scaler.stages import Decision, decide, decide_by_plan, in_one_call, one_lowered, wanted_units
+from highwater.core.scaler.stages import (
+    Decision,
+    LimitCode,
+    decide,
+    decide_by_plan,
+    in_one_call,
+    one_lowered,
+    wanted_units,
+)
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension, Units
 
@@ -268,6 +276,7 @@ def _hint(
         fresh.coverage_percent or 100,
         help_seconds(mode, fresh.rate, _mark(resource, decision.dimension)),
         fresh.burst_seconds,
+        is_most=decision.limited_by(LimitCode.CEILING) or decision.limited_by(LimitCode.QUOTA),
     )
 
 
