@@ -19,7 +19,13 @@ from highwater.core.scaler import (
     minutes_to_observe,
     needs_throttles,
 )
-from highwater.core.scaler.attention import is_daily_tick, is_full_tick, is_other_scalers_tick, is_throttle_tick
+from highwater.core.scaler.attention import (
+    follows_closely,
+    is_daily_tick,
+    is_full_tick,
+    is_other_scalers_tick,
+    is_throttle_tick,
+)
 
 MINUTE = timedelta(minutes=1)
 # 13:20 is one of the table's full ticks, 13:21 to 13:24 are not
@@ -149,3 +155,20 @@ def test_throttles_are_asked_for_within_half_an_hour_of_a_raise() -> None:
 def test_scalers_of_tagged_tables_look_for_others_once_an_hour(scaler: str, minute: int) -> None:
     """Each in a minute of its own name, 97 and 98 being the letters' bytes."""
     assert [at for at in range(120) if is_other_scalers_tick(scaler, at)] == [minute, minute + 60]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "expected"), [(899, False), (900, True), (1_000, True), (1_020, True), (1_021, False)]
+)
+def test_threshold_may_stay_where_it_is_nearly_right(threshold: int, expected: bool) -> None:
+    assert follows_closely(threshold, 1_000, is_in_alarm=False) is expected
+    assert not follows_closely(threshold, 1_000, is_in_alarm=True), "one that rings is moved"
+
+
+def test_threshold_that_may_stay_is_below_what_the_capacity_lets_through() -> None:
+    for capacity in (1, 7, 100, 40_000):
+        wanted = alarm_threshold(capacity)
+        highest = max(
+            each for each in range(wanted, wanted * 102 // 100 + 2) if follows_closely(each, wanted, is_in_alarm=False)
+        )
+        assert highest < capacity * 60

@@ -520,3 +520,30 @@ def test_scaler_and_coordinator_share_a_function_and_a_write_boosts_the_indexes(
         ]
         assert (stage.floor("boosted-hot"), stage.floor("boosted-hot", "by_status")) == (107, 107)
     assert (stage.floor("boosted-hot"), stage.floor("boosted-hot", "by_status")) == (17, 17)
+
+
+def test_operator_ends_a_boost_of_another_by_force(stage: Stage) -> None:
+    id = stage.boost(write=30, reason="a job that hangs").begin().id
+    assert stage.floor() == 42
+
+    def forced(*arguments: str) -> tuple[int, str]:
+        found = subprocess.run(
+            [str(Path(sys.executable).parent / "highwater"), "boost", "release", *arguments, "--force"],
+            env=dict(os.environ) | stage.cloud.environment() | {"COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return found.returncode, found.stdout + found.stderr
+
+    owner = "000000000000:role/boosted-loader"
+    ended = f"boosted-orders: boost {id} of {owner} is ended; its floor is lowered within a minute\n"
+    assert forced("boosted-orders", id) == (0, ended)
+    stage.cloud.step(90)
+    assert stage.floor() == 12
+    assert forced("boosted-orders", id) == (0, f"boosted-orders: no boost {id} is live or booked\n")
+    status, text = forced("unknown", id)
+    assert (status, text) == (
+        1,
+        "highwater boost release: unknown: no coordinator has such a table; highwater status lists the tables\n",
+    )

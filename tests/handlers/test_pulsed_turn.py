@@ -120,11 +120,23 @@ def test_fleet_that_tells_more_than_was_consumed_is_told_of() -> None:
     outcome = world.serve()
     assert outcome.counts["PulsesDisagree"] == 1
     assert outcome.notes == [
-        "table/orders write: pulses tell of 250 % of what CloudWatch counts; a client with grant_pulse counts what was "
-        "not consumed"
+        "table/orders write: pulses tell of more than 150 % of what CloudWatch counts, consumed and throttled; a "
+        "client with grant_pulse counts what was not requested"
     ]
     agreeing = World(Mode.DIRECT, told=135).serve()
     assert "PulsesDisagree" not in agreeing.counts
+
+
+def test_refusals_that_never_were_and_pulses_of_an_idle_table_are_told_of() -> None:
+    refusing = World(Mode.DIRECT)
+    refusing.pulses.tell(_NEWEST - 40, 10**9, refused=True)
+    assert refusing.serve().counts["PulsesDisagree"] == 1
+    idle = World(Mode.DIRECT)
+    idle.stage.consume(ORDERS, 0)
+    assert idle.serve().counts["PulsesDisagree"] == 1
+    quiet = World(Mode.DIRECT, told=0)
+    quiet.stage.consume(ORDERS, 0)
+    assert "PulsesDisagree" not in quiet.serve().counts
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from highwater.core import Bounds, Dimension, Units, Window
+from highwater.core import Bounds, Dimension, Plan, Units, Window
 from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
 from highwater.core.scaler.attention import is_daily_tick, is_full_tick
@@ -288,6 +288,51 @@ def test_run_that_an_alarm_started_moves_its_tables_floors_and_leaves_alarms_to_
     stage.advance(MINUTE)
     stage.tick()
     assert stage.threshold(orders) == alarm_threshold(190)
+
+
+def test_alarm_stays_where_its_threshold_is_nearly_right(stage: Stage, orders: TargetName) -> None:
+    stage.consume(orders, 190)
+    stage.run("orders")
+    assert stage.threshold(orders) == alarm_threshold(190)
+    stage.wire.reset()
+    stage.consume(orders, 205)
+    stage.run("orders")
+    assert (stage.bounds(orders).min, stage.threshold(orders)) == (205, alarm_threshold(190))
+    assert "PutMetricAlarm" not in stage.wire.operations
+    stage.put_alarm(orders, StateValue="ALARM", Threshold=float(alarm_threshold(190)))
+    stage.run("orders")
+    assert stage.threshold(orders) == alarm_threshold(205)
+
+
+@pytest.mark.parametrize("crossed", ["the end", "the start"])
+def test_run_that_read_before_a_windows_edge_sets_nothing_after_it(crossed: str) -> None:
+    """A scheduled action sets the bounds of the next minute; the run's are of the one before."""
+    window = Window.daily("load", start="10:00", end="11:00", timezone="UTC", write_min=300, lead=0 * MINUTE)
+    plan = Plan(read=PLAN.read, write=PLAN.write, windows=(window,))
+    stage = Stage()
+    orders = stage.table("orders", plan)
+    stage.wait_for_minute(59)
+    hour = 11 if crossed == "the end" else 10
+    while stage.now().hour != hour - 1:
+        stage.advance(60 * MINUTE)
+    inside, outside = Bounds(300, 400), Bounds(12, 400)
+    before, after = (inside, outside) if crossed == "the end" else (outside, inside)
+    # by hand, so that the run has something to set
+    stage.register(orders, before.min + 1, 400)
+
+    def at_the_edge(call: Call) -> Any:
+        stage.advance(MINUTE)
+        stage.register(orders, after.min, after.max)
+        return call.send()
+
+    stage.wire.fault = at(2, at_the_edge, "DescribeScalableTargets")
+    outcome = stage.run("orders")
+    assert (stage.now().hour, stage.now().minute) == (hour, 0)
+    assert stage.bounds(orders) == after
+    assert outcome.notes == [f"{orders}: a window begins or ends in this minute; the next run sets the floor"]
+    stage.wire.reset()
+    stage.run("orders")
+    assert stage.bounds(orders) == after
 
 
 def test_one_call_for_metrics_that_is_refused_leaves_the_others_what_they_were_told(stage: Stage) -> None:

@@ -28,7 +28,7 @@ from highwater.core.scaler import (
     needs_throttles,
     review,
 )
-from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_burst, scaled_targets
+from highwater.core.scaler.attention import THROTTLE_MINUTES, follows_closely, needs_burst, scaled_targets
 from highwater.core.scaler.demand import COVERAGE_MINUTES
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.autoscaling import TargetTracking
@@ -106,12 +106,19 @@ class HighwaterScaler(Policy, ABC):
             reviewed = review(self._scaled, self._table(self._scaled, due, seen, clock), clock, self._settings)
             self._apply(reviewed, calls)
             for each in reviewed.targets:
-                self._thresholds[_target(seen, *each.decision.key)] = each.alarm_threshold
+                self._follow(_target(seen, *each.decision.key), each.alarm_threshold)
                 self._boosted[each.decision.key] = each.decision.boosted
                 if each.hint is not None:
                     self._hints[each.decision.key] = each.hint
         self._is_woken = False
         return self._metrics_requested - before
+
+    def _follow(self, target: PolicyTarget, wanted: int) -> None:
+        """Move the threshold of a target's alarm, as the Lambda function does."""
+        threshold, newest = self._thresholds.get(target, 0), target.consumed_quanta(1)
+        is_in_alarm = bool(newest) and -(-newest[0] // 60) > threshold
+        if not follows_closely(threshold, wanted, is_in_alarm=is_in_alarm):
+            self._thresholds[target] = wanted
 
     def needs_help(self, seen: Seen) -> bool:
         """Whether the fleet's pulses since the last turn show that any target needs help."""

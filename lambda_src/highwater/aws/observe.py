@@ -26,7 +26,7 @@ from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
 from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_burst, needs_throttles
-from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, coverage_percent
+from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, disagrees
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
 
@@ -194,12 +194,11 @@ def _note_disagreement(
 ) -> None:
     for name, target in names.items():
         slots = pulses.get(target.key)
-        percent = None if slots is None else coverage_percent(slots, observed[name])
-        if percent is not None and percent > MOST_TOLD_PERCENT:
+        if slots is not None and disagrees(slots, observed[name]):
             problems.count("PulsesDisagree")
             problems.notes.append(
-                f"{name}: pulses tell of {percent:,} % of what CloudWatch counts; a client with grant_pulse counts "
-                "what was not consumed"
+                f"{name}: pulses tell of more than {MOST_TOLD_PERCENT} % of what CloudWatch counts, consumed and "
+                "throttled; a client with grant_pulse counts what was not requested"
             )
 
 

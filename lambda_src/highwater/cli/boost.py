@@ -31,10 +31,20 @@ from highwater import (
     write_units_for_load,
 )
 from highwater import boost as make_boost
+from highwater.aws.coordinator_table import (
+    LeasesOvertakenError,
+    LeasesUnavailableError,
+    LeaseTable,
+    find_lease_table,
+)
+from highwater.aws.coordinator_table import client as lease_client
+from highwater.aws.region import AwsRegion
 from highwater.cli.durations import DurationType
 from highwater.cli.options import account_options, as_json_option
 from highwater.cli.terminal import open_console, say
 from highwater.core.boosts import LeaseError
+from highwater.core.names import TargetName
+from highwater.core.units import Dimension
 
 _FINDING = 1
 _MALFORMED = 400
@@ -182,11 +192,19 @@ def _asked(action: str, table: str, coordinator: str | None, region: str | None)
 @boost.command("release", short_help="End a boost now.")
 @click.argument("table")
 @click.argument("id")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="End it whoever began it, with permission to write to the coordinator's table in place of a grant.",
+)
 @coordinator_option
 @account_options
 @as_json_option
-def release_boost(table: str, id: str, coordinator: str | None, region: str | None, as_json: bool) -> None:
+def release_boost(table: str, id: str, force: bool, coordinator: str | None, region: str | None, as_json: bool) -> None:
     """End the boost ID of TABLE now; `highwater boost list TABLE` lists the ids."""
+    if force:
+        _release_by_force(table, id, region, as_json=as_json)
+        return
     client = CoordinatorClient(coordinator=coordinator, session=boto3.Session(region_name=region))
     with told_in_a_line():
         document = client.send("release", table=table, id=id)
@@ -197,6 +215,48 @@ def release_boost(table: str, id: str, coordinator: str | None, region: str | No
     say(f"{table}: boost {id} {what}")
     for note in document["notes"]:
         say(note)
+
+
+def _release_by_force(table: str, id: str, region: str | None, *, as_json: bool) -> None:
+    """End the boosts of all callers with that id; the run of their schedule lowers the floor within a minute."""
+    try:
+        home = AwsRegion(region)
+        plans = home.read_plans().plans
+        plan = next((plan for plan in plans if plan.label == table and not plan.is_released), None)
+        name = None if plan is None else find_lease_table(home.ssm, plan.scaler)
+        if plan is None or name is None:
+            _end_with_finding(
+                LookupError(f"{table}: no coordinator has such a table; highwater status lists the tables")
+            )
+        # leases end by AWS's time
+        now = home.read_targets([TargetName(plan.table, None, Dimension.WRITE)]).at
+        owners = _release_all(LeaseTable(name, lease_client(region)), table, id, now)
+    except (BotoCoreError, ClientError, LeasesUnavailableError) as error:
+        _end_with_finding(error)
+    if as_json:
+        click.echo(json.dumps({"id": id, "table": table, "released": owners}, indent=1))
+        return
+    for owner in owners:
+        say(f"{table}: boost {id} of {owner} is ended; its floor is lowered within a minute")
+    if not owners:
+        say(f"{table}: no boost {id} is live or booked")
+
+
+def _release_all(leases: LeaseTable, table: str, id: str, now: datetime) -> list[str]:
+    while True:
+        known = leases.read(table)
+        ended = [lease for lease in known.leases if lease.id == id and lease.ends > now]
+        if not ended:
+            return []
+        new = [lease.released_at(now) if lease in ended else lease for lease in known.leases]
+        try:
+            leases.write(table, new, known, now)
+        except LeasesOvertakenError:
+            continue
+        owners = sorted({lease.owner for lease in ended})
+        for owner in owners:
+            leases.log(table, id, "release", {"owner": owner, "session": "", "by": "an operator, by force"}, now)
+        return owners
 
 
 def _listed(listed: list[dict[str, Any]]) -> Iterator[str]:

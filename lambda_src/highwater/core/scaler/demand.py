@@ -154,6 +154,22 @@ def coverage_percent(slots: Slots, seen: Observation) -> int | None:
     return told * 100 // counted if counted else None
 
 
+def disagrees(slots: Slots, seen: Observation) -> bool:
+    """Whether pulses tell of more than one and a half times what CloudWatch counts, consumed and throttled.
+
+    Also of a target of which CloudWatch has minutes without consumption; up to a unit per second is rounding.
+    """
+    told = counted = 0
+    newest, known = seen.newest - seen.pending_minutes, seen.known_units[-COVERAGE_MINUTES:]
+    demand = demand_by_minute(seen, COVERAGE_MINUTES + seen.pending_minutes)[: len(known)]
+    for minute, units, asked in zip(range(newest - len(known) + 1, newest + 1), known, demand, strict=True):
+        at = minute * SLOTS_PER_MINUTE - slots.first
+        if units is not None and at >= 0:
+            told += (slots.consumed_in(minute) or 0) + sum(slots.refused_units[at : at + SLOTS_PER_MINUTE])
+            counted += max(asked or 0, 60)
+    return told * 100 > counted * MOST_TOLD_PERCENT
+
+
 def fresh_of(seen: Observation, *, capacity_units: int, last_increase: datetime | None) -> Fresh | None:
     """Return what the fleet's pulses add to what CloudWatch has; `None` where the fleet told nothing.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from highwater.aws.coordinator_table import LeasesUnavailableError, PulsesUnavailableError
@@ -10,9 +11,9 @@ from highwater.aws.observe import NOTHING_KEPT, Kept, Region
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
-from highwater.core.scaler.attention import FULL_TICK_MINUTES
+from highwater.core.scaler.attention import FULL_TICK_MINUTES, follows_closely
 from highwater.core.scaler.stages import decision_document
-from highwater.core.schedule.bounds import Bounds
+from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, ThresholdChange
 
 # Below this share of the lower bound of provisioned cost, on-demand is cheaper whatever scales the table.
@@ -113,7 +114,11 @@ class Application:
         if self.dry_run or (reviewed.bounds == registered and not reviewed.is_below_floor and lowered is None):
             return
         # another run may have raised the floor since this run read it: of two runs the higher floor must stay
-        live = self.region.read_targets([name]).of(name)
+        found = self.region.read_targets([name])
+        live = found.of(name)
+        if self._has_plan_changed(reviewed.decision, found.at):
+            self.outcome.notes.append(f"{name}: a window begins or ends in this minute; the next run sets the floor")
+            return
         if live is not None and live != registered and live.min > reviewed.bounds.min:
             self.outcome.notes.append(f"{name}: the floor stays at {live.min:,}, which another run has just set")
             return
@@ -122,6 +127,15 @@ class Application:
             return
         self.region.set_bounds(name, reviewed.bounds)
         self.outcome.count("FloorsSet")
+
+    def _has_plan_changed(self, decision: Decision, at: datetime) -> bool:
+        """Whether the plan asks for other bounds now than when the target was reviewed.
+
+        A scheduled action may have set them meanwhile, and would be undone by bounds of the minute before.
+        """
+        reviewed_at = self.review.clock.now
+        target = next(each for each in self.review.scaled.plan.targets() if each.key == decision.key)
+        return bounds_at(target, max(at, reviewed_at)) != bounds_at(target, reviewed_at)
 
     def _lower(self, name: TargetName, lowered: Bounds, bounds: Bounds) -> None:
         """Lower capacity to a ceiling, and set the bounds that remain.
@@ -157,9 +171,11 @@ class Application:
         The run moves thresholds after the floors of all tables: floors are more urgent, and CloudWatch accepts only few
         changes of alarms a second.
         """
-        alarm = self.gathered.alarms.get(self._name(reviewed.decision))
-        if alarm is not None and alarm.threshold != reviewed.alarm_threshold and not self.dry_run:
-            self.outcome.thresholds.append(ThresholdChange(self.region, alarm, reviewed.alarm_threshold))
+        alarm, wanted = self.gathered.alarms.get(self._name(reviewed.decision)), reviewed.alarm_threshold
+        if alarm is None or alarm.threshold == wanted or self.dry_run:
+            return
+        if not follows_closely(alarm.threshold, wanted, is_in_alarm=alarm.is_in_alarm):
+            self.outcome.thresholds.append(ThresholdChange(self.region, alarm, wanted))
 
     def _name(self, decision: Decision) -> TargetName:
         return TargetName(self.review.scaled.table, *decision.key)
