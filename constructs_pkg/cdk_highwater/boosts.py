@@ -185,7 +185,7 @@ class BoostCoordinator(Construct):
             description="Highwater: where fleets add up what they ask for",
             value=self._leases.table.table_name,
         )
-        self._grants = BoostGrants(self, self._name, self._url)
+        self._grants = BoostGrants(self, self._name, self._url, scaler or self)
         self._pulse_grants = PulseGrants(self, self._name, self._grants, self._leases.table)
 
     @property
@@ -267,7 +267,8 @@ class BoostCoordinator(Construct):
             max_write: The most write units per second. By default none.
             max_read: The most read units per second. By default none.
             tables: The tables that it may boost: constructs of tables, results of `manage_capacity`, or names. By
-                default all tables of the coordinator.
+                default all tables of the coordinator, those of later deploys too. A table that is not added to the
+                coordinator, or to its scaler, is an error at synth.
 
         Returns:
             The permission to send requests to the URL.
@@ -288,7 +289,8 @@ class BoostCoordinator(Construct):
 
         Args:
             grantee: A role, a user, or a construct with a role, such as a Lambda function.
-            tables: The tables: constructs of tables, results of `manage_capacity`, or names.
+            tables: The tables: constructs of tables, results of `manage_capacity`, or names. One that is not added to
+                the scaler is an error at synth, unless the scaler finds tables by their tags.
 
         Raises:
             TypeError: The grantee is neither a role nor a user, a member of *tables* is not a table, or *tables* is not

@@ -20,8 +20,9 @@ from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.findings import items_of, require
 from cdk_highwater.iam import coordinator_arns, pulses_arns
 from cdk_highwater.manage import capacity_of
+from cdk_highwater.ownership import Granted, GrantedTablesAreManaged
 from cdk_highwater.scaler_function import ScalerFunction
-from cdk_highwater.subject import refuse_other_than_tables, subject_of
+from cdk_highwater.subject import Subject, refuse_other_than_tables, subject_of
 from highwater.core.findings import is_whole
 from highwater.core.names import boost_caps_path
 from highwater.core.plan.capacity import is_deploy_time
@@ -39,10 +40,13 @@ class BoostGrants:
         scope: The coordinator.
         name: Its name.
         url: Its URL.
+        manager: The construct to which its tables are added: its scaler, or the coordinator itself.
     """
 
-    def __init__(self, scope: Construct, name: str, url: lambda_.FunctionUrl) -> None:
+    def __init__(self, scope: Construct, name: str, url: lambda_.FunctionUrl, manager: Construct) -> None:
         self._scope = scope
+        self._are_managed = GrantedTablesAreManaged(scope, manager)
+        scope.node.add_validation(self._are_managed)
         self._name = name
         self._url = url
         self._ids: set[str] = set()
@@ -52,16 +56,24 @@ class BoostGrants:
     ) -> iam.Grant:
         """Let a role or user boost; `BoostCoordinator.grant_boost` has the arguments and errors."""
         require_units(max_write=max_write, max_read=max_read)
-        return self.add_caller(grantee, max_write=max_write, max_read=max_read, tables=tables)
+        return self.add_caller("grant_boost", grantee, max_write=max_write, max_read=max_read, tables=tables)
 
     def add_caller(
-        self, grantee: iam.IGrantable, *, max_write: int = 0, max_read: int = 0, tables: Iterable[object] | None
+        self,
+        call: str,
+        grantee: iam.IGrantable,
+        *,
+        max_write: int = 0,
+        max_read: int = 0,
+        tables: Iterable[object] | None,
     ) -> iam.Grant:
         """Let a role or user send requests about *tables*, and boost up to these units, 0 for no boosts."""
         arn = _arn_of(grantee)
         # in the grantee's stack, so that the coordinator's stack does not depend on all stacks with jobs
         place = grantee if isinstance(grantee, Construct) else self._scope
-        self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, tables)
+        listed = None if tables is None else tables_of(tables)
+        self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, listed)
+        self._check_at_end(place, call, listed)
         granted = self._url.grant_invoke_url(grantee)
         finding = iam.PolicyStatement(
             actions=["ssm:GetParameter", "ssm:GetParametersByPath"],
@@ -94,7 +106,9 @@ class BoostGrants:
             )
             raise ValueError(message)
         stack = cdk.Stack.of(self._scope)
-        self._store(stack, f"events-{source}", f"events/{source}", max_write, max_read, tables)
+        listed = None if tables is None else tables_of(tables)
+        self._store(stack, f"events-{source}", f"events/{source}", max_write, max_read, listed)
+        self._check_at_end(self._scope, "grant_boost_events", listed)
         events.Rule(
             self._scope,
             f"Events-{source}",
@@ -111,10 +125,14 @@ class BoostGrants:
                 iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
             )
 
+    def _check_at_end(self, place: IConstruct, call: str, tables: tuple[object, ...] | None) -> None:
+        known = None if tables is None else tuple(each if isinstance(each, str) else _subject(each) for each in tables)
+        self._are_managed.add(Granted(place=place, call=call, tables=known))
+
     def _store(
-        self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: Iterable[object] | None
+        self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: tuple[object, ...] | None
     ) -> None:
-        names = None if tables is None else [name_of_table(table, stack) for table in tables_of(tables)]
+        names = None if tables is None else [name_of_table(table, stack) for table in tables]
         # the name of a grant does not depend on other callers' grants; one caller may have several
         id = next(id for id in chain([of], (f"{of}-{number}" for number in count(2))) if id not in self._ids)
         self._ids.add(id)
@@ -174,13 +192,15 @@ def _require_grantee(grantee: object) -> None:
 
 def name_of_table(table: object, stack: cdk.Stack) -> str:
     """Return the table's name as jobs use it, in a form that *stack* may refer to."""
-    if isinstance(table, str):
-        return table
+    return table if isinstance(table, str) else _subject(table).seen_from(stack).name
+
+
+def _subject(table: object) -> Subject:
+    """Return the subject of a table's construct, or of its managed capacity; raises `TypeError` for anything else."""
     if isinstance(table, TableCapacity) or isinstance(getattr(table, "capacity", None), TableCapacity):
-        return capacity_of(table).subject.seen_from(stack).name
+        return capacity_of(table).subject
     refuse_other_than_tables(table)
-    assert isinstance(table, IConstruct | Construct)  # noqa: S101 - every table of the CDK is one
-    return subject_of(table).seen_from(stack).name
+    return subject_of(table)
 
 
 PULSES_VARIABLE = "HIGHWATER_PULSES"
@@ -208,7 +228,7 @@ class PulseGrants:
         if not listed:
             message = "tables is empty; give the tables that the grantee may tell of"
             raise ValueError(message)
-        self._boosts.add_caller(grantee, tables=listed)
+        self._boosts.add_caller("grant_pulse", grantee, tables=listed)
         stack = cdk.Stack.of(self._scope)
         keys = [pulse_partition(name_of_table(table, stack)) for table in listed]
         grantee.grant_principal.add_to_principal_policy(

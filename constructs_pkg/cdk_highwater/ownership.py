@@ -14,7 +14,9 @@ from cdk_highwater.findings import list_of
 from cdk_highwater.nag import annotate
 from cdk_highwater.subject import Subject
 from highwater.core import Finding
-from highwater.core.findings import conflict
+from highwater.core.errors import did_you_mean
+from highwater.core.findings import conflict, error
+from highwater.core.names import table_of_label
 from highwater.core.scaler.plan import MANAGED_TAG, TAG_MODES
 
 PLAN, SCALER, DIRECT, TAGS = "plan", "scaler", "direct", "tags"
@@ -209,6 +211,100 @@ def _tagged_places(claim: Claim) -> set[tuple[str, ...]]:
         for region, tags in subject.tags_by_region().items()
         if tags.get(MANAGED_TAG) in TAG_MODES
     }
+
+
+# a message names no more tables than this
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """A grant for tables of a coordinator.
+
+    Attributes:
+        place: The construct to annotate.
+        call: The method that was called, such as `grant_boost`.
+        tables: The tables, by name or as subjects, `None` for all tables of the coordinator.
+    """
+
+    place: IConstruct
+    call: str
+    tables: tuple[str | Subject, ...] | None
+
+
+@jsii.implements(IValidation)
+class GrantedTablesAreManaged:
+    """Reports, at the end of synth, grants for tables that the coordinator cannot know.
+
+    Args:
+        coordinator: The coordinator.
+        manager: The construct to which its tables are added: its scaler, or the coordinator itself.
+    """
+
+    def __init__(self, coordinator: Construct, manager: Construct) -> None:
+        self._coordinator = coordinator
+        self._manager = manager
+        self._granted: list[Granted] = []
+
+    def add(self, granted: Granted) -> None:
+        """Check a grant, too, at the end of synth: its tables may be added to the manager after it."""
+        self._granted.append(granted)
+
+    def validate(self) -> list[str]:
+        """Annotate each grant with an error for each such table; the CDK calls this at the end of synth."""
+        managed = [each.subject for each in claims(SCALER, self._manager) if each.owner == self._manager]
+        for granted in self._granted:
+            if granted.call == "grant_pulse" and self._finds_tagged_tables():
+                continue
+            tables = granted.tables or ()
+            annotate(
+                granted.place,
+                [self._unknown(granted.call, each, managed) for each in tables if self._is_unknown(each, managed)],
+            )
+        return []
+
+    def _finds_tagged_tables(self) -> bool:
+        # their names are known from their tags only; they have pulses, and no boosts
+        owners = _OWNERS.get(self._manager.node.root, {}).items()
+        return any(role == TAGS and owner == self._manager for (role, *_), owner in owners)
+
+    def _is_unknown(self, table: str | Subject, managed: list[Subject]) -> bool:
+        if isinstance(table, str):
+            return not any(_may_be_called(each, table) for each in managed)
+        stack = cdk.Stack.of(self._manager)
+        keys = set(_keys(table, stack))
+        return all(keys.isdisjoint(_keys(each, stack)) for each in managed)
+
+    def _unknown(self, call: str, table: str | Subject, managed: list[Subject]) -> Finding:
+        manager = self._manager.node.path
+        names = [each.literal_name or each.construct.node.path for each in managed]
+        shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED))
+        allowed = f"the tables of {manager}: {shown}" if names else f"the tables of {manager}, which has none"
+        if isinstance(table, str):
+            got = repr(table)
+            fix = f"correct the name, or add the table to {manager}{did_you_mean(table_of_label(table)[0], names)}"
+        else:
+            other = owner_of(SCALER, table, cdk.Stack.of(self._manager))
+            got = table.construct.node.path + ("" if other is None else f", a table of {other}")
+            own = f"add the table to {manager}"
+            fix = own if other is None else f"call {call} of the coordinator of {other}"
+        return error("grantedTableUnmanaged", f"{call} of {self._coordinator.node.path}", got, allowed, fix)
+
+
+def _may_be_called(subject: Subject, label: str) -> bool:
+    """Whether a job may call the table *label*: its name, or its region and name; a generated name is not known."""
+    if cdk.Token.is_unresolved(label):
+        return True
+    table, region = table_of_label(label)
+    regions = {subject.region, *subject.replica_regions()}
+    if region is not None and region not in regions and not any(map(cdk.Token.is_unresolved, regions)):
+        return False
+    name = subject.literal_name
+    if name is not None:
+        return table == name
+    # CloudFormation begins the names that it generates with the stack's
+    stack = subject.stack.stack_name
+    return subject.template is None or cdk.Token.is_unresolved(stack) or table.startswith(f"{stack}-")
 
 
 def _tagged(claim: Claim) -> Finding:

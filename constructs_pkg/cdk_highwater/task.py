@@ -32,7 +32,8 @@ class BoostTask(Construct):
         scope: Parent construct.
         id: Unique within *scope*.
         coordinator: The coordinator that grants the boost.
-        table: The table: its construct, the result of `manage_capacity`, or its name.
+        table: The table: its construct, the result of `manage_capacity`, or its name. One that is not added to the
+            coordinator, or to its scaler, is an error at synth.
         lease: The length of the lease, in whole minutes up to a day: longer than the work takes.
         write: Write units per second to add. By default none.
         read: Read units per second to add. By default none.
