@@ -18,6 +18,14 @@ from cdk_highwater.nag import BOOST_TASK_RULES, INLINE_RULES, LOG_RULES, acknowl
 
 _POLL = cdk.Duration.seconds(3)
 _LONGEST_LEASE_MINUTES = 1_440
+# errors of the first step after which the boost may be live: the function's own, and those of one that did not end
+_MAY_BE_GRANTED = [
+    "BoostNotReadyError",
+    "CoordinatorUnavailableError",
+    "Lambda.Unknown",
+    "Sandbox.Timedout",
+    "States.Timeout",
+]
 _DURATION = cdk.Duration, "a cdk.Duration", "give cdk.Duration.minutes(...)"
 
 
@@ -38,8 +46,8 @@ class BoostTask(Construct):
         write: Write units per second to add. By default none.
         read: Read units per second to add. By default none.
         ready_within: How long to wait for the capacity. By default five minutes.
-        is_required: Whether the work may start only with the boost. By default it starts without one if the boost is
-            refused or the capacity does not come in time.
+        is_required: Whether the work may start only with the boost. By default it may: the execution fails if the boost
+            is refused or the capacity does not come in time. With false, the work starts without the boost then.
 
     Raises:
         TypeError: An argument is of another type than documented.
@@ -65,7 +73,7 @@ class BoostTask(Construct):
         write: int = 0,
         read: int = 0,
         ready_within: cdk.Duration | None = None,
-        is_required: bool = False,
+        is_required: bool = True,
     ) -> None:
         require("coordinator", coordinator, BoostCoordinator, "a BoostCoordinator", "give its construct")
         require("lease", lease, *_DURATION)
@@ -102,7 +110,8 @@ class BoostTask(Construct):
     def around(self, work: sfn.IChainable) -> sfn.Chain:
         """Return boost, *work* and release as one chain; if the work fails, the boost is released before the failure.
 
-        The chain's output is that of the work.
+        The chain's output is that of the work. A failure of the work ends in a Fail state behind the release, and
+        Step Functions redrives an execution from there: docs/boosts.md says how to redrive work.
         """
         attempt = sfn.Parallel(self, "Work", state_name=self._named("Work"), output_path="$[0]").branch(work)
         failed = sfn.Fail(
@@ -121,7 +130,10 @@ class BoostTask(Construct):
                 error_path="$.highwater.Error",
                 cause_path="$.highwater.Cause",
             )
-            self._begin.add_catch(self.release("ReleaseUnready").next(unready), result_path="$.highwater")
+            # not `BoostRefusedError`: nothing is granted then, and an execution that failed in a step can be redriven
+            self._begin.add_catch(
+                self.release("ReleaseUnready").next(unready), errors=_MAY_BE_GRANTED, result_path="$.highwater"
+            )
         else:
             self._begin.add_catch(attempt, result_path=sfn.JsonPath.DISCARD)
         return sfn.Chain.start(self._begin).next(attempt).next(self.release())
@@ -129,7 +141,11 @@ class BoostTask(Construct):
     def _step(self, id: str, payload: dict[str, object]) -> tasks.LambdaInvoke:
         # one boost for each execution and `BoostTask`
         execution = sfn.JsonPath.format(f"{{}} {self.node.addr}", sfn.JsonPath.execution_id)
-        boost = {"table": self._table, "id": sfn.JsonPath.hash(execution, "SHA-256")}
+        boost = {
+            "table": self._table,
+            "id": sfn.JsonPath.hash(execution, "SHA-256"),
+            "redrives": sfn.JsonPath.number_at("$$.Execution.RedriveCount"),
+        }
         return tasks.LambdaInvoke(
             self,
             id,

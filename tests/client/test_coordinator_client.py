@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 import highwater
 from highwater import BoostAnswer, BoostNotReadyError, BoostRefusedError, CoordinatorUnavailableError
+from highwater.client import task
 from highwater.client.boost import Boost
 from highwater.client.coordinator import URL_VARIABLE, CoordinatorClient
 
@@ -344,3 +345,36 @@ def test_coordinator_that_is_not_found_is_said_to(
     with pytest.raises(CoordinatorUnavailableError) as missing:
         _ = CoordinatorClient(coordinator=coordinator, session=session).url
     assert str(missing.value) == message
+
+
+@pytest.fixture
+def called(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A server that the function of a `BoostTask` finds and signs for by its environment."""
+    given = {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "secret", "DEFAULT_REGION": "eu-west-1"}
+    for name, value in {URL_VARIABLE: server.url, **{f"AWS_{name}": value for name, value in given.items()}}.items():
+        monkeypatch.setenv(name, value)
+    return server
+
+
+@pytest.mark.parametrize(
+    ("redrives", "begun", "released"),
+    [(None, "one", ["one"]), (0, "one", ["one"]), (2, "one-2", ["one", "one-1", "one-2"])],
+)
+def test_each_redrive_of_an_execution_has_a_boost_of_its_own_and_a_release_ends_them_all(
+    called: Server, redrives: int | None, begun: str, released: list[str]
+) -> None:
+    step = {"table": "orders", "id": "one", "redrives": redrives}
+    called.answers = [(200, BEGUN), (200, STATE), (200, {})]
+    task.handler({"do": "begin", "minutes": 5, "write": 7, **step}, None)
+    asked = called.asked[0][0]
+    assert (asked["id"], asked["write"]) == (begun, 7)
+    assert "redrives" not in asked
+    called.asked.clear()
+    assert task.handler({"do": "release", **step}, None) == {"id": begun, "table": "orders"}
+    assert [(each["do"], each["id"]) for each, _ in called.asked] == [("release", id) for id in released]
+
+
+def test_release_that_is_refused_is_told_and_does_not_fail_the_execution(called: Server) -> None:
+    called.answers = [(403, {"error": "loader may not boost orders"})]
+    given = task.handler({"do": "release", "table": "orders", "id": "one", "redrives": 0}, None)
+    assert given == {"id": "one", "table": "orders", "not_released": "loader may not boost orders"}

@@ -13,9 +13,11 @@ _ATTEMPTS: Final = 4
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Serve `{"do": "begin", ...}` or `{"do": "release", "table": ..., "id": ...}`.
+    """Serve `{"do": "begin", ...}` or `{"do": "release", "table": ..., "id": ..., "redrives": ...}`.
 
-    Requests are idempotent by the boost's id, so the state machine retries until the capacity can be used.
+    Requests are idempotent by the boost's id, so the state machine retries until the capacity can be used. Each redrive
+    of the execution has a boost of its own, because an id that was refused or released is not granted again; a release
+    ends those of all redrives, because a step that succeeded, such as the one that began the boost, is not run again.
 
     Returns:
         The units granted, or that the lease was released.
@@ -25,22 +27,26 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         BoostRefusedError: Nothing is granted.
         CoordinatorUnavailableError: The coordinator does not answer.
     """
-    members = {name: value for name, value in event.items() if name not in ("do", "id", "table", "minutes")}
+    members = {name: value for name, value in event.items() if name not in ("do", "id", "redrives", "table", "minutes")}
+    # the count is missing where Step Functions does not redrive
+    ids = [event["id"], *(f"{event['id']}-{number}" for number in range(1, (event.get("redrives") or 0) + 1))]
     client = CoordinatorClient(attempts=_ATTEMPTS)
     if event["do"] == "release":
-        try:
-            client.send("release", table=event["table"], id=event["id"])
-        except BoostError as error:
-            # no error: the lease expires by itself, and the work's result matters more
-            return {"id": event["id"], "table": event["table"], "not_released": str(error)}
-        return {"id": event["id"], "table": event["table"]}
+        released: dict[str, Any] = {"id": ids[-1], "table": event["table"]}
+        for id in ids:
+            try:
+                client.send("release", table=event["table"], id=id)
+            except BoostError as error:
+                # no error: the lease expires by itself, and the work's result matters more
+                released["not_released"] = str(error)
+        return released
     boost = Boost(
         table=event["table"],
         members=members,
         minutes=event["minutes"],
         client=client,
         timeout=timedelta(0),
-        id=event["id"],
+        id=ids[-1],
     )
     answer = boost.begin()
     state = boost.state()

@@ -1,0 +1,64 @@
+"""`BoostTask`: what its states do when a boost is refused or the work fails, and which boost a redrive has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_stepfunctions as sfn
+
+from cdk_highwater import BoostCoordinator, BoostTask
+from tests.constructs.template_view import TemplateView, placed_stack, scalable_table
+
+
+def _states(**more: Any) -> dict[str, Any]:
+    """The states around a work that waits, by name."""
+    stack = placed_stack()
+    coordinator = BoostCoordinator(stack, "Boosts")
+    orders = scalable_table(stack, "Orders", table_name="orders")
+    coordinator.add_table(orders)
+    hour = cdk.Duration.hours(1)
+    boost = BoostTask(stack, "Boost", coordinator=coordinator, table=orders, write=5, lease=hour, **more)
+    work = sfn.Wait(stack, "Load", time=sfn.WaitTime.duration(hour))
+    sfn.StateMachine(stack, "Nightly", definition_body=sfn.DefinitionBody.from_chainable(boost.around(work)))
+    (_, parts) = TemplateView(stack).properties_of("AWS::StepFunctions::StateMachine")["DefinitionString"]["Fn::Join"]
+    text = "".join(part if isinstance(part, str) else "arn" for part in parts)
+    states: dict[str, Any] = json.loads(text)["States"]
+    return states
+
+
+def _catches(state: dict[str, Any]) -> list[tuple[list[str], str]]:
+    return [(each["ErrorEquals"], each["Next"]) for each in state["Catch"]]
+
+
+def test_work_starts_only_with_its_boost_and_a_refusal_fails_the_first_step_itself() -> None:
+    states = _states()
+    may_be_granted = [
+        "BoostNotReadyError",
+        "CoordinatorUnavailableError",
+        "Lambda.Unknown",
+        "Sandbox.Timedout",
+        "States.Timeout",
+    ]
+    assert _catches(states["Boost Begin"]) == [(may_be_granted, "Boost ReleaseUnready")]
+    assert states["Boost ReleaseUnready"]["Next"] == "Boost Unready"
+    assert states["Boost Unready"]["Type"] == "Fail"
+
+
+def test_work_that_does_not_need_its_boost_starts_after_any_error() -> None:
+    assert _catches(_states(is_required=False)["Boost Begin"]) == [(["States.ALL"], "Boost Work")]
+
+
+def test_boost_is_released_before_a_failure_of_the_work() -> None:
+    states = _states()
+    assert _catches(states["Boost Work"]) == [(["States.ALL"], "Boost ReleaseAfterFailure")]
+    assert states["Boost ReleaseAfterFailure"]["Next"] == "Boost Failed"
+
+
+def test_every_step_says_how_often_its_execution_was_redriven() -> None:
+    steps = [each["Parameters"]["Payload"] for each in _states().values() if each["Type"] == "Task"]
+    assert {step["redrives.$"] for step in steps} == {"$$.Execution.RedriveCount"}
+    assert len(steps) == 4
+    (id,) = {step["id.$"] for step in steps}
+    assert id.startswith("States.Hash(States.Format('{} ")
