@@ -20,12 +20,12 @@ _MINUTES: Final = HOURS_PER_MONTH * 60
 METRICS_PER_MONTH: Final = 17_592
 _LAMBDA_GB_SECOND, _LAMBDA_REQUEST, _SCHEDULE_RUN = 0.0000133334, 0.0000002, 0.000001
 _MEMORY_GB, _SECONDS_PER_RUN = 0.5, 1.0
-_OWN_ALARMS: Final = 10
+_OWN_ALARMS: Final = 11
 # Amazon CloudWatch pricing and AWS Systems Manager pricing, us-east-1, read 2026-11
 _CUSTOM_METRIC: Final = 0.30
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
-_COORDINATOR_ALARMS: Final = 5
+_COORDINATOR_ALARMS: Final = 6
 # A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a run in each of its
 # minutes and one more. A run or a request takes half a second (docs/boosts.md), and reads the leases once or twice.
 # Each run claims its turn with a write. Others are made when something changes: the lease, its log and the note of the

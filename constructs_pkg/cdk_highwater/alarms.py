@@ -180,6 +180,12 @@ class ScalerAlarms(Construct):
             "the scaler failed; its log shows the error",
             periods=3,
         )
+        self._alarm(
+            "Throttles",
+            lambda_function.metric_throttles(period=cdk.Duration.minutes(5), statistic="Sum"),
+            "Lambda throttles the scaler: the account's concurrency, or what is reserved for it, is used up",
+            periods=2,
+        )
         if runs_every_minute:
             self._add_heartbeat(lambda_function, minute)
         self._alarm(

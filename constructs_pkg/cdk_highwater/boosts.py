@@ -120,10 +120,13 @@ class BoostCoordinator(Construct):
             tables are passed to `add_table`.
         topic: The SNS topic for the alarms of the coordinator's separate function. By default the alarms only show in
             CloudWatch. Not allowed with *scaler*, whose own alarms cover the shared function.
+        reserved_concurrency: Concurrent runs that Lambda keeps free for the coordinator's separate function, 5 to
+            1,000, and does not exceed. By default none. Not allowed with *scaler*: give it to the scaler.
 
     Raises:
         TypeError: An argument is of another type than documented.
-        ValueError: The scaler has a coordinator already, or both *scaler* and *topic* are given.
+        ValueError: The scaler has a coordinator already, *scaler* is given with *topic* or *reserved_concurrency*, or
+            the latter is out of range.
 
     Example:
         ```python
@@ -140,19 +143,28 @@ class BoostCoordinator(Construct):
         *,
         scaler: ThrottleAwareScaler | None = None,
         topic: sns.ITopic | None = None,
+        reserved_concurrency: int | None = None,
     ) -> None:
         fix = "give its construct, or leave the argument out"
         require_or_none("scaler", scaler, ThrottleAwareScaler, "a ThrottleAwareScaler", fix)
         super().__init__(scope, id)
-        if scaler is not None and topic is not None:
-            message = "topic is for a coordinator with a function of its own; give it to the scaler"
-            raise ValueError(message)
+        for name, value in {"topic": topic, "reserved_concurrency": reserved_concurrency}.items():
+            if scaler is not None and value is not None:
+                message = f"{name} is for a coordinator with a function of its own; give it to the scaler"
+                raise ValueError(message)
         self._stack = cdk.Stack.of(self)
         self._name = unique_name(self, most_characters=_LONGEST_NAME)
         self._scaler = scaler
         self._managed: set[str] = set()
         if scaler is None:
-            self._function = ScalerFunction(self, "Function", scaler_name=self._name, dry_run=False, tagged=None)
+            self._function = ScalerFunction(
+                self,
+                "Function",
+                scaler_name=self._name,
+                dry_run=False,
+                tagged=None,
+                reserved_concurrency=reserved_concurrency,
+            )
             alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic, runs_every_minute=False)
             alarms.watch_leases()
         else:

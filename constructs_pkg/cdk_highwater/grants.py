@@ -21,7 +21,7 @@ from cdk_highwater.findings import items_of, require
 from cdk_highwater.iam import coordinator_arns, pulses_arns
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.ownership import Granted, GrantedTablesAreManaged
-from cdk_highwater.scaler_function import ScalerFunction
+from cdk_highwater.scaler_function import OLDEST_EVENT, ScalerFunction
 from cdk_highwater.subject import Subject, refuse_other_than_tables, subject_of
 from highwater.core.findings import is_whole
 from highwater.core.names import boost_caps_path
@@ -109,13 +109,19 @@ class BoostGrants:
         listed = None if tables is None else tables_of(tables)
         self._store(stack, f"events-{source}", f"events/{source}", max_write, max_read, listed)
         self._check_at_end(self._scope, "grant_boost_events", listed)
+        function.drop_late_events()
         events.Rule(
             self._scope,
             f"Events-{source}",
             description=f"Highwater: events of {source} that ask for boosts",
             event_pattern=events.EventPattern(source=[source], detail_type=[BOOST_DETAIL_TYPE]),
             targets=[
-                targets.LambdaFunction(function.function, retry_attempts=10, dead_letter_queue=function.dead_letters)
+                targets.LambdaFunction(
+                    function.function,
+                    retry_attempts=10,
+                    max_event_age=OLDEST_EVENT,
+                    dead_letter_queue=function.dead_letters,
+                )
             ],
         )
         if grantee is not None:

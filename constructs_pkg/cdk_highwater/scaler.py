@@ -56,9 +56,13 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         tagged: Also manage the tables of the account that have the tag `highwater:managed`. By default, the scaler
             manages only tables passed to `add_table` and `add_direct_table`.
         dry_run: Make and log decisions without changing anything. By default false.
+        reserved_concurrency: Concurrent runs that Lambda keeps free for the function, 5 to 1,000, and does not exceed.
+            Give 10 to 20 if functions of the account may use up its concurrency in the surge that the scaler is to
+            meet. By default none.
 
     Raises:
         TypeError: If an argument is of another type than documented.
+        ValueError: If *reserved_concurrency* is out of range.
 
     Example:
         ```python
@@ -75,6 +79,7 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         topic: sns.ITopic | None = None,
         tagged: TaggedTables | None = None,
         dry_run: bool = False,
+        reserved_concurrency: int | None = None,
     ) -> None:
         fix = "give TaggedTables(), or leave the argument out"
         require_or_none("tagged", tagged, TaggedTables, "a TaggedTables", fix)
@@ -83,7 +88,14 @@ class ThrottleAwareScaler(Construct, ScalerMetrics, WindowHolder):
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
         self._scaler_name = unique_name(self, most_characters=_LONGEST_NAME)
-        self._function = ScalerFunction(self, "Function", scaler_name=self._scaler_name, dry_run=dry_run, tagged=tagged)
+        self._function = ScalerFunction(
+            self,
+            "Function",
+            scaler_name=self._scaler_name,
+            dry_run=dry_run,
+            tagged=tagged,
+            reserved_concurrency=reserved_concurrency,
+        )
         self._schedule = self._run_every_minute()
         self._let_alarms_start_it()
         self._alarms = ScalerAlarms(self, "Alarms", function=self._function, topic=topic)

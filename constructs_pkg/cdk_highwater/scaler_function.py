@@ -26,7 +26,7 @@ from cdk_highwater.ownership import TaggedTables
 from cdk_highwater.quotas import count_alarms
 from cdk_highwater.subject import Subject
 from highwater.core import Finding, Plan, Target
-from highwater.core.findings import conflict, error
+from highwater.core.findings import conflict, error, is_whole, shown
 from highwater.core.limits import MAX_PLAN_BYTES
 from highwater.core.names import LOG_GROUPS_PREFIX, LONGEST_TABLE_IN_ALARM, TargetName, plan_parameter
 from highwater.core.scaler import Mode, ScaledPlan, alarm_threshold
@@ -35,6 +35,9 @@ from highwater.core.scaler.plan import FINDER_TAG
 # a run for 2,500 tables takes less (research/scaler.py); another invocation continues with the remaining tables
 _TIMEOUT = cdk.Duration.minutes(3)
 _MEMORY_MIB = 512
+# An event that asks for a boost and comes later would buy capacity when its job is over. Lambda's three
+# attempts take three minutes.
+OLDEST_EVENT = cdk.Duration.minutes(5)
 
 
 class ScalerFunction(Construct):
@@ -45,10 +48,19 @@ class ScalerFunction(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, scaler_name: str, dry_run: bool, tagged: TaggedTables | None
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        scaler_name: str,
+        dry_run: bool,
+        tagged: TaggedTables | None,
+        reserved_concurrency: int | None = None,
     ) -> None:
+        _require_concurrency(reserved_concurrency)
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
+        self._drops_late_events = False
         self._regions: set[str] = set()
         self.dead_letters = sqs.Queue(
             self,
@@ -80,7 +92,7 @@ class ScalerFunction(Construct):
             self._allow_region(region)
         if tagged is not None:
             self._allow(*scaling_tagged_tables(self._stack, (None, *regions)))
-        self.function = self._make(dry_run, tagged)
+        self.function = self._make(dry_run, tagged, reserved_concurrency)
         if tagged is not None and not dry_run:
             # other scalers of tagged tables find this function by the tag, and log it
             cdk.Tags.of(self.function).add(FINDER_TAG, scaler_name, include_resource_types=["AWS::Lambda::Function"])
@@ -103,6 +115,12 @@ class ScalerFunction(Construct):
             self._allow_region(region)
         self._allow(iam.PolicyStatement(actions=list(TABLE_ACTIONS), resources=[arn]))
 
+    def drop_late_events(self) -> None:
+        """Have Lambda put events that wait longer than five minutes into the dead-letter queue, and not run them."""
+        if not self._drops_late_events:
+            self._drops_late_events = True
+            self.function.configure_async_invoke(max_event_age=OLDEST_EVENT, retry_attempts=2)
+
     def _allow(self, *statements: iam.PolicyStatement) -> None:
         for statement in statements:
             self.role.add_to_policy(statement)
@@ -113,7 +131,7 @@ class ScalerFunction(Construct):
             acknowledge(self, role_rules(self._stack, [region]))
             self._allow(*setting_bounds(self._stack, region))
 
-    def _make(self, dry_run: bool, tagged: TaggedTables | None) -> lambda_.Function:
+    def _make(self, dry_run: bool, tagged: TaggedTables | None, reserved: int | None) -> lambda_.Function:
         return make_function(
             self,
             handler="scaler.handler",
@@ -124,6 +142,10 @@ class ScalerFunction(Construct):
             memory_size=_MEMORY_MIB,
             log_group=self.log_group,
             dead_letter_queue=self.dead_letters,
+            reserved_concurrent_executions=reserved,
+            # the function hands on to itself the tables that failed or did not fit into its time, a few times in a row;
+            # by default, Lambda ends such a chain after 16 invocations
+            recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment={
                 "HIGHWATER_SCALER": self.name,
                 "HIGHWATER_DRY_RUN": "true" if dry_run else "false",
@@ -132,6 +154,22 @@ class ScalerFunction(Construct):
                 "POWERTOOLS_SERVICE_NAME": self.name,
             },
         )
+
+
+# one run each minute, and others for alarms, for what was handed on and for requests of jobs
+_LEAST_CONCURRENCY = 5
+_MOST_CONCURRENCY = 1_000
+
+
+def _require_concurrency(reserved: object) -> None:
+    """Raise `ValueError` if *reserved* is neither `None` nor a whole number that a function can work with."""
+    is_fit = isinstance(reserved, int) and is_whole(reserved) and _LEAST_CONCURRENCY <= reserved <= _MOST_CONCURRENCY
+    if reserved is not None and not is_fit:
+        message = (
+            f"reserved_concurrency is {shown(reserved)}; allowed: whole numbers from {_LEAST_CONCURRENCY} to "
+            f"{_MOST_CONCURRENCY:,}; give 10 to 20, or leave the argument out to share the account's concurrency"
+        )
+        raise ValueError(message)
 
 
 class ScaledTable(Construct):

@@ -45,6 +45,7 @@ def test_lease_table_costs_nothing_while_it_is_idle_and_has_what_the_adapter_exp
     alarms = {alarm["MetricName"] for alarm in _resources(stack, "AWS::CloudWatch::Alarm")}
     assert alarms == {
         "Errors",
+        "Throttles",
         "ApproximateNumberOfMessagesVisible",
         "TablesFailed",
         "UnreadablePlans",
@@ -146,6 +147,8 @@ def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew(stack: 
     role = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
     coordinator.grant_boost_events("acme.loader", max_write=40, grantee=role)
     (rule,) = _resources(stack, "AWS::Events::Rule")
+    (target,) = rule["Targets"]
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 300, "MaximumRetryAttempts": 10}
     assert rule["EventPattern"] == {"source": ["acme.loader"], "detail-type": [DETAIL_TYPE]}
     (parameter,) = [each for each in _resources(stack, "AWS::SSM::Parameter") if "/boosts/" in each["Name"]]
     assert parameter["Value"] == '{"caller":"events/acme.loader","max_write":40,"max_read":0}'
@@ -153,6 +156,53 @@ def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew(stack: 
     assert putting["Condition"] == {
         "StringEquals": {"events:source": "acme.loader", "events:detail-type": "Highwater Boost"}
     }
+
+
+def test_function_drops_events_that_come_five_minutes_late_once_events_may_boost(stack: cdk.Stack) -> None:
+    coordinator = BoostCoordinator(stack, "Boosts")
+    for source in ("acme.loader", "acme.other"):
+        coordinator.grant_boost_events(source, max_write=40)
+    (late,) = _resources(stack, "AWS::Lambda::EventInvokeConfig")
+    assert (late["MaximumEventAgeInSeconds"], late["MaximumRetryAttempts"]) == (300, 2)
+
+
+def test_concurrency_may_be_reserved_and_is_not_by_default() -> None:
+    reserved = placed_stack()
+    ThrottleAwareScaler(reserved, "Scaler", reserved_concurrency=20)
+    BoostCoordinator(reserved, "Boosts", reserved_concurrency=5)
+    plain = placed_stack()
+    BoostCoordinator(plain, "Boosts", scaler=ThrottleAwareScaler(plain, "Scaler"))
+    given = [
+        [function.get("ReservedConcurrentExecutions") for function in _resources(each, "AWS::Lambda::Function")]
+        for each in (reserved, plain)
+    ]
+    assert given == [[20, 5], [None]]
+
+
+@pytest.mark.parametrize(("value", "got"), [(4, "4"), (1_001, "1001"), (True, "True"), ("9", "'9'"), (9.5, "9.5")])
+def test_concurrency_out_of_range_is_refused(stack: cdk.Stack, value: Any, got: str) -> None:
+    for make in (ThrottleAwareScaler, BoostCoordinator):
+        with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
+            make(stack, make.__name__, reserved_concurrency=value)
+        assert str(refused.value) == (
+            f"reserved_concurrency is {got}; allowed: whole numbers from 5 to 1,000; give 10 to 20, or leave the "
+            "argument out to share the account's concurrency"
+        )
+
+
+def test_concurrency_of_a_shared_function_is_the_scalers(stack: cdk.Stack) -> None:
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole message is below
+        BoostCoordinator(stack, "Boosts", scaler=scaler, reserved_concurrency=20)
+    assert str(refused.value) == (
+        "reserved_concurrency is for a coordinator with a function of its own; give it to the scaler"
+    )
+
+
+def test_chain_of_runs_is_not_ended_by_lambda(stack: cdk.Stack) -> None:
+    ThrottleAwareScaler(stack, "Scaler")
+    (function,) = _resources(stack, "AWS::Lambda::Function")
+    assert function["RecursiveLoop"] == "Allow"
 
 
 @cache

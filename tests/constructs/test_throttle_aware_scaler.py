@@ -142,6 +142,7 @@ def test_alarms_on_itself_go_to_the_topic() -> None:
     own = _alarms(_view(), on_tables=False)
     assert {watched_metric(alarm) for alarm in own} == {
         "Errors",
+        "Throttles",
         "Invocations",
         "ApproximateNumberOfMessagesVisible",
         "TablesFailed",
