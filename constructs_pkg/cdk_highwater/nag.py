@@ -88,6 +88,9 @@ LEASE_TABLE_RULES: Final = dict.fromkeys(
     ("NIST.800.53.R5::NIST.800.53.R5-DynamoDBInBackupPlan", "HIPAA.Security::HIPAA.Security-DynamoDBInBackupPlan"),
     _BACKED_UP,
 )
+ASYNC_RULES: Final = {
+    "Serverless::Serverless-LambdaAsyncFailureDestination": "Events that fail go to the function's dead-letter queue."
+}
 QUEUE_RULES: Final = {
     "Serverless::Serverless-SQSRedrivePolicy": "The queue is a dead-letter queue itself; an alarm reports messages."
 }

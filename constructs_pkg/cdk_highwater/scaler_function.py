@@ -21,7 +21,15 @@ from cdk_highwater.iam import (
     scaling_tagged_tables,
     setting_bounds,
 )
-from cdk_highwater.nag import LOG_RULES, QUEUE_RULES, SCALER_FUNCTION_RULES, acknowledge, role_rules, scaler_role_rules
+from cdk_highwater.nag import (
+    ASYNC_RULES,
+    LOG_RULES,
+    QUEUE_RULES,
+    SCALER_FUNCTION_RULES,
+    acknowledge,
+    role_rules,
+    scaler_role_rules,
+)
 from cdk_highwater.ownership import TaggedTables
 from cdk_highwater.quotas import count_alarms
 from cdk_highwater.subject import Subject
@@ -120,6 +128,7 @@ class ScalerFunction(Construct):
         if not self._drops_late_events:
             self._drops_late_events = True
             self.function.configure_async_invoke(max_event_age=OLDEST_EVENT, retry_attempts=2)
+            acknowledge(self.function, ASYNC_RULES)
 
     def _allow(self, *statements: iam.PolicyStatement) -> None:
         for statement in statements:
