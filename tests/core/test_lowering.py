@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from highwater.core import Bounds, Capacity, DecreaseBudget, Dimension, IndexCapacity, Plan, Units
+from highwater.core import Bounds, DecreaseBudget, Dimension, IndexCapacity, Plan, Units
 from highwater.core.scaler import (
     Clock,
     Mode,
@@ -23,13 +23,9 @@ from highwater.core.scaler import (
 )
 from highwater.core.scaler.attention import may_be_lowered
 from tests.core.examples import SAME_EACH_TIME, examples
+from tests.core.test_review import PLAN, READ, WRITE
 
 LATE = datetime(2027, 3, 4, 10, 57, 40, tzinfo=UTC)
-READ, WRITE = (None, Dimension.READ), (None, Dimension.WRITE)
-PLAN = Plan(
-    read=Capacity.autoscaled(min_capacity=7, max_capacity=900),
-    write=Capacity.autoscaled(min_capacity=12, max_capacity=400),
-)
 BOUNDS = {READ: Bounds(7, 900), WRITE: Bounds(12, 400)}
 
 

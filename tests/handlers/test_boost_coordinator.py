@@ -20,7 +20,7 @@ from highwater.core.names import TargetName
 from highwater.core.scaler import Mode
 from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
 from highwater.handlers.coordinator.coordinator import Coordinator
-from highwater.handlers.coordinator.state import KeptPlans
+from highwater.handlers.coordinator.state import KeptTables
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options
 from highwater_lab.services.timing import Timing
@@ -53,10 +53,10 @@ class World:
     dynamodb: MemoryDynamo = field(default_factory=MemoryDynamo)
     scheduler: MemoryScheduler = field(default_factory=MemoryScheduler)
     seconds: float = 100.0
-    plans: KeptPlans = field(init=False)
+    kept: KeptTables = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plans = KeptPlans(clock=lambda: float(self.stage.account.now))
+        self.kept = KeptTables(clock=lambda: float(self.stage.account.now))
         self.stage.table("orders", self.plan, self.mode)
 
     def turn(self, label: str = "orders") -> RunOutcome:
@@ -77,7 +77,7 @@ class World:
             scaler="boosts",
             region_name="eu-central-1",
             region_of=self.stage.region_of,
-            plans=self.plans,
+            tables=self.kept,
             leases=self.leases,
             read_caps=lambda: CAPS,
             wakes=Wakes("group", "arn:role", "arn:function", self.scheduler),

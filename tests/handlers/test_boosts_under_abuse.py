@@ -95,7 +95,7 @@ def test_nobody_books_further_ahead_than_a_week(world: World) -> None:
 @pytest.mark.parametrize(("indexes", "most"), [(0, 300), (5, 269), (20, 104)])
 def test_one_caller_leaves_room_for_the_others(world: World, indexes: int, most: int) -> None:
     crowded = World(plan=_indexed(indexes)) if indexes else world
-    crowded.plans = world.plans
+    crowded.kept = world.kept
 
     def book(number: int) -> None:
         at = crowded.stage.now() + timedelta(hours=1, minutes=20 * number)

@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from highwater.aws.observe import NOTHING_KEPT
+from highwater.cli.explain import explanation
+from highwater.cli.situation import Situation, read_situations
 from highwater.core import Bounds, Dimension, Units
 from highwater.core.names import TargetName
-from highwater.core.scaler import Mode
+from highwater.core.scaler import Mode, ScaledPlan
 from highwater.core.scaler.attention import is_full_tick
 from highwater.handlers.scaler.gather import RunOutcome
 from highwater.handlers.scaler.run import Options
-from tests.memory_aws.stage import Stage
+from tests.handlers.test_observe import NoLogs
+from tests.memory_aws.stage import PLAN, Stage
 from tests.memory_aws.wire import Call, Fault, at, each, go_through, refusal
 
 MINUTE = timedelta(minutes=1)
@@ -57,6 +61,16 @@ def test_tick_lowers_capacity_to_the_floor_and_leaves_the_plans_ceiling() -> Non
     stage.advance(MINUTE)
     stage.tick()
     assert stage.changes() == []
+
+
+def test_explain_says_what_the_tick_will_lower() -> None:
+    stage = _late()
+    scaled = ScaledPlan(table="orders", mode=Mode.FLOOR, plan=PLAN)
+    found = read_situations(scaled, stage.region_of(None), NoLogs(), NOTHING_KEPT)
+    (write,) = (each for each in found if isinstance(each, Situation) and each.target.key == (None, Dimension.WRITE))
+    lines = explanation(write)
+    assert "the scaler's next run keeps 50" in lines
+    assert "the scaler's next run lowers the capacity from 300 to 50, before the next hour is billed" in lines
 
 
 def test_dry_run_lowers_nothing_and_says_what_it_would() -> None:

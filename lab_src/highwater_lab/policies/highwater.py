@@ -115,10 +115,13 @@ class HighwaterScaler(Policy, ABC):
 
     def _follow(self, target: PolicyTarget, wanted: int) -> None:
         """Move the threshold of a target's alarm, as the Lambda function does."""
-        threshold, newest = self._thresholds.get(target, 0), target.consumed_quanta(1)
-        is_in_alarm = bool(newest) and -(-newest[0] // 60) > threshold
-        if not follows_closely(threshold, wanted, is_in_alarm=is_in_alarm):
+        if not follows_closely(self._thresholds.get(target, 0), wanted, is_in_alarm=self._is_in_alarm(target)):
             self._thresholds[target] = wanted
+
+    def _is_in_alarm(self, target: PolicyTarget) -> bool:
+        newest = target.consumed_quanta(1)
+        # a target without a decision so far has no threshold: its alarm counts as in ALARM
+        return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(target, 0)
 
     def needs_help(self, seen: Seen) -> bool:
         """Whether the fleet's pulses since the last turn show that any target needs help."""
@@ -136,10 +139,7 @@ class HighwaterScaler(Policy, ABC):
             return scaled_targets(scaled)
 
         def is_in_alarm(target: Target) -> bool:
-            simulated = _target(seen, *target.key)
-            newest = simulated.consumed_quanta(1)
-            # a target without a decision so far has no threshold: its alarm counts as in ALARM
-            return bool(newest) and -(-newest[0] // 60) > self._thresholds.get(simulated, 0)
+            return self._is_in_alarm(_target(seen, *target.key))
 
         return due_targets(scaled, clock.now, is_in_alarm, self._leases)
 

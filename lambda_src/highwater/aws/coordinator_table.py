@@ -174,17 +174,13 @@ class LeaseTable:
         Raises `LeasesUnavailableError`.
         """
         text = json.dumps({target_text(key): units for key, units in boosted.items() if units}, sort_keys=True)
-        try:
-            self._call(
-                "update_item",
-                Key=self._key(label, _LEASES),
-                UpdateExpression="SET boosted = :boosted, boosted_at = :at",
-                ConditionExpression="attribute_not_exists(boosted_at) OR boosted_at <= :at",
-                ExpressionAttributeValues={":boosted": {"S": text}, ":at": {"S": at.astimezone(UTC).isoformat()}},
-            )
-        except LeasesOvertakenError:
-            # a later turn has set the floors since, and recorded their boosts
-            return
+        # of two turns, the later one has set the floors
+        self._set_if(
+            label,
+            "SET boosted = :boosted, boosted_at = :at",
+            "attribute_not_exists(boosted_at) OR boosted_at <= :at",
+            {":boosted": {"S": text}, ":at": {"S": at.astimezone(UTC).isoformat()}},
+        )
 
     def claim_turn(self, label: str, now: datetime, interval: timedelta) -> bool:
         """Return whether a turn for the table is due: the last one was claimed *interval* ago or earlier.
@@ -192,16 +188,22 @@ class LeaseTable:
         If it is, the turn is claimed for the caller. Raises `LeasesUnavailableError`.
         """
         seconds = int(now.timestamp())
+        return self._set_if(
+            label,
+            "SET turned_at = :now",
+            "attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now",
+            {":now": {"N": str(seconds)}, ":before": {"N": str(seconds - int(interval.total_seconds()))}},
+        )
+
+    def _set_if(self, label: str, update: str, condition: str, values: dict[str, Any]) -> bool:
+        """Update the item of a table's leases; return whether the condition held."""
         try:
             self._call(
                 "update_item",
                 Key=self._key(label, _LEASES),
-                UpdateExpression="SET turned_at = :now",
-                ConditionExpression="attribute_not_exists(turned_at) OR turned_at <= :before OR turned_at > :now",
-                ExpressionAttributeValues={
-                    ":now": {"N": str(seconds)},
-                    ":before": {"N": str(seconds - int(interval.total_seconds()))},
-                },
+                UpdateExpression=update,
+                ConditionExpression=condition,
+                ExpressionAttributeValues=values,
             )
         except LeasesOvertakenError:
             return False

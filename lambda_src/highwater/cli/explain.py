@@ -135,13 +135,14 @@ def _explained(seen: Sequence[Seen]) -> RenderableType:
     for each in seen:
         if isinstance(each, Situation):
             parts.append(Text(f"{each.table}, {each.target.label}", style="bold"))
-            parts.extend(Hanging(f"  {line}") for line in _lines(each))
+            parts.extend(Hanging(f"  {line}") for line in explanation(each))
         else:
             parts.append(Hanging(each.line()))
     return Group(*parts)
 
 
-def _lines(situation: Situation) -> list[str]:
+def explanation(situation: Situation) -> list[str]:
+    """Return why a target's capacity is what it is, and what happens to it next, a sentence each."""
     planned, registered, decision = situation.planned, situation.registered, situation.decision
     names = ", ".join(each.name for each in situation.open_windows)
     windows = f", by window {names}" if names else ""
@@ -180,7 +181,8 @@ def _lines(situation: Situation) -> list[str]:
         )
         if decision.lowered_to is not None:
             lines.append(
-                f"and lowers the capacity of {situation.provisioned:,} to {decision.lowered_to:,} at the hour's end"
+                f"the scaler's next run lowers the capacity from {situation.provisioned:,} to {decision.lowered_to:,}, "
+                "before the next hour is billed"
             )
         if decision.has_hot_key:
             lines.append("a single key is throttled: more capacity does not help, spread the key or cache it")

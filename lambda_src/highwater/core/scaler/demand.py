@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice, pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 from highwater.core.pulses import (
     SLOT_SECONDS,
@@ -20,6 +20,8 @@ from highwater.core.scaler.inputs import Observation
 from highwater.core.scaler.minutes import Minutes
 from highwater.core.scaler.settings import Mode
 from highwater.core.units import Dimension
+
+T = TypeVar("T")
 
 MINUTES_PER_DAY = 1440
 # A climb is so many pairs of minutes, each above the pair before.
@@ -141,30 +143,36 @@ class Fresh:
         return max(-(-(asked - self.level_units) // seconds), -(-asked // (seconds + self.burst_seconds)))
 
 
+def _minutes_with_slots(series: Sequence[T], newest: int, slots: Slots) -> Iterator[tuple[int, T]]:
+    """Yield the minutes of a series that ends with the minute *newest* since 1970, as far as the slots go back."""
+    for minute, each in enumerate(series, newest + 1 - len(series)):
+        if minute * SLOTS_PER_MINUTE >= slots.first:
+            yield minute, each
+
+
 def coverage_percent(slots: Slots, seen: Observation) -> int | None:
     """Return what pulses said over what CloudWatch counted, in percent; `None` without minutes that both have."""
     told = counted = 0
-    newest = seen.newest - seen.pending_minutes
     known = seen.known_units[-COVERAGE_MINUTES:]
-    for minute, units in zip(range(newest - len(known) + 1, newest + 1), known, strict=True):
-        of_pulses = slots.consumed_in(minute)
-        if units and minute * SLOTS_PER_MINUTE >= slots.first:
-            told += of_pulses or 0
+    for minute, units in _minutes_with_slots(known, seen.newest - seen.pending_minutes, slots):
+        if units:
+            told += slots.consumed_in(minute) or 0
             counted += units
     return told * 100 // counted if counted else None
 
 
 def disagrees(slots: Slots, seen: Observation) -> bool:
-    """Whether pulses tell of more than one and a half times what CloudWatch counts, consumed and throttled.
+    """Whether pulses report more than one and a half times what CloudWatch counts, consumed and throttled.
 
     Also of a target of which CloudWatch has minutes without consumption; up to a unit per second is rounding.
     """
     told = counted = 0
-    newest, known = seen.newest - seen.pending_minutes, seen.known_units[-COVERAGE_MINUTES:]
-    demand = demand_by_minute(seen, COVERAGE_MINUTES + seen.pending_minutes)[: len(known)]
-    for minute, units, asked in zip(range(newest - len(known) + 1, newest + 1), known, demand, strict=True):
-        at = minute * SLOTS_PER_MINUTE - slots.first
-        if units is not None and at >= 0:
+    known = seen.known_units[-COVERAGE_MINUTES:]
+    demand = demand_by_minute(seen, COVERAGE_MINUTES + seen.pending_minutes)
+    both = list(zip(known, demand, strict=False))
+    for minute, (units, asked) in _minutes_with_slots(both, seen.newest - seen.pending_minutes, slots):
+        if units is not None:
+            at = minute * SLOTS_PER_MINUTE - slots.first
             told += (slots.consumed_in(minute) or 0) + sum(slots.refused_units[at : at + SLOTS_PER_MINUTE])
             counted += max(asked or 0, 60)
     return told * 100 > counted * MOST_TOLD_PERCENT
@@ -210,18 +218,14 @@ def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:
 
     What was untold in the newest minute that CloudWatch has is taken to go on.
     """
-    newest = seen.newest - seen.pending_minutes
-    known = seen.known_units
-    untold = 0
-    first_minute = -(-slots.first // SLOTS_PER_MINUTE)
-    for minute in range(max(first_minute, newest + 1 - len(known)), newest + 1):
-        at = minute * SLOTS_PER_MINUTE - slots.first
-        counted = known[len(known) - 1 - (newest - minute)] or 0
+    newest, untold = seen.newest - seen.pending_minutes, 0
+    known = seen.known_units[-(len(asked) // SLOTS_PER_MINUTE + 1) :]
+    for minute, units in _minutes_with_slots(known, newest, slots):
+        at, counted = minute * SLOTS_PER_MINUTE - slots.first, units or 0
         untold = counted - sum(asked[at : at + SLOTS_PER_MINUTE])
         untold = -(-untold // SLOTS_PER_MINUTE) if untold * 100 > counted * _UNTOLD_PERCENT else 0
-        if untold:
-            for place in range(at, at + SLOTS_PER_MINUTE):
-                asked[place] += untold
+        for place in range(at, min(at + SLOTS_PER_MINUTE, len(asked))):
+            asked[place] += untold
     if untold:
         for place in range((newest + 1) * SLOTS_PER_MINUTE - slots.first, len(asked)):
             asked[place] += untold

@@ -26,7 +26,7 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import ScaledPlan
 from highwater.core.units import Units
 from highwater.handlers.coordinator.call import Call, RefusedError
-from highwater.handlers.coordinator.state import KeptPlans, TableState
+from highwater.handlers.coordinator.state import KeptTables, TableState
 from highwater.handlers.scaler.gather import RunOutcome
 
 
@@ -145,7 +145,7 @@ class Coordinator:
         scaler: The name under which the plans are in Systems Manager.
         region_name: The function's region, whose prices apply to the region's tables.
         region_of: Makes a region's adapter; `None` is the function's own region.
-        plans: A cache of plans.
+        tables: A cache of plans and states.
         leases: The table of leases.
         read_caps: Reads the grants.
         wakes: Makes the schedules that run the function while a boost is live.
@@ -158,7 +158,7 @@ class Coordinator:
     scaler: str
     region_name: str
     region_of: Callable[[str | None], Region]
-    plans: KeptPlans
+    tables: KeptTables
     leases: LeaseTable
     read_caps: Callable[[], Sequence[BoostCap]]
     wakes: Wakes
@@ -218,7 +218,7 @@ class Coordinator:
         request = BoostRequest.from_document(document)
         cap = self._cap(caller, request.table, to_boost=True)
         state, region = self._look(request.table, is_anew=True)
-        shares = self.plans.shares(request, state, region)
+        shares = self.tables.shares(request, state, region)
         asked = request.leases(state.scaled.plan, caller.name, state.now, shares)
         for lease in asked:
             state.check_can_be_boosted(lease.key)
@@ -317,12 +317,10 @@ class Coordinator:
         table, id = read_table(document), read_id(document)
         # a boost's owner may release it even if its grant was removed meanwhile
         state, _ = self._look(table)
-        was_live = any(
-            lease.ends > state.now for lease in self._own(self.leases.read(table), id, caller, state, may_be_over=True)
-        )
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
         notes = []
-        if was_live:
+        # released by this call, and not over before
+        if any(lease.released == state.now < lease.end for lease in own):
             entry = {"owner": caller.name, "session": caller.session}
             self._tell(table, id, "release", entry, state)
             notes = self._set_floors(table)
@@ -410,11 +408,12 @@ class Coordinator:
     def _look(self, label: str, *, is_anew: bool = False, for_poll: bool = False) -> tuple[TableState, Region]:
         scaled = self._plan(label, is_anew=is_anew)
         region = self.region_of(scaled.region)
-        return self.plans.state(scaled, region, for_poll=for_poll), region
+        state = self.tables.state(scaled, region) if for_poll else TableState.read(scaled, region)
+        return state, region
 
     def _plan(self, label: str, *, is_anew: bool = False) -> ScaledPlan:
         home = self.region_of(None)
-        found = self.plans.read(home, self.scaler, label, is_anew=is_anew)
+        found = self.tables.plan(home, self.scaler, label, is_anew=is_anew)
         for plan in found.plans:
             # a parameter is found by other names too, such as that of one of its versions
             if not plan.is_released and plan.label == label:
@@ -422,7 +421,7 @@ class Coordinator:
         if found.unreadable:
             why = f"its plan could not be read: {'; '.join(found.unreadable)}"
         else:
-            labels = self.plans.labels(home, self.scaler)
+            labels = self.tables.labels(home, self.scaler)
             shown = ", ".join(labels[:_MOST_LABELS]) + (" and others" if len(labels) > _MOST_LABELS else "")
             why = f"no such table here; the coordinator has: {shown or 'none'}{did_you_mean(label, labels)}"
         raise RefusedError(404, f"{label}: {why}; add the table to it and deploy")

@@ -7,7 +7,6 @@ import os
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -20,7 +19,7 @@ from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap
 from highwater.handlers.coordinator.call import RefusedError, is_boost_event, is_request, read_boost_event, read_request
 from highwater.handlers.coordinator.coordinator import Coordinator
-from highwater.handlers.coordinator.state import KeptPlans
+from highwater.handlers.coordinator.state import Cache, KeptTables
 from highwater.handlers.scaler import handler as scaler
 
 logger = Logger(log_uncaught_exceptions=False)
@@ -84,9 +83,9 @@ def _coordinator(context: Any) -> Coordinator:
         scaler=own.options.name,
         region_name=os.environ["AWS_REGION"],
         region_of=cache(own.region_of),
-        plans=_PLANS,
+        tables=_TABLES,
         leases=own.kept.leases or LeaseTable(os.environ["HIGHWATER_LEASES"]),
-        read_caps=_CAPS.read,
+        read_caps=_read_caps,
         wakes=schedules.Wakes(
             os.environ["HIGHWATER_WAKES_GROUP"],
             os.environ["HIGHWATER_WAKES_ROLE"],
@@ -105,23 +104,22 @@ def _pause(attempt: int) -> None:
     time.sleep(random.uniform(0, longest))  # noqa: S311 - not for security
 
 
-@dataclass(slots=True)
-class _Caps:
-    """The grants, cached for half a minute in a warm function."""
-
-    caps: tuple[BoostCap, ...] = ()
-    read_at: float = float("-inf")
-
-    def read(self) -> Sequence[BoostCap]:
-        if time.monotonic() - self.read_at > _CAPS_KEPT_SECONDS:
-            found = read_boost_caps(parameters.client(), os.environ["HIGHWATER_COORDINATOR"])
-            for line in found.unreadable:
-                logger.warning("a grant could not be read", extra={"grant": line})
-            self.caps, self.read_at = found.caps, time.monotonic()
-        return self.caps
+_CAPS: Cache[tuple[BoostCap, ...]] = Cache(time.monotonic)
 
 
-_CAPS = _Caps()
-_PLANS = KeptPlans()
+def _read_caps() -> Sequence[BoostCap]:
+    """Return the grants, read again after half a minute."""
+    coordinator = os.environ["HIGHWATER_COORDINATOR"]
+
+    def read() -> tuple[BoostCap, ...]:
+        found = read_boost_caps(parameters.client(), coordinator)
+        for line in found.unreadable:
+            logger.warning("a grant could not be read", extra={"grant": line})
+        return found.caps
+
+    return _CAPS.get(coordinator, _CAPS_KEPT_SECONDS, read)
+
+
+_TABLES = KeptTables()
 # made once for a warm function
 _scheduler_client = cache(schedules.client)

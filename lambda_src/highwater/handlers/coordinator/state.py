@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from highwater.aws.autoscaling import RegisteredTargets
 from highwater.aws.observe import Region
@@ -19,6 +20,8 @@ from highwater.core.schedule.bounds import bounds_at
 from highwater.core.units import Dimension
 from highwater.handlers.coordinator.call import RefusedError
 
+T = TypeVar("T")
+
 # Cached as long as the grants. Every job that waits for its capacity sends a request every two seconds, and an account
 # may read parameters 40 times a second in total (AWS General Reference, Systems Manager quotas, read 2026-11).
 _PLANS_SECONDS = 30.0
@@ -29,66 +32,87 @@ _SHARES_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class KeptPlans:
-    """What a warm function caches of single tables: plans, states for polls, and the shares of indexes.
+class Cache(Generic[T]):
+    """What a warm function has read, by name.
+
+    Attributes:
+        clock: Monotonic clock, in seconds.
+    """
+
+    clock: Callable[[], float]
+    _found: dict[str, tuple[float, T]] = field(default_factory=dict)
+
+    def get(self, name: str, seconds: float, read: Callable[[], T], is_kept: Callable[[T], bool] = lambda _: True) -> T:
+        """Return what was read within the last *seconds*, or else what *read* returns, which is cached if *is_kept*."""
+        now = self.clock()
+        known = self._found.get(name)
+        if known is not None and now - known[0] < seconds:
+            return known[1]
+        self._found.pop(name, None)
+        value = read()
+        if is_kept(value):
+            self._found[name] = (now, value)
+        return value
+
+
+@dataclass(slots=True)
+class KeptTables:
+    """What a warm function caches of tables: plans, states for polls, and the shares of indexes.
 
     Attributes:
         clock: Monotonic clock, in seconds.
     """
 
     clock: Callable[[], float] = time.monotonic
-    _read: dict[str, tuple[float, ScaledPlans]] = field(default_factory=dict)
-    _states: dict[str, tuple[float, TableState]] = field(default_factory=dict)
-    _shares: dict[str, tuple[float, dict[TargetKey, int]]] = field(default_factory=dict)
-    _labels: tuple[float, tuple[str, ...]] | None = None
+    _plans: Cache[ScaledPlans] = field(init=False)
+    _labels: Cache[tuple[str, ...]] = field(init=False)
+    _states: Cache[TableState] = field(init=False)
+    _shares: Cache[dict[TargetKey, int] | None] = field(init=False)
 
-    def read(self, home: Region, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
+    def __post_init__(self) -> None:
+        """Make the caches."""
+        self._plans, self._labels = Cache(self.clock), Cache(self.clock)
+        self._states, self._shares = Cache(self.clock), Cache(self.clock)
+
+    def plan(self, home: Region, scaler: str, label: str, *, is_anew: bool) -> ScaledPlans:
         """Return the plan of one table of *scaler*, read again after half a minute, or after two seconds if *is_anew*.
 
         New grants must follow the plan of a deploy that has just ended. Only a readable plan is cached: a table that
         was just added to the scaler, or whose plan was just repaired, is found at the next request.
         """
-        now = self.clock()
-        read_at, plans = self._read.get(label, (now, None))
-        if plans is None or now - read_at >= (_ANEW_SECONDS if is_anew else _PLANS_SECONDS):
-            self._read.pop(label, None)
-            plans = home.read_plans_of(scaler, [label])
+        return self._plans.get(
+            label,
+            _ANEW_SECONDS if is_anew else _PLANS_SECONDS,
+            lambda: home.read_plans_of(scaler, [label]),
             # by another name, such as that of one of its versions, a parameter is not cached
-            if any(plan.label == label and not plan.is_released for plan in plans.plans):
-                self._read[label] = (now, plans)
-        return plans
+            lambda found: any(plan.label == label and not plan.is_released for plan in found.plans),
+        )
 
     def labels(self, home: Region, scaler: str) -> tuple[str, ...]:
         """Return the labels of the tables of *scaler*, read again after half a minute."""
-        now = self.clock()
-        if self._labels is None or now - self._labels[0] >= _PLANS_SECONDS:
-            found = home.read_plans(scaler)
-            self._labels = now, tuple(sorted(plan.label for plan in found.plans if not plan.is_released))
-        return self._labels[1]
 
-    def state(self, scaled: ScaledPlan, region: Region, *, for_poll: bool = False) -> TableState:
-        """Return a table's state; one of the last two seconds is new enough for a poll.
+        def read() -> tuple[str, ...]:
+            return tuple(sorted(plan.label for plan in home.read_plans(scaler).plans if not plan.is_released))
+
+        return self._labels.get(scaler, _PLANS_SECONDS, read)
+
+    def state(self, scaled: ScaledPlan, region: Region) -> TableState:
+        """Return a table's state for a poll, read again after two seconds.
 
         Raises `RefusedError` if the table does not exist or AWS does not answer.
         """
-        if not for_poll:
-            return TableState.read(scaled, region)
-        now = self.clock()
-        read_at, state = self._states.get(scaled.label, (now, None))
-        if state is None or now - read_at >= _ANEW_SECONDS:
-            state = TableState.read(scaled, region)
-            self._states[scaled.label] = now, state
-        return state
+        return self._states.get(scaled.label, _ANEW_SECONDS, lambda: TableState.read(scaled, region))
 
     def shares(self, request: BoostRequest, state: TableState, region: Region) -> dict[TargetKey, int] | None:
         """Return `TableState.index_shares`, read again after a minute."""
-        now = self.clock()
-        read_at, shares = self._shares.get(request.table, (now, None))
-        if shares is None or now - read_at >= _SHARES_SECONDS or request.index is not None:
-            shares = state.index_shares(request, region)
-            if shares is not None:
-                self._shares[request.table] = now, shares
-        return shares
+        if request.index is not None:
+            return None
+        return self._shares.get(
+            request.table,
+            _SHARES_SECONDS,
+            lambda: state.index_shares(request, region),
+            lambda found: found is not None,
+        )
 
 
 # The time over which the writes of a table and its indexes are compared
