@@ -252,7 +252,7 @@ def test_writes_that_cannot_be() -> None:
     assert str(none.value) == "write: there is no table 'others' in eu-central-1; give its name and region"
     with pytest.raises(PacedWorkError) as workers:
         write(MemoryWrites(), [], workers=0)
-    assert str(workers.value) == "write: workers: got 0, allowed: 1 to 16"
+    assert str(workers.value) == "write: workers: got 0, allowed: 1 to 64"
 
 
 @pytest.mark.parametrize(

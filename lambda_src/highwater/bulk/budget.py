@@ -17,6 +17,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from highwater.bulk.in_flight import MOST_IN_FLIGHT
 from highwater.client.hooks import RefusalKind, Throttle
 from highwater.client.sessions import check_session
 from highwater.core.errors import HighwaterError
@@ -27,7 +28,6 @@ from highwater.core.units import Dimension
 GOES_ON: Final = "start it again with the same checkpoint to go on"
 # Attempts of a request that fails for another reason than throttling
 TRIES: Final = 8
-MOST_WORKERS: Final = 16
 _FORMAT: Final = 1
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
 
@@ -44,7 +44,7 @@ def paced_client(session: Any) -> Any:
     """
     check_session(session, "session")
     retries: Any = {"mode": "standard", "total_max_attempts": 1}
-    config = Config(retries=retries, max_pool_connections=MOST_WORKERS)
+    config = Config(retries=retries, max_pool_connections=MOST_IN_FLIGHT)
     return (session or boto3.Session()).client("dynamodb", config=config)
 
 
@@ -62,8 +62,8 @@ def describe_table(client: Any, table: str, what: str) -> Mapping[str, Any]:
 
 def check_workers(workers: int | None, what: str) -> None:
     """Raise `PacedWorkError` for a number of threads that is not allowed; `None` is allowed."""
-    if workers is not None and not 1 <= workers <= MOST_WORKERS:
-        raise PacedWorkError(f"{what}: workers: got {workers}, allowed: 1 to {MOST_WORKERS}")
+    if workers is not None and not 1 <= workers <= MOST_IN_FLIGHT:
+        raise PacedWorkError(f"{what}: workers: got {workers}, allowed: 1 to {MOST_IN_FLIGHT}")
 
 
 def pause_before(tries: int) -> float:
@@ -116,9 +116,10 @@ class PaceError(HighwaterError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """The amounts paid for one attempt, in thousandths of a unit."""
+    """The amounts paid for one attempt, in thousandths of a unit, and whether it had to wait for its budgets."""
 
     milliunits: Mapping[tuple[str, TargetKey], int]
+    has_waited: bool = False
 
 
 @dataclass(slots=True)
@@ -230,7 +231,7 @@ class Pacer:
                 budget.bucket.reserve(start, paid[at])
         while (left := start - self.clock()) > 0:
             self.pause(left / NANOSECONDS)
-        return Paid({at: paid[at] for at in found})
+        return Paid({at: paid[at] for at in found}, has_waited=start > now)
 
     def settle(self, paid: Paid, costs: Costs) -> None:
         """Replace the amount paid for a request by the units that it consumed."""

@@ -19,12 +19,21 @@ from typing import Any, Final
 from boto3.dynamodb.types import TypeDeserializer
 
 from highwater.bulk.adaptive import FollowedRate, check_rate, follow, read_start
-from highwater.bulk.budget import MOST_WORKERS, PacedWorkError, Pacer, check_workers, describe_table, paced_client
+from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader, held
+from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.bulk.send import PageReader
 from highwater.client.sessions import check_session
 from highwater.core.errors import did_you_mean
-from highwater.core.pacing import MOST_SEGMENTS, NANOSECONDS, PageSize, Start, count_segments, scan_units
+from highwater.core.pacing import (
+    MOST_SEGMENTS,
+    NANOSECONDS,
+    PageSize,
+    Start,
+    bytes_per_unit,
+    count_segments,
+    scan_units,
+)
 from highwater.core.units import Dimension
 
 
@@ -134,7 +143,7 @@ class SegmentPages:
     Args:
         read: Reads the page of a segment after a key.
         pending: The key after which each unfinished segment continues.
-        workers: The number of threads that read.
+        limit: Returns the number of pages that may be read at once, each by a thread of its own, 1 to 64.
         is_stopped: Ends the pages once it is set, by any thread. By default only `stop` does.
     """
 
@@ -142,30 +151,28 @@ class SegmentPages:
         self,
         read: Callable[[int, Key], dict[str, Any]],
         pending: Mapping[int, Key],
-        workers: int,
+        limit: Callable[[], int],
         is_stopped: threading.Event | None = None,
     ) -> None:
         self._read = read
+        self._limit = limit
         waiting = list(pending.items())
         random.shuffle(waiting)
         self._waiting = waiting
         self._active: deque[tuple[int, Key]] = deque()
-        self._most_active = max(_LEAST_ACTIVE, workers)
         self._left = len(waiting)
         self._lock = threading.Lock()
         self._is_stopped = is_stopped or threading.Event()
-        # bounded, so that pages are not read far ahead of the consumer
-        self._pages: queue.Queue[tuple[int, dict[str, Any]] | BaseException] = queue.Queue(maxsize=workers)
+        # bounded, so that pages are not read far ahead of the consumer, however many are read at once
+        most_ahead = min(limit(), MOST_AT_FIRST)
+        self._pages: queue.Queue[tuple[int, dict[str, Any]] | BaseException] = queue.Queue(maxsize=most_ahead)
         # each thread runs in a copy of the caller's context, so that tracing attributes its requests to the caller
-        self._threads = [
-            threading.Thread(target=copy_context().run, args=(self._work,), daemon=True)
-            for _ in range(min(workers, len(waiting)))
-        ]
+        self._context = copy_context()
+        self._threads: set[threading.Thread] = set()
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, Any], Key]]:
         """Start the threads and yield pages until `stop`; raises the exception of a thread that fails."""
-        for thread in self._threads:
-            thread.start()
+        self._start_threads()
         while self._left and not self._is_stopped.is_set():
             try:
                 found = self._pages.get(timeout=_WAIT_SECONDS)
@@ -184,12 +191,30 @@ class SegmentPages:
         self._is_stopped.set()
         # a thread may have long to wait for its budget, so all threads together get this time to end
         end = time.monotonic() + _STOP_SECONDS
-        for thread in self._threads:
+        with self._lock:
+            threads = [*self._threads]
+        for thread in threads:
             if thread.is_alive():
                 thread.join(timeout=max(end - time.monotonic(), 0))
 
+    def _start_threads(self) -> None:
+        """Start threads until there are as many as pages may be read at once, or as segments that are left."""
+        with self._lock:
+            while len(self._threads) < min(self._limit(), self._left) and not self._is_stopped.is_set():
+                thread = threading.Thread(target=self._context.copy().run, args=(self._work,), daemon=True)
+                self._threads.add(thread)
+                thread.start()
+
+    def _is_one_too_many(self) -> bool:
+        """Whether the present thread is to end, as fewer pages are to be read at once."""
+        with self._lock:
+            if len(self._threads) <= self._limit():
+                return False
+            self._threads.discard(threading.current_thread())
+            return True
+
     def _work(self) -> None:
-        while not self._is_stopped.is_set():
+        while not self._is_stopped.is_set() and not self._is_one_too_many():
             taken = self._take()
             if taken is None:
                 if not self._left:
@@ -208,10 +233,11 @@ class SegmentPages:
             if following is not None:
                 with self._lock:
                     self._active.append((segment, following))
+            self._start_threads()
 
     def _take(self) -> tuple[int, Key] | None:
         with self._lock:
-            while self._waiting and len(self._active) < self._most_active:
+            while self._waiting and len(self._active) < max(_LEAST_ACTIVE, self._limit()):
                 self._active.append(self._waiting.pop())
             return self._active.popleft() if self._active else None
 
@@ -226,6 +252,9 @@ class SegmentPages:
 
 # Approximate duration of DynamoDB's answer: for a page, and in addition for each unit
 _PAGE_SECONDS, _UNIT_SECONDS = 0.03, 0.0015
+# The slowest pages for which a table has segments enough, if these cost at most a hundredth of the scan
+_SLOW_PAGE_SECONDS: Final = 0.4
+_UNITS_FOR_A_SEGMENT: Final = 50
 _PASSED_ON: Final = frozenset(
     {"FilterExpression", "ProjectionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "Select"}
 )
@@ -266,7 +295,8 @@ def scan(
         is_consistent: Whether reads are strongly consistent, which costs twice as much; not possible for an index.
         segments: The number of segments, 1 to 1,000,000. By default one for each 256 MB, and at least four for each
             worker.
-        workers: The number of threads that read, 1 to 16. By default as many as the budget needs.
+        workers: The number of pages that are read at once, 1 to 64. By default as many as the budget needs at the
+            latency that is measured.
         checkpoint: A file that records how far the scan is. It is deleted at the end.
         coordinator: Name or URL of the coordinator of a boosted start. By default the only one.
         progress: Called after each page.
@@ -346,14 +376,26 @@ class PacedScan:
         """Yield the pages; *save* is called before each checkpoint and returns the bytes of the caller's output."""
         plan, page_size = self.plan, self._page_size
         page_size.expect(plan.size_bytes, plan.items)
-        reader = PageReader(self._client, self.followed.pacer, self.table, self.index, page_size, self._arguments(plan))
         pacer = self.followed.pacer
+        in_flight = InFlight(
+            lambda: pacer.rate(self.table, self.index, Dimension.READ), self._workers, self.workers or MOST_IN_FLIGHT
+        )
+        reader = PageReader(
+            self._client,
+            pacer,
+            self.table,
+            self.index,
+            page_size,
+            self._arguments(plan),
+            in_flight=in_flight,
+            is_stopped=self.is_stopped,
+        )
         with (
             held(self.checkpoint),
             Checkpoint(self.checkpoint, self._header(plan), save, lambda: pacer.clock() / NANOSECONDS) as kept,
             self.followed,
         ):
-            pages = SegmentPages(reader.read, kept.pending(), self._workers, self.is_stopped)
+            pages = SegmentPages(reader.read, kept.pending(), lambda: in_flight.limit, self.is_stopped)
             try:
                 for segment, page, key in pages:
                     raw = tuple(page.get("Items", ()))
@@ -372,8 +414,7 @@ class PacedScan:
         described = describe_table(self._client, self.table, "scan")
         found = described if self.index is None else self._find_index(described)
         size, items = int(found.get("TableSizeBytes", found.get("IndexSizeBytes", 0))), int(found.get("ItemCount", 0))
-        known = Checkpoint.segments_of(self.checkpoint)
-        segments = known or self.segments or count_segments(size, self._workers)
+        segments = Checkpoint.segments_of(self.checkpoint) or self._count_segments(size)
         page = self._page_size.milliunits
         units = scan_units(size, is_consistent=self.is_consistent, page_milliunits=page, segments=segments)
         return ScanPlan(self.table, self.index, size, items, units, math.ceil(units / self.rate), segments)
@@ -407,7 +448,21 @@ class PacedScan:
         if self.workers is not None:
             return self.workers
         units = self._page_size.milliunits / 1_000
-        return min(max(math.ceil(self.rate * (_PAGE_SECONDS / units + _UNIT_SECONDS)), 1), MOST_WORKERS)
+        return min(max(math.ceil(self.rate * (_PAGE_SECONDS / units + _UNIT_SECONDS)), 1), MOST_AT_FIRST)
+
+    def _count_segments(self, size: int) -> int:
+        """Return the number of segments for a table or index of *size* bytes.
+
+        Only one page of a segment can be read at a time, so a table that is large beside the cost of its segments has
+        enough of them for slow answers too.
+        """
+        usual = count_segments(size, self._workers)
+        if self.workers is None:
+            pages = self.rate / (self._page_size.milliunits / 1_000)
+            slow = min(math.ceil(pages * _SLOW_PAGE_SECONDS) + 1, MOST_IN_FLIGHT)
+            share = size // (bytes_per_unit(is_consistent=self.is_consistent) * _UNITS_FOR_A_SEGMENT)
+            usual = max(usual, min(count_segments(0, slow), share))
+        return self.segments or usual
 
     @property
     def _page_size(self) -> PageSize:

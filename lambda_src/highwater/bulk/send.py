@@ -11,9 +11,10 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, ParamValidationError
 
 from highwater.bulk.budget import GOES_ON, TRIES, Costs, PacedWorkError, Pacer, Paid, pause_before
+from highwater.bulk.in_flight import InFlight
 from highwater.bulk.items import Action, Delete, Put, Update
 from highwater.client.hooks import RefusalKind, Throttle, refusals_of, units_of
-from highwater.core.pacing import MOST_ITEM_BYTES, PageSize, item_bytes, nesting_of, write_units_of
+from highwater.core.pacing import MOST_ITEM_BYTES, NANOSECONDS, PageSize, item_bytes, nesting_of, write_units_of
 from highwater.core.plan.plan import TargetKey
 from highwater.core.units import Dimension
 
@@ -30,6 +31,8 @@ class PageReader:
         size: Chooses the number of items of a page.
         arguments: The arguments that every request has.
         pause: Sleeps for the given number of seconds.
+        in_flight: Learns how long requests take. By default nothing does.
+        is_stopped: Once set, nothing more is sent: `read` raises `WorkEndedError`.
     """
 
     client: Any
@@ -39,6 +42,8 @@ class PageReader:
     size: PageSize
     arguments: Mapping[str, Any]
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+    in_flight: InFlight | None = None
+    is_stopped: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, segment: int, key: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -53,7 +58,8 @@ class PageReader:
         while True:
             with self._lock:
                 limit, expected = self.size.limit, self.size.milliunits / 1_000
-            paid = self.pacer.wait({at: expected})
+            paid = _pay(self.pacer, {at: expected}, self.is_stopped)
+            sent_at = self.pacer.clock()
             try:
                 page: dict[str, Any] = self.client.scan(
                     **self.arguments, **start, Segment=segment, Limit=limit, ReturnConsumedCapacity="TOTAL"
@@ -76,6 +82,9 @@ class PageReader:
                 raise PacedWorkError(self._why(error)) from error
             else:
                 units = self.units_of(page)
+                if self.in_flight is not None:
+                    seconds = (self.pacer.clock() - sent_at) / NANOSECONDS
+                    self.in_flight.note(seconds, units, has_waited=paid.has_waited)
                 self.pacer.settle(paid, {at: units})
                 with self._lock:
                     self.size.learn(units, int(page["ScannedCount"]))
@@ -92,6 +101,19 @@ class PageReader:
 
     def _why(self, error: Exception) -> str:
         return f"scan of {self.table} stopped: {error}; {GOES_ON}"
+
+
+class WorkEndedError(PacedWorkError):
+    """The work ended while a request waited for its budget; it was not sent."""
+
+
+def _pay(pacer: Pacer, costs: Costs, is_stopped: threading.Event) -> Paid:
+    """Wait for the budget; raises `WorkEndedError` if the work has ended meanwhile, and pays nothing then."""
+    paid = pacer.wait(costs)
+    if is_stopped.is_set():
+        pacer.settle(paid, {})
+        raise WorkEndedError("the work has ended")
+    return paid
 
 
 # DynamoDB API Reference, BatchWriteItem: up to 25 requests and 16 MB
@@ -218,12 +240,16 @@ class BatchSender:
         pacer: Has the budget.
         table: The table's name.
         pause: Sleeps for the given number of seconds.
+        in_flight: Learns how long requests take. By default nothing does.
+        is_stopped: Once set, nothing more is sent: `send` raises `WorkEndedError`.
     """
 
     client: Any
     pacer: Pacer
     table: str
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+    in_flight: InFlight | None = None
+    is_stopped: threading.Event = field(default_factory=threading.Event)
 
     def send(self, batch: Sequence[WriteJob]) -> Sent:
         """Send a batch until DynamoDB has written or rejected each of its actions.
@@ -270,7 +296,8 @@ class BatchSender:
         expected: Costs = {(self.table, (None, _WRITE)): float(units)}
         throttled, conflicts, failed = 0, 0, 0
         while True:
-            paid = self.pacer.wait(expected)
+            paid = _pay(self.pacer, expected, self.is_stopped)
+            sent_at = self.pacer.clock()
             try:
                 answer: dict[str, Any] = getattr(self.client, operation)(**members, ReturnConsumedCapacity="INDEXES")
             except ClientError as error:
@@ -306,7 +333,13 @@ class BatchSender:
             except BotoCoreError as error:
                 raise self._stopped(error) from error
             else:
-                self.pacer.settle(paid, self._consumed(answer))
+                consumed = self._consumed(answer)
+                if self.in_flight is not None:
+                    # the table's budget or an index's, whichever the request used most of
+                    most = max(consumed.values(), default=0.0)
+                    seconds = (self.pacer.clock() - sent_at) / NANOSECONDS
+                    self.in_flight.note(seconds, most, has_waited=paid.has_waited)
+                self.pacer.settle(paid, consumed)
                 return answer
 
     def _consumed(self, answer: Mapping[str, Any]) -> Costs:

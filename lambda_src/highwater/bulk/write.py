@@ -6,7 +6,7 @@ import math
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from highwater.bulk.adaptive import FollowedRate, follow, read_start
-from highwater.bulk.budget import MOST_WORKERS, PacedWorkError, Pacer, check_workers, describe_table, paced_client
+from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client
 from highwater.bulk.checkpoint import WritePlace, held
+from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.bulk.items import Action
 from highwater.bulk.send import BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
 from highwater.core.pacing import IndexParts, Start, WriteCost
@@ -163,7 +164,8 @@ def write(
             which follows the capacity. Each index has a budget of the same size, or share.
         start: `full`, `slow` or `boosted`, as for `scan`.
         allow_throttles: As for `scan`.
-        workers: The number of threads that send, 1 to 16. By default as many as the budget needs.
+        workers: The number of requests that are sent at once, 1 to 64. By default as many as the budget needs at the
+            latency that is measured.
         checkpoint: A file that records how far the writes are. It is deleted at the end.
         coordinator: As for `scan`.
         reject: Called with each action that DynamoDB rejects, such as an item of more than 400 KB. By default the first
@@ -267,8 +269,12 @@ class PacedWrite:
     def opened(self) -> Iterator[BlockWriter]:
         """Yield a writer of blocks of actions; raises like `write`."""
         keys = self._keys
-        with self.followed as followed, ThreadPoolExecutor(self._threads) as pool:
-            yield BlockWriter(BatchSender(self.client, followed.pacer, self.table), keys, pool)
+        most = self.workers or MOST_IN_FLIGHT
+        # the pool starts a thread when none of those that it has is free
+        with self.followed as followed, ThreadPoolExecutor(most) as pool:
+            pacer = followed.pacer
+            in_flight = InFlight(lambda: pacer.rate(self.table, None, Dimension.WRITE), self._first_workers, most)
+            yield BlockWriter(BatchSender(self.client, pacer, self.table, in_flight=in_flight), keys, pool)
 
     @cached_property
     def client(self) -> Any:
@@ -289,10 +295,10 @@ class PacedWrite:
         return min(max(math.ceil(self.rate * _BLOCK_SECONDS / max(units_per_action, 1.0)), 1), _BLOCK)
 
     @property
-    def _threads(self) -> int:
+    def _first_workers(self) -> int:
         if self.workers is not None:
             return self.workers
-        return min(max(math.ceil(self.rate / 25 * _BATCH_SECONDS), 1), MOST_WORKERS)
+        return min(max(math.ceil(self.rate / 25 * _BATCH_SECONDS), 1), MOST_AT_FIRST)
 
     @cached_property
     def rate(self) -> float:
@@ -320,7 +326,7 @@ class BlockWriter:
     """Writes blocks of actions; returns when a block is done.
 
     Attributes:
-        sender: Sends batches.
+        sender: Sends batches, as many at once as its `in_flight` says.
         keys: The names of the table's key attributes.
         pool: The threads that send.
     """
@@ -334,12 +340,34 @@ class BlockWriter:
         found = [job_of(first + number, action) for number, action in enumerate(actions)]
         sent = Sent(rejected=tuple(each for each in found if isinstance(each, Rejected)))
         for lap in _laps((each for each in found if isinstance(each, WriteJob)), self.keys):
-            # each batch runs in a copy of the caller's context, so that tracing attributes its requests to the caller
-            batches = [(copy_context(), batch) for batch in batches_of(lap)]
-            sent = sum(self.pool.map(lambda each: each[0].run(self.sender.send, each[1]), batches), sent)
+            sent = self._send(batches_of(lap), sent)
         for each in sorted(sent.rejected, key=lambda one: one.number):
             reject(each)
         return sent
+
+    def _send(self, batches: Iterable[list[WriteJob]], sent: Sent) -> Sent:
+        """Send all batches, and return when all are done; after an exception none that still waits is sent."""
+        under_way: set[Future[Sent]] = set()
+        try:
+            for batch in batches:
+                while len(under_way) >= self._limit:
+                    done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                    sent = sum((each.result() for each in done), sent)
+                # in a copy of the caller's context, so that tracing attributes the batch's requests to the caller
+                under_way.add(self.pool.submit(copy_context().run, self.sender.send, batch))
+            while under_way:
+                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                sent = sum((each.result() for each in done), sent)
+        except BaseException:
+            self.sender.is_stopped.set()
+            for each in under_way:
+                each.cancel()
+            raise
+        return sent
+
+    @property
+    def _limit(self) -> int:
+        return 1 if self.sender.in_flight is None else self.sender.in_flight.limit
 
 
 def _laps(jobs: Iterable[WriteJob], keys: tuple[str, ...]) -> Iterator[list[WriteJob]]:
