@@ -142,6 +142,10 @@ benchmark-meter: setup ## What the meter costs a request, and a thousand process
 benchmark-pace: setup ## Paced scans beside other clients' and live traffic on a local cloud (offline, free; a quarter of an hour)
 	@$(BIN)/python -m research.pace
 
+.PHONY: benchmark-latency
+benchmark-latency: setup ## Units a second that paced work reaches where requests take 5 to 200 ms (offline, free; three minutes)
+	@$(BIN)/python -m research.latency
+
 .PHONY: benchmark-settings
 benchmark-settings: setup ## What each setting of the scaler buys, beside its neutral value (offline, free; a quarter of an hour). TRACES=folder
 	@$(BIN)/python -m research.settings $(if $(TRACES),--traces $(TRACES))

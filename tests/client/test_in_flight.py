@@ -242,8 +242,8 @@ def test_connections_are_as_many_as_requests_may_be_under_way() -> None:
     ("megabytes", "more", "segments"),
     [
         (1, {}, 4),
-        # at most a hundredth of the cost
-        (4, {}, 10),
+        # each costs half a unit, together half a percent
+        (8, {}, 10),
         (800, {}, 24),
         (800, {"workers": 1}, 4),
         (8_000, {}, 32),

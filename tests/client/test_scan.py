@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import highwater
-from highwater import PacedWorkError, PaceError, ScanPage, ScanProgress
+from highwater import PacedScan, PacedWorkError, PaceError, ScanPage, ScanProgress
 from highwater.bulk.checkpoint import Checkpoint, ScanHeader
 from highwater.bulk.scan import SegmentPages
 from highwater.bulk.send import PageReader
@@ -66,6 +66,55 @@ def test_scan_keeps_to_its_budget_from_the_first_second_to_the_last() -> None:
 def test_threads_read_everything_once_too() -> None:
     table = MemoryTable(items(4_000))
     assert keys(list(highwater.scan("orders", read=1e9, workers=6, session=table, segments=37))) == sorted(table.sizes)
+
+
+@pytest.mark.parametrize(
+    ("table_items", "more", "segments", "message"),
+    [
+        (
+            items(580),
+            {"segments": 999},
+            64,
+            "scan of orders: segments: got 999, uses 64: each costs 0.5 units even if it is empty, "
+            "and all its items 64",
+        ),
+        (
+            items(580),
+            {"segments": 999, "is_consistent": True},
+            64,
+            "scan of orders: segments: got 999, uses 64: each costs 1 unit even if it is empty, and all its items 128",
+        ),
+        (
+            items(580),
+            {"segments": 999, "index": "by_status"},
+            32,
+            "scan of index by_status of orders: segments: got 999, uses 32: each costs 0.5 units even if it is empty, "
+            "and all its items 32",
+        ),
+        (
+            {},
+            {"segments": 999},
+            999,
+            "scan of orders: segments: got 999, and DynamoDB has counted no items yet: each costs 0.5 units even if it "
+            "is empty, 500 together; give 4 or fewer for a small table",
+        ),
+        (items(580), {"segments": 30}, 30, None),
+        ({}, {"segments": 4}, 4, None),
+    ],
+)
+def test_segments_of_a_small_table_are_no_more_than_it_is_worth(
+    table_items: dict[str, int],
+    more: dict[str, Any],
+    segments: int,
+    message: str | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table = MemoryTable(table_items)
+    paced = PacedScan(table="orders", read=200, request={}, session=table, workers=1, pacer=Clock().pacer(), **more)
+    assert paced.plan.segments == segments
+    assert len(keys(list(paced.pages()))) == len(table_items)
+    assert {request["TotalSegments"] for request in table.asked} == {segments}
+    assert [record.getMessage() for record in caplog.records] == ([] if message is None else [message])
 
 
 def test_pages_fit_a_small_budget_and_large_items() -> None:

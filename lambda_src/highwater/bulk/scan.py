@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 import queue
 import random
@@ -32,9 +33,12 @@ from highwater.core.pacing import (
     Start,
     bytes_per_unit,
     count_segments,
+    page_units,
     scan_units,
 )
 from highwater.core.units import Dimension
+
+_LOG: Final = logging.getLogger("highwater.pace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +256,9 @@ class SegmentPages:
 
 # Approximate duration of DynamoDB's answer: for a page, and in addition for each unit
 _PAGE_SECONDS, _UNIT_SECONDS = 0.03, 0.0015
-# The slowest pages for which a table has segments enough, if these cost at most a hundredth of the scan
+# The slowest pages for which a table has segments enough, where these cost half a percent more at most
 _SLOW_PAGE_SECONDS: Final = 0.4
-_UNITS_FOR_A_SEGMENT: Final = 50
+_UNITS_FOR_A_SEGMENT: Final = 100
 _PASSED_ON: Final = frozenset(
     {"FilterExpression", "ProjectionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues", "Select"}
 )
@@ -293,8 +297,9 @@ def scan(
             without other traffic. By default the budget is reduced.
         index: The name of an index to scan instead of the table.
         is_consistent: Whether reads are strongly consistent, which costs twice as much; not possible for an index.
-        segments: The number of segments, 1 to 1,000,000. By default one for each 256 MB, and at least four for each
-            worker.
+        segments: The number of segments, 1 to 1,000,000. By default one for each 256 MB, and enough for the pages that
+            are read at once. Each costs half a unit even if it is empty, one if *is_consistent*: for a small table
+            fewer are used, so that they cost half as much as its items at most, and a warning says so.
         workers: The number of pages that are read at once, 1 to 64. By default as many as the budget needs at the
             latency that is measured.
         checkpoint: A file that records how far the scan is. It is deleted at the end.
@@ -462,7 +467,41 @@ class PacedScan:
             slow = min(math.ceil(pages * _SLOW_PAGE_SECONDS) + 1, MOST_IN_FLIGHT)
             share = size // (bytes_per_unit(is_consistent=self.is_consistent) * _UNITS_FOR_A_SEGMENT)
             usual = max(usual, min(count_segments(0, slow), share))
-        return self.segments or usual
+        if self.segments is None or self.segments <= usual:
+            return self.segments or usual
+        return self._fewer_segments(self.segments, usual, size)
+
+    def _fewer_segments(self, given: int, usual: int, size: int) -> int:
+        """Return *given*, or the number of segments for which a small table costs half as much more; warns of both."""
+        each = bytes_per_unit(is_consistent=self.is_consistent)
+        an_empty_one = page_units(0, is_consistent=self.is_consistent)
+        table_units = max(-(-size // each), 1)
+        most = max(usual, int(table_units / 2 / an_empty_one))
+        if given <= most:
+            return given
+        cost = "1 unit" if self.is_consistent else "0.5 units"
+        what = self.table if self.index is None else f"index {self.index} of {self.table}"
+        if size == 0:
+            # DynamoDB counts every six hours: the table may be empty, or just filled
+            _LOG.warning(
+                "scan of %s: segments: got %s, and DynamoDB has counted no items yet: each costs %s even if it "
+                "is empty, %s together; give %s or fewer for a small table",
+                what,
+                f"{given:,}",
+                cost,
+                f"{given * an_empty_one:,.0f}",
+                f"{usual:,}",
+            )
+            return given
+        _LOG.warning(
+            "scan of %s: segments: got %s, uses %s: each costs %s even if it is empty, and all its items %s",
+            what,
+            f"{given:,}",
+            f"{most:,}",
+            cost,
+            f"{table_units:,}",
+        )
+        return most
 
     @property
     def _page_size(self) -> PageSize:
