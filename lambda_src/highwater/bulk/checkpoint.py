@@ -6,6 +6,7 @@ import base64
 import errno
 import hashlib
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,9 @@ try:
 except ImportError:  # pragma: no cover - on Windows nothing is locked
     fcntl = None  # type: ignore[assignment]
 
+_LOG: Final = logging.getLogger("highwater.pace")
+_LOCK: Final = ".lock"
+
 
 @contextmanager
 def held(path: Path | None) -> Iterator[None]:
@@ -31,7 +35,7 @@ def held(path: Path | None) -> Iterator[None]:
     if path is None or fcntl is None:
         yield
         return
-    beside = path.with_name(f"{path.name}.lock")
+    beside = path.with_name(f"{path.name}{_LOCK}")
     file = _lock(path, beside)
     try:
         yield
@@ -60,12 +64,88 @@ def _lock(path: Path, beside: Path) -> int | None:
             return None
         with suppress(FileNotFoundError):
             if beside.stat().st_ino == os.fstat(file).st_ino:
+                with suppress(OSError):
+                    os.ftruncate(file, 0)
+                    os.write(file, str(os.getpid()).encode())
                 return file
         # the process that had the lock has just deleted the file
         os.close(file)
 
 
-_WRITES_KIND: Final = "writes"
+def warn_of_others(path: Path | None, kind: str, table: str, index: str | None = None) -> None:
+    """Log a warning if other processes work on the same table or index now, as each has a budget of its own.
+
+    Only processes on this machine whose checkpoints are in the same folder as *path* can be known; with no *path* none.
+
+    Args:
+        path: This work's checkpoint.
+        kind: `SCAN_KIND` or `WRITES_KIND`.
+        table: The table's region and name.
+        index: The index that is read, `None` for the table.
+    """
+    if path is None or fcntl is None:
+        return
+    others = sorted(each.name for each in _held_beside(path) if _is_of(each, kind, table, index))
+    if others:
+        what = table if index is None else f"{table}, index {index}"
+        _LOG.warning(
+            "checkpoint %s: another process works on %s now (%s): a budget applies to one process, so together they "
+            "consume the sum of their budgets; divide yours between them",
+            path,
+            what,
+            ", ".join(others),
+        )
+
+
+def _held_beside(path: Path) -> Iterator[Path]:
+    """Yield the checkpoints in the same folder that other living processes have locked."""
+    for beside in path.parent.glob(f"*{_LOCK}"):
+        other = beside.with_name(beside.name.removesuffix(_LOCK))
+        if other.name != path.name and _is_held(beside):
+            yield other
+
+
+def _is_held(beside: Path) -> bool:
+    """Whether another living process has this lock."""
+    try:
+        owner = int(beside.read_text())
+        # threads of one process may share a pacer, and with it a budget
+        if owner == os.getpid() or owner < 1:
+            return False
+        os.kill(owner, 0)
+    except PermissionError:
+        # it lives, and is another user's
+        pass
+    except (OSError, ValueError, OverflowError):
+        return False
+    # The lock of a process that was killed is not touched, as its next run may be taking it just now. It is tried only
+    # where another process has its number meanwhile.
+    try:
+        file = os.open(beside, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    finally:
+        os.close(file)
+    return False
+
+
+def _is_of(other: Path, kind: str, table: str, index: str | None) -> bool:
+    """Whether a checkpoint is of this table or index."""
+    try:
+        known = read_checkpoint(other, kind)
+    except PacedWorkError:
+        return False
+    if known is None:
+        return False
+    place = known.get("header", known)
+    return (place.get("table"), place.get("index")) == (table, index)
+
+
+WRITES_KIND: Final = "writes"
 
 
 class WritePlace:
@@ -83,7 +163,7 @@ class WritePlace:
         self._path = path
         self._table = table
         self.done = 0
-        known = None if path is None else read_checkpoint(path, _WRITES_KIND)
+        known = None if path is None else read_checkpoint(path, WRITES_KIND)
         if known is not None:
             if known["table"] != table:
                 raise PacedWorkError(f"checkpoint {path}: is of writes to {known['table']}, not to {table}")
@@ -95,7 +175,7 @@ class WritePlace:
         """Record that *done* actions are done."""
         self.done = done
         if self._path is not None:
-            write_checkpoint(self._path, _WRITES_KIND, {"table": self._table, "done": done})
+            write_checkpoint(self._path, WRITES_KIND, {"table": self._table, "done": done})
 
     def end(self) -> None:
         """Delete the file: all actions are done."""
@@ -103,7 +183,7 @@ class WritePlace:
             self._path.unlink(missing_ok=True)
 
 
-_SCAN_KIND: Final = "a scan"
+SCAN_KIND: Final = "a scan"
 _SAVED_EVERY: Final = 5.0
 
 
@@ -179,20 +259,20 @@ class Checkpoint:
         self.done: set[int] = set()
         self.scanned = 0
         self.units = 0.0
-        known = None if path is None else read_checkpoint(path, _SCAN_KIND)
+        known = None if path is None else read_checkpoint(path, SCAN_KIND)
         if known is not None:
             self._load(known)
 
     @staticmethod
     def segments_of(path: Path | None) -> int | None:
         """Return the number of segments of a file's scan; `None` if there is no file."""
-        known = None if path is None else read_checkpoint(path, _SCAN_KIND)
+        known = None if path is None else read_checkpoint(path, SCAN_KIND)
         return None if known is None else int(known["header"]["segments"])
 
     @staticmethod
     def output_of(path: Path) -> int | None:
         """Return how many bytes of the caller's output were on disk; `None` if there is no file."""
-        known = read_checkpoint(path, _SCAN_KIND)
+        known = read_checkpoint(path, SCAN_KIND)
         return None if known is None else int(known["output"])
 
     def __enter__(self) -> Checkpoint:
@@ -240,7 +320,7 @@ class Checkpoint:
             "units": self.units,
             "output": output,
         }
-        write_checkpoint(self._path, _SCAN_KIND, document)
+        write_checkpoint(self._path, SCAN_KIND, document)
 
     def _load(self, document: Mapping[str, Any]) -> None:
         known = ScanHeader(**document["header"])

@@ -21,7 +21,7 @@ from boto3.dynamodb.types import TypeDeserializer
 
 from highwater.bulk.adaptive import FollowedRate, check_rate, follow, read_start
 from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client
-from highwater.bulk.checkpoint import Checkpoint, ScanHeader, held
+from highwater.bulk.checkpoint import SCAN_KIND, Checkpoint, ScanHeader, held, warn_of_others
 from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.bulk.send import PageReader
 from highwater.client.sessions import check_session
@@ -400,6 +400,8 @@ class PacedScan:
             Checkpoint(self.checkpoint, self._header(plan), save, lambda: pacer.clock() / NANOSECONDS) as kept,
             self.followed,
         ):
+            header = self._header(plan)
+            warn_of_others(self.checkpoint, SCAN_KIND, header.table, header.index)
             pages = SegmentPages(reader.read, kept.pending(), lambda: in_flight.limit, self.is_stopped)
             try:
                 for segment, page, key in pages:

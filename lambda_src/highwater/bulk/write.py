@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from highwater.bulk.adaptive import FollowedRate, follow, read_start
 from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client
-from highwater.bulk.checkpoint import WritePlace, held
+from highwater.bulk.checkpoint import WRITES_KIND, WritePlace, held, warn_of_others
 from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.bulk.items import Action
 from highwater.bulk.send import BatchSender, Rejected, Sent, WriteJob, batches_of, job_of
@@ -239,7 +239,9 @@ class PacedWrite:
         reject: Callable[[Rejected], None],
         progress: Callable[[WriteProgress], None] | None,
     ) -> WriteProgress:
-        place = WritePlace(self.checkpoint, f"{self.client.meta.region_name} {self.table}")
+        where = f"{self.client.meta.region_name} {self.table}"
+        place = WritePlace(self.checkpoint, where)
+        warn_of_others(self.checkpoint, WRITES_KIND, where)
         told = WriteProgress(done=place.done)
         given = iter(actions)
         passed = sum(1 for _ in islice(given, place.done))
