@@ -25,11 +25,17 @@ from cdk_highwater.ownership import SCALER, claim
 from cdk_highwater.scaler import ThrottleAwareScaler
 from cdk_highwater.scaler_function import ScaledTable, ScalerFunction, scaler_findings
 from highwater.core.findings import conflict
-from highwater.core.names import coordinator_parameter, leases_parameter, pulses_parameter
+from highwater.core.names import (
+    PARTITION_KEY,
+    SORT_KEY,
+    TTL_ATTRIBUTE,
+    coordinator_parameter,
+    leases_parameter,
+    pulses_parameter,
+)
 from highwater.core.scaler import Mode
 
 # the same as in highwater.aws.coordinator_table, which constructs may not import
-_PARTITION_KEY, _SORT_KEY, _TTL_ATTRIBUTE = "table", "item", "expires"
 
 
 class BoostLeases(Construct):
@@ -40,10 +46,10 @@ class BoostLeases(Construct):
         self.table = dynamodb.Table(
             self,
             "Table",
-            partition_key=dynamodb.Attribute(name=_PARTITION_KEY, type=dynamodb.AttributeType.STRING),
-            sort_key=dynamodb.Attribute(name=_SORT_KEY, type=dynamodb.AttributeType.STRING),
+            partition_key=dynamodb.Attribute(name=PARTITION_KEY, type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name=SORT_KEY, type=dynamodb.AttributeType.STRING),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            time_to_live_attribute=_TTL_ATTRIBUTE,
+            time_to_live_attribute=TTL_ATTRIBUTE,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),

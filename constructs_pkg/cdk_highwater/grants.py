@@ -24,9 +24,9 @@ from cdk_highwater.ownership import Granted, GrantedTablesAreManaged
 from cdk_highwater.scaler_function import OLDEST_EVENT, ScalerFunction
 from cdk_highwater.subject import Subject, refuse_other_than_tables, subject_of
 from highwater.core.findings import is_whole
-from highwater.core.names import boost_caps_path
+from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, boost_caps_path
 from highwater.core.plan.capacity import is_deploy_time
-from highwater.core.pulses import pulse_partition
+from highwater.core.pulses import pulse_partition, told_attributes
 
 BOOST_DETAIL_TYPE = "Highwater Boost"
 URL_VARIABLE = "HIGHWATER_BOOST_URL"
@@ -237,14 +237,17 @@ class PulseGrants:
         self._boosts.add_caller("grant_pulse", grantee, tables=listed)
         stack = cdk.Stack.of(self._scope)
         keys = [pulse_partition(name_of_table(table, stack)) for table in listed]
+        attributes = [PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, *told_attributes()]
         grantee.grant_principal.add_to_principal_policy(
             iam.PolicyStatement(
                 actions=["dynamodb:UpdateItem"],
                 resources=[self._table.table_arn],
-                # all keys that a request names, and at least one (IAM User Guide, "Multivalued context keys")
+                # all keys and attributes that a request names, and at least one (IAM User Guide, "Multivalued context
+                # keys")
                 conditions={
                     "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys},
-                    "Null": {"dynamodb:LeadingKeys": "false"},
+                    "ForAllValues:StringLike": {"dynamodb:Attributes": attributes},
+                    "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
                 },
             )
         )

@@ -13,8 +13,8 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 
 from cdk_highwater import BoostCoordinator, HighWaterTable, ThrottleAwareScaler
-from highwater.aws.coordinator_table import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from highwater.client.coordinator import URL_VARIABLE
+from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from highwater.handlers.coordinator.call import DETAIL_TYPE
 from tests.constructs.template_view import TemplateView, messages, new_app, placed_stack, scalable_table
 

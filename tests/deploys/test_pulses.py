@@ -260,7 +260,21 @@ def test_role_may_add_to_the_items_of_its_tables_and_to_nothing_else(stage: Stag
     with pytest.raises(ClientError, match="dynamodb:UpdateItem"):
         other.add(amounts)
     assert len(amounts) == 1, "what was not told is kept"
+    key, hint = _key("pulse#pulsed-direct"), {":hint": {"S": "{}"}}
     calls: list[Callable[[], Any]] = [
+        lambda: dynamodb.update_item(
+            TableName=stage.pulse_table,
+            Key=key,
+            UpdateExpression="SET hint = :hint",
+            ExpressionAttributeValues=hint,
+        ),
+        lambda: dynamodb.update_item(
+            TableName=stage.pulse_table,
+            Key=key,
+            UpdateExpression="ADD c1w :one REMOVE #other",
+            ExpressionAttributeNames={"#other": "hint"},
+            ExpressionAttributeValues={":one": {"N": "1"}},
+        ),
         lambda: dynamodb.get_item(TableName=stage.pulse_table, Key=_key("pulse#pulsed-direct")),
         lambda: dynamodb.update_item(TableName=stage.pulse_table, Key=_key("pulsed-direct", "leases")),
         lambda: dynamodb.delete_item(TableName=stage.pulse_table, Key=_key("pulse#pulsed-direct")),

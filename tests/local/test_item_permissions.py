@@ -22,6 +22,7 @@ KEY = {"pk": {"S": "7"}}
 ITEM = KEY | {"day": {"S": "monday"}}
 OTHER = {"pk": {"S": "8"}, "day": {"S": "tuesday"}}
 CHECK = {"TableName": "orders", "Key": KEY, "ConditionExpression": "attribute_not_exists(x)"}
+ONE = {":one": {"N": "1"}}
 UPDATE = {"TableName": "orders", "Key": KEY, "UpdateExpression": "SET a = pk"}
 
 
@@ -252,6 +253,57 @@ def test_policy_may_allow_some_partition_keys_only(
     caller = as_role([action], arn, condition)
     getattr(caller.dynamodb, operation)(**own)
     with caller.refused(action, arn):
+        getattr(caller.dynamodb, operation)(**others)
+
+
+WRITE_A = {"TableName": "orders", "Key": KEY, "UpdateExpression": "SET a = :one", "ExpressionAttributeValues": ONE}
+
+
+@pytest.mark.parametrize(
+    ("operation", "action", "own", "others"),
+    [
+        ("update_item", "UpdateItem", WRITE_A, WRITE_A | {"UpdateExpression": "SET a = :one, b = :one"}),
+        (
+            "update_item",
+            "UpdateItem",
+            WRITE_A | {"ReturnValues": "ALL_NEW", "ConditionExpression": "attribute_not_exists(a) OR a = :one"},
+            WRITE_A | {"ConditionExpression": "size(#b) > :one", "ExpressionAttributeNames": {"#b": "b"}},
+        ),
+        (
+            "update_item",
+            "UpdateItem",
+            WRITE_A
+            | {"UpdateExpression": "SET #x = if_not_exists(a.c, :one)", "ExpressionAttributeNames": {"#x": "a"}},
+            WRITE_A | {"UpdateExpression": "SET a = :one REMOVE b.c[0]"},
+        ),
+        (
+            "update_item",
+            "UpdateItem",
+            {"TableName": "orders", "Key": KEY, "AttributeUpdates": {"a": {"Value": ONE[":one"]}}},
+            {"TableName": "orders", "Key": KEY, "AttributeUpdates": {"b": {"Value": ONE[":one"]}}},
+        ),
+        (
+            "put_item",
+            "PutItem",
+            {"TableName": "orders", "Item": KEY | {"a": ONE[":one"]}},
+            {"TableName": "orders", "Item": KEY | {"b": ONE[":one"]}},
+        ),
+        (
+            "get_item",
+            "GetItem",
+            {"TableName": "orders", "Key": KEY, "ProjectionExpression": "pk, a"},
+            {"TableName": "orders", "Key": KEY, "AttributesToGet": ["a", "b"]},
+        ),
+    ],
+    ids=["update", "condition", "path", "older update", "put", "get"],
+)
+def test_policy_may_allow_some_attributes_only(
+    as_role: AsRole, operation: str, action: str, own: dict[str, Any], others: dict[str, Any]
+) -> None:
+    condition = {"ForAllValues:StringLike": {"dynamodb:Attributes": ["p?", "a"]}}
+    caller = as_role([action], ORDERS, condition)
+    getattr(caller.dynamodb, operation)(**own)
+    with caller.refused(action, ORDERS):
         getattr(caller.dynamodb, operation)(**others)
 
 

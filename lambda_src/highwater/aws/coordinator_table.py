@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.core.boosts import Lease
 from highwater.core.boosts.lease import boost_documents, leases_of_document, target_of_text, target_text
-from highwater.core.names import leases_parameter
+from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, leases_parameter
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     HINT_ATTRIBUTE,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
 
 
-PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _LEASES: Final = "leases"
 _LOG: Final = "log#"
 # Retention of the log

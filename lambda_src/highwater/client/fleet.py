@@ -9,6 +9,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from highwater.client.hooks import Amounts
+from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     HINT_ATTRIBUTE,
@@ -24,8 +25,6 @@ from highwater.core.pulses import (
     slots_of_items,
 )
 
-# the same as in highwater.aws.coordinator_table, which clients may not import
-PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _MINUTES_KEPT: Final = 3
 # A fleet whose item has no hint asks for help once in so many minutes: nothing may scale its table.
 _ASKED_MINUTES: Final = 5

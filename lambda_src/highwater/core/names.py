@@ -24,6 +24,8 @@ COORDINATORS_PATH: Final = "/highwater/coordinators/"
 LEASES_PATH: Final = "/highwater/leases/"
 # and the names of the tables with the pulses, by coordinator
 PULSES_PATH: Final = "/highwater/pulses/"
+# The attributes of every item in a coordinator's table: its partition key, its sort key, and when DynamoDB deletes it.
+PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
 # In a template, a table's name may be a reference, so any text without a slash is accepted.

@@ -216,6 +216,12 @@ def amount_attribute(slot: int, key: TargetKey, *, refused: bool) -> str:
     return code if index is None else f"{code}:{index}"
 
 
+def told_attributes() -> list[str]:
+    """Return patterns, with `*` and `?`, of the attributes that a process writes; a hint is the scaler's alone."""
+    codes = [f"{kind}?{code}" for kind in (_CONSUMED, _REFUSED) for code in sorted(_DIMENSIONS)]
+    return [WOKEN_ATTRIBUTE, *codes, *(f"{code}:*" for code in codes)]
+
+
 def hints_text(hints: Mapping[TargetKey, Hint]) -> str:
     """Write hints down for an item."""
     document = {_code(key): _numbers(hint) for key, hint in hints.items()}

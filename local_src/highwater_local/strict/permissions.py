@@ -59,6 +59,43 @@ def keys_of_statement(statement: Document) -> list[str]:
     return [text for value in found if (text := _text(value)) is not None]
 
 
+# What a name at the start of a document path looks like in an expression; values begin with a colon.
+_NAME: Final = re.compile(r"(?<![\w.:#])#?[A-Za-z_]\w*", re.ASCII)
+# Words of expressions that are no names (Developer Guide, "Using expressions in DynamoDB", read 2026-11)
+_WORDS: Final = frozenset({"set", "remove", "add", "delete", "and", "or", "not", "between", "in"})
+_FUNCTIONS: Final = frozenset(
+    {
+        "if_not_exists",
+        "list_append",
+        "attribute_exists",
+        "attribute_not_exists",
+        "attribute_type",
+        "begins_with",
+        "contains",
+        "size",
+    }
+)
+_EXPRESSIONS: Final = ("UpdateExpression", "ConditionExpression", "ProjectionExpression")
+
+
+def attributes_of(request: Document) -> list[str]:
+    """Return the names of attributes that an operation on one item names: of its key or item, and in expressions.
+
+    They are the values of the condition key `dynamodb:Attributes` (Developer Guide, "Using IAM policy conditions for
+    fine-grained access control", read 2026-11). What the answer has besides is not among them, as it is not known
+    before: a request without a projection reads every attribute.
+    """
+    aliases = _members(request.get("ExpressionAttributeNames"))
+    found = [*_members(request.get("Key")), *_members(request.get("Item"))]
+    for member in _EXPRESSIONS:
+        names = [match[0] for match in _NAME.finditer(str(request.get(member) or ""))]
+        found += [aliases.get(name, name) for name in names if name.lower() not in _WORDS and name not in _FUNCTIONS]
+    for member in ("AttributeUpdates", "Expected"):
+        found += _members(request.get(member))
+    found += [name for name in request.get("AttributesToGet") or [] if isinstance(name, str)]
+    return sorted(set(map(str, found)))
+
+
 def _members(value: Any) -> Document:
     """Return the members of an object; none for any other value."""
     return value if isinstance(value, dict) else {}
@@ -109,7 +146,8 @@ def item_needs(action: str, request: Document, region: str, account: str) -> lis
             return list(_statements(request.get(_STATEMENTS[operation]), tables, enclosing))
         case _ if operation in _ON_ITEM:
             table, item = request.get("TableName"), request.get("Key") or request.get("Item")
-            return [_need(operation, _arn(tables, table), keys_of_items(table, [item]))]
+            named = {"dynamodb:attributes": attributes_of(request)}
+            return [_need(operation, _arn(tables, table), keys_of_items(table, [item]), named)]
         case _:
             return None
 
