@@ -171,7 +171,7 @@ def second_target(call: str, fix: str) -> Finding:
 
 def place_findings(subject: Subject, stack: cdk.Stack, *, may_be_in_any_region: bool = False) -> list[Finding]:
     """Return the findings about a table of another account or region than *stack*, which has the scalable targets."""
-    findings: list[Finding] = []
+    findings = _multi_account_findings(subject)
     if subject.template is not None and subject.stack == stack:
         return findings
     for what, of_table, of_stack in (
@@ -196,6 +196,20 @@ def place_findings(subject: Subject, stack: cdk.Stack, *, may_be_in_any_region: 
             fix = f"manage the table in a stack of its own {what}"
             findings.append(conflict(f"other{what.title()}", "the table", problem, fix))
     return findings
+
+
+def _multi_account_findings(subject: Subject) -> list[Finding]:
+    """Return the finding about a table whose settings DynamoDB copies between accounts."""
+    # Amazon DynamoDB Developer Guide, "DynamoDB multi-account global tables", read 2026-11
+    if not subject.is_multi_account:
+        return []
+    problem = (
+        "it belongs to a global table of several accounts, whose capacity DynamoDB copies from account to account, so "
+        "that floors set in one account would change the others'"
+    )
+    fix = "use a global table of one account, or leave the capacity of this one to on-demand mode"
+    name = subject.literal_name or subject.construct.node.path
+    return [conflict("multiAccountTable", f"the table {name}", problem, fix)]
 
 
 def _unscaled(name: str) -> Finding:

@@ -73,7 +73,7 @@ class BoostGrants:
         place = grantee if isinstance(grantee, Construct) else self._scope
         listed = None if tables is None else tables_of(tables)
         self._store(cdk.Stack.of(place), _id_of(place, arn), arn, max_write, max_read, listed)
-        self._check_at_end(place, call, listed)
+        self._check_at_end(place, call, listed, max_write)
         granted = self._url.grant_invoke_url(grantee)
         finding = iam.PolicyStatement(
             actions=["ssm:GetParameter", "ssm:GetParametersByPath"],
@@ -108,7 +108,7 @@ class BoostGrants:
         stack = cdk.Stack.of(self._scope)
         listed = None if tables is None else tables_of(tables)
         self._store(stack, f"events-{source}", f"events/{source}", max_write, max_read, listed)
-        self._check_at_end(self._scope, "grant_boost_events", listed)
+        self._check_at_end(self._scope, "grant_boost_events", listed, max_write)
         function.drop_late_events()
         events.Rule(
             self._scope,
@@ -131,9 +131,9 @@ class BoostGrants:
                 iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
             )
 
-    def _check_at_end(self, place: IConstruct, call: str, tables: tuple[object, ...] | None) -> None:
+    def _check_at_end(self, place: IConstruct, call: str, tables: tuple[object, ...] | None, max_write: int) -> None:
         known = None if tables is None else tuple(each if isinstance(each, str) else _subject(each) for each in tables)
-        self._are_managed.add(Granted(place=place, call=call, tables=known))
+        self._are_managed.add(Granted(place=place, call=call, tables=known, max_write=max_write))
 
     def _store(
         self, stack: cdk.Stack, of: str, caller: str, max_write: int, max_read: int, tables: tuple[object, ...] | None

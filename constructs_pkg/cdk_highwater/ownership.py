@@ -225,11 +225,13 @@ class Granted:
         place: The construct to annotate.
         call: The method that was called, such as `grant_boost`.
         tables: The tables, by name or as subjects, `None` for all tables of the coordinator.
+        max_write: The write units per second that may be boosted, 0 for none.
     """
 
     place: IConstruct
     call: str
     tables: tuple[str | Subject, ...] | None
+    max_write: int = 0
 
 
 @jsii.implements(IValidation)
@@ -259,9 +261,30 @@ class GrantedTablesAreManaged:
             tables = granted.tables or ()
             annotate(
                 granted.place,
-                [self._unknown(granted.call, each, managed) for each in tables if self._is_unknown(each, managed)],
+                [self._unknown(granted.call, each, managed) for each in tables if self._is_unknown(each, managed)]
+                + [self._replicated(granted, each) for each in self._replicated_tables(granted, managed)],
             )
         return []
+
+    def _replicated_tables(self, granted: Granted, managed: list[Subject]) -> list[Subject]:
+        """Return the tables with replicas whose writes a grant would boost in one region only."""
+        if not granted.max_write:
+            return []
+        named = granted.tables or ()
+        return [each for each in managed if each.replica_regions() and any(self._is(each, table) for table in named)]
+
+    def _is(self, managed: Subject, table: str | Subject) -> bool:
+        return not self._is_unknown(table, [managed])
+
+    def _replicated(self, granted: Granted, table: Subject) -> Finding:
+        name = table.literal_name or table.construct.node.path
+        return error(
+            "globalTableBoost",
+            f"{granted.call} of {self._coordinator.node.path}",
+            f"max_write {granted.max_write:,} for {name}, which has replicas in {', '.join(table.replica_regions())}",
+            "0, as a boost raises one replica, and the others have to take the same writes",
+            "set max_write=0, and declare a window, which every replica gets",
+        )
 
     def _finds_tagged_tables(self) -> bool:
         # their names are known from their tags only; they have pulses, and no boosts

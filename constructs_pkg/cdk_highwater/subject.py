@@ -74,8 +74,7 @@ class Subject:
 
     def replica_count(self) -> int:
         """Return the number of replicas of a global table, including the one in the stack's region; 0 for others."""
-        replicas = getattr(self.template, "replicas", None)
-        return len(self.stack.resolve(replicas) or []) if self.is_global else 0
+        return len(self._replicas())
 
     @property
     def region(self) -> str:
@@ -110,20 +109,26 @@ class Subject:
 
     def replica_regions(self) -> tuple[str, ...]:
         """Return the regions of a global table's replicas, without the stack's region."""
-        replicas = self.stack.resolve(getattr(self.template, "replicas", None)) or [] if self.is_global else []
-        regions = (_member(replica, "region") for replica in replicas)
+        regions = (_member(replica, "region") for replica in self._replicas())
         return tuple(region for region in regions if isinstance(region, str) and region != self.stack.region)
+
+    @property
+    def is_multi_account(self) -> bool:
+        """Whether the table belongs to a global table of several accounts, as its source or as a replica."""
+        if not isinstance(self.template, dynamodb.CfnGlobalTable):
+            return False
+        modes = [_member(replica, "globalTableSettingsReplicationMode") for replica in self._replicas()]
+        return self.template.global_table_source_arn is not None or any(mode is not None for mode in modes)
 
     def tags_by_region(self) -> dict[str, dict[str, str]]:
         """Return the tags in the template at this moment, of a global table for each replica; no tags of an import."""
         if isinstance(self.template, dynamodb.CfnTable):
             return {self.region: dict(self.template.tags.tag_values())}
-        replicas = self.stack.resolve(getattr(self.template, "replicas", None)) or []
         return {
             _member(replica, "region") if isinstance(_member(replica, "region"), str) else self.region: {
                 _member(tag, "key"): _member(tag, "value") for tag in _member(replica, "tags") or []
             }
-            for replica in replicas
+            for replica in self._replicas()
         }
 
     def arn_in(self, region: str | None) -> str:
@@ -131,6 +136,14 @@ class Subject:
         if region is None:
             return self.arn
         return table_arn(self.stack, self.name, region)
+
+    def _replicas(self) -> list[Any]:
+        """Return the replicas of a global table in the template, as maps or structs."""
+        if not isinstance(self.template, dynamodb.CfnGlobalTable):
+            return []
+        replicas = self.template.replicas
+        # structs are left as they are, as one with a policy that is made late cannot be resolved from Python
+        return replicas if isinstance(replicas, list) else self.stack.resolve(replicas) or []
 
     def _indexes(self) -> list[Any]:
         if self.template is None:
@@ -142,7 +155,7 @@ def subject_of(table: object) -> Subject:
     """Return the subject for *table*; raises `TypeError` if *table* is not a table."""
     if isinstance(table, dynamodb.CfnTable):
         return Subject(table, cdk.Stack.of(table), table.ref, table.attr_arn, table, is_global=False)
-    if isinstance(table, dynamodb.TableV2 | dynamodb.Table):
+    if isinstance(table, dynamodb.TableV2 | dynamodb.TableV2MultiAccountReplica | dynamodb.Table):
         template = table.node.default_child
         assert isinstance(template, dynamodb.CfnTable | dynamodb.CfnGlobalTable)  # noqa: S101 - their default child
         is_global = isinstance(template, dynamodb.CfnGlobalTable)

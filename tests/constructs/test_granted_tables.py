@@ -8,7 +8,16 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
 from cdk_highwater import BoostCoordinator, BoostTask, TaggedTables, ThrottleAwareScaler, manage_capacity
-from tests.constructs.template_view import READ, WRITE, key, messages, new_stack, placed_stack, scalable_table
+from tests.constructs.template_view import (
+    READ,
+    WRITE,
+    global_table,
+    key,
+    messages,
+    new_stack,
+    placed_stack,
+    scalable_table,
+)
 
 
 @pytest.fixture
@@ -104,6 +113,27 @@ def test_tables_may_be_added_after_the_grant_and_given_in_every_form(stack: cdk.
     scaler.add_table(jobs)
     scaler.add_table(manage_capacity(named, read=READ, write=WRITE))
     scaler.add_direct_table(generated, read=READ, write=WRITE)
+    assert messages(stack, "error") == []
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_writes_of_a_table_with_replicas_are_not_boosted(stack: cdk.Stack, *, is_named: bool) -> None:
+    world = global_table(stack, table_name="world", replicas=[dynamodb.ReplicaTableProps(region="eu-central-1")])
+    coordinator = _coordinator(stack, "orders")
+    coordinator.add_table(manage_capacity(world, read=READ, write=WRITE))
+    coordinator.grant_boost(_role(stack), max_write=1_007, tables=["orders", "world" if is_named else world])
+    assert messages(stack, "error") == [
+        "Shop/Loader: grant_boost of Shop/Boosts: got max_write 1,007 for world, which has replicas in eu-central-1, "
+        "allowed: 0, as a boost raises one replica, and the others have to take the same writes; set max_write=0, and "
+        "declare a window, which every replica gets [highwater:globalTableBoost]"
+    ]
+
+
+def test_reads_of_a_table_with_replicas_are_boosted(stack: cdk.Stack) -> None:
+    world = global_table(stack, table_name="world", replicas=[dynamodb.ReplicaTableProps(region="eu-central-1")])
+    coordinator = _coordinator(stack)
+    coordinator.add_table(manage_capacity(world, read=READ, write=WRITE))
+    coordinator.grant_boost(_role(stack), max_read=7, tables=[world, "eu-central-1/world"])
     assert messages(stack, "error") == []
 
 

@@ -10,8 +10,16 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_dynamodb as dynamodb
 
-from cdk_highwater import Capacity, CapacityManaged, HighWaterMark, IndexCapacity, Window, manage_capacity
-from tests.constructs.template_view import TemplateView, global_table, key, messages, new_stack
+from cdk_highwater import (
+    Capacity,
+    CapacityManaged,
+    HighWaterMark,
+    IndexCapacity,
+    ThrottleAwareScaler,
+    Window,
+    manage_capacity,
+)
+from tests.constructs.template_view import TemplateView, global_table, key, messages, new_app, new_stack, placed_stack
 
 READ = Capacity.autoscaled(min_capacity=13, max_capacity=1_300)
 WRITE = Capacity.autoscaled(min_capacity=17, max_capacity=1_700, target_utilization_percent=61)
@@ -130,6 +138,25 @@ def test_windows_on_a_global_table_are_refused_with_what_can_hold_them() -> None
         "cannot have scheduled actions; let a ThrottleAwareScaler open and close the windows with windows_held_by=, "
         "or use HighWaterTable or dynamodb.Table [highwater:globalTableWindows]"
     ]
+
+
+def test_global_tables_of_several_accounts_are_refused() -> None:
+    app = new_app()
+    stack, other = placed_stack(app), placed_stack(app, "Other", account="444455556666", region="us-west-2")
+    mode = dynamodb.GlobalTableSettingsReplicationMode.ALL
+    source = global_table(stack, table_name="world", global_table_settings_replication_mode=mode)
+    manage_capacity(source, read=READ, write=WRITE)
+    replica = dynamodb.TableV2MultiAccountReplica(
+        other, "Replica", replica_source_table=source, global_table_settings_replication_mode=mode
+    )
+    ThrottleAwareScaler(other, "Scaler").add_direct_table(replica, read=READ, write=WRITE)
+    why = (
+        "it belongs to a global table of several accounts, whose capacity DynamoDB copies from account to "
+        "account, so that floors set in one account would change the others'; use a global table of one account, or "
+        "leave the capacity of this one to on-demand mode [highwater:multiAccountTable]"
+    )
+    assert messages(stack, "error") == [f"Shop/World: the table world: {why}"]
+    assert messages(other, "error") == [f"Other/Scaler: the table Other/Replica: {why}"]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ ORDERS = TargetName("orders", None, Dimension.WRITE)
 FIX = "give it grant_boost in the CDK app, and deploy"
 WINDOW = "declare a window for what lasts longer"
 LOADER, SMALL = Caller("123456789012:role/Loader", "job"), Caller("123456789012:role/Small")
+REPLICAS = ("ap-south-1", "us-east-1", "eu-west-1")
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 CAPS = (
     BoostCap(caller=LOADER.name, max_read=0, max_write=9_000),
@@ -404,6 +405,11 @@ def test_table_in_direct_mode_is_boosted_by_its_capacity() -> None:
             "orders, table write: no scalable target is registered; deploy the table's stack again",
         ),
         (lambda account: account.tables.clear(), "orders: the table does not exist"),
+        (
+            lambda account: setattr(account.tables["orders"], "replica_regions", REPLICAS),
+            "orders, table write: the table has replicas in ap-south-1, eu-west-1, which take the same writes and "
+            "would not be raised; boost reads only, and declare a window for the writes",
+        ),
     ],
 )
 def test_nothing_is_promised_that_nobody_can_set(change: Callable[[Account], None], message: str) -> None:
@@ -413,6 +419,12 @@ def test_nothing_is_promised_that_nobody_can_set(change: Callable[[Account], Non
         world.ask()
     assert str(impossible.value) == message
     assert world.scheduler.schedules == {}
+
+
+def test_reads_of_a_replica_are_boosted_in_its_own_region() -> None:
+    world = World()
+    world.stage.account.tables["orders"].replica_regions = REPLICAS
+    assert world.ask(caller=SMALL, write=None, read=15)["outcome"] == "whole"
 
 
 def test_idle_table_loses_its_boosts_floor_without_a_datapoint() -> None:

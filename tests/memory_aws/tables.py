@@ -42,6 +42,7 @@ class Table:
         timing: How long its changes take.
         lasting_status: A status that lasts, empty for none.
         shows_marks: Whether DescribeTable tells of warm throughput.
+        replica_regions: The regions of a global table's replicas, this one among them.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Table:
     timing: Timing = field(default_factory=Timing)
     lasting_status: str = ""
     shows_marks: bool = True
+    replica_regions: tuple[str, ...] = ()
 
     @classmethod
     def provisioned(cls, name: str, units: Mapping[str | None, Units], timing: Timing | None = None) -> Table:
@@ -148,6 +150,8 @@ class Table:
             for index in self.resources
             if index is not None
         ]
+        replicas = [{"RegionName": region, "ReplicaStatus": "ACTIVE"} for region in self.replica_regions]
+        described |= {"Replicas": replicas} if replicas else {}
         return described | ({"GlobalSecondaryIndexes": indexes} if indexes else {})
 
     def _document(self, index: str | None, at: int) -> Document:

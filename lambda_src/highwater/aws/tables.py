@@ -95,6 +95,7 @@ class DescribedTable:
         is_infrequent_access: Whether the table's class is Standard-IA.
         out_of_reach: The table's status if the table cannot be changed until an operator restores it, else empty.
         warming: Keys of those whose warm throughput is being raised.
+        replica_regions: The regions of a global table's other replicas.
     """
 
     arn: str
@@ -107,6 +108,7 @@ class DescribedTable:
     is_infrequent_access: bool = False
     out_of_reach: str = ""
     warming: frozenset[str | None] = frozenset()
+    replica_regions: tuple[str, ...] = ()
 
     @property
     def is_warming(self) -> bool:
@@ -152,7 +154,15 @@ def describe_table(dynamodb: DynamoDBClient, name: str) -> DescribedTable:
         is_infrequent_access=table.get("TableClassSummary", {}).get("TableClass") == "STANDARD_INFREQUENT_ACCESS",
         out_of_reach=table["TableStatus"] if table["TableStatus"] in _OUT_OF_REACH else "",
         warming=frozenset(key for key, each in resources.items() if _is_warming(each)),
+        replica_regions=_other_regions(table),
     )
+
+
+def _other_regions(table: Any) -> tuple[str, ...]:
+    """Return the regions of the replicas; DescribeTable may list the described one among them."""
+    own = table["TableArn"].split(":")[3]
+    found = {str(replica.get("RegionName", own)) for replica in table.get("Replicas", [])}
+    return tuple(sorted(found - {own}))
 
 
 def set_mark(dynamodb: DynamoDBClient, name: str, index: str | None, units: Units) -> None:

@@ -181,6 +181,13 @@ class TableState:
             raise RefusedError(409, f"{label}: the table has no such index yet; boost it when it is built")
         if self.provisioned(key) == 0:
             raise RefusedError(409, f"{label}: the table is on demand, so it has no capacity to boost")
+        if key[1] is Dimension.WRITE and self.described.replica_regions:
+            elsewhere = ", ".join(self.described.replica_regions)
+            raise RefusedError(
+                409,
+                f"{label}: the table has replicas in {elsewhere}, which take the same writes and would not be raised; "
+                "boost reads only, and declare a window for the writes",
+            )
         if self.scaled.mode.moves_floors and self.floor(key) is None:
             raise RefusedError(409, f"{label}: no scalable target is registered; deploy the table's stack again")
 
