@@ -24,7 +24,8 @@ from cdk_highwater.nag import LEASE_TABLE_RULES, acknowledge, annotate, boost_ro
 from cdk_highwater.ownership import SCALER, claim
 from cdk_highwater.scaler import ThrottleAwareScaler
 from cdk_highwater.scaler_function import ScaledTable, ScalerFunction, scaler_findings
-from highwater.core.findings import conflict
+from highwater.core import Finding
+from highwater.core.findings import caution, conflict
 from highwater.core.names import (
     PARTITION_KEY,
     SORT_KEY,
@@ -103,6 +104,28 @@ class BoostWakes(Construct):
         ]
 
 
+# Regions that the AWS Lambda Developer Guide, "Creating and managing Lambda function URLs", has listed as without them.
+# Newer copies refer to a table of services by region instead, so this warns only (read 2026-11).
+_REGIONS_WITHOUT_URLS = frozenset(
+    {
+        *("ap-east-2", "ap-south-2", "ap-southeast-4", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7"),
+        *("ca-west-1", "eu-central-2", "eu-south-2", "il-central-1", "me-central-1"),
+    }
+)
+
+
+def _url_findings(region: str) -> list[Finding]:
+    """Return the finding about a region in which function URLs may not exist; none where it is not known at synth."""
+    if region not in _REGIONS_WITHOUT_URLS:
+        return []
+    problem = (
+        f"jobs reach it by a Lambda function URL, and AWS has listed {region} among the regions that have none; the "
+        "deploy fails there"
+    )
+    fix = "check that the region has function URLs now, or use windows and the scaler without boosts and pulses"
+    return [caution("urlsMissing", "the coordinator", problem, fix)]
+
+
 # the name is part of the names of parameters
 _LONGEST_NAME = 80
 _HANDLER = "highwater.handlers.coordinator.handler.handler"
@@ -177,6 +200,7 @@ class BoostCoordinator(Construct):
             self._function = scaler.share_function(self)
         self._leases = BoostLeases(self, "Leases")
         self._wakes = BoostWakes(self, "Wakes", function=self._function.function)
+        annotate(self, _url_findings(self._stack.region))
         self._url = self._function.function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM)
         self._have_function_serve_boosts()
         ssm.CfnParameter(

@@ -269,3 +269,15 @@ def test_table_with_a_scaler_and_a_coordinator_of_its_own_is_an_error(stack: cdk
         "Shop/Orders/Capacity: the table: Shop/Scaler sets the table's floors already; two would set each other's; "
         "give that scaler to the coordinator: BoostCoordinator(..., scaler=) [highwater:secondScaler]"
     ]
+
+
+@pytest.mark.parametrize(("region", "is_told"), [("il-central-1", True), ("eu-west-1", False)])
+def test_region_that_may_have_no_function_urls_is_named(region: str, *, is_told: bool) -> None:
+    there = placed_stack(region=region)
+    BoostCoordinator(there, "Boosts")
+    told = (
+        "Shop/Boosts: the coordinator: jobs reach it by a Lambda function URL, and AWS has listed il-central-1 among "
+        "the regions that have none; the deploy fails there; check that the region has function URLs now, or use "
+        "windows and the scaler without boosts and pulses [highwater:urlsMissing]"
+    )
+    assert [text.split(" [ack")[0] for text in messages(there, "warning")] == [told] * is_told

@@ -303,3 +303,12 @@ def test_assert_floors_when_refused_for_good_fails_with_the_service_text(
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
         _assert(bench, table, ON_SALE, 900.0)
     assert bench.targets_wire.operations.count(REGISTER) == tries
+
+
+def test_index_that_the_plan_leaves_out_is_named(bench: Bench) -> None:
+    table = bench.make_table(by_owner=Units(6, 8), by_day=Units(9, 3))
+    bench.register(table, *BASE)
+    assert _told(_assert(bench, table)) == (
+        f"{AS_PLANNED}; index 'by_day', 'by_owner' is not in the plan, so nothing scales it: name it in indexes= and "
+        "deploy"
+    )

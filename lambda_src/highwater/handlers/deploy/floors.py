@@ -77,7 +77,7 @@ def assert_floors(
         if not wrong and not below_floor:
             at = f"{registered.at:%Y-%m-%d %H:%M:%S} UTC"
             done = ", ".join(changes.values()) if changes else "floors and ceilings were as planned"
-            return Asserted(f"at {at}: {done}", described.building)
+            return Asserted(f"at {at}: {done}{_left_out(described, targets)}", described.building)
         for name in wrong or (below_floor if described.is_active else []):
             patience.until_accepted(partial(set_bounds, autoscaling, name, wanted[name]))
             changes[targets[name].label] = f"{targets[name].label} to {wanted[name].min}..{wanted[name].max}"
@@ -97,6 +97,18 @@ def assert_floors(
                 _not_reached(targets, wanted, below_floor, wrong or list(below_floor))
             ) from None
     raise AssertionError  # the loop above only returns or raises
+
+
+def _left_out(described: tables.DescribedTable, targets: Mapping[TargetName, Target]) -> str:
+    """Return what to say of indexes that the plan leaves out: an imported table's indexes are not known at synth."""
+    planned = {name.index for name in targets}
+    left = sorted(index for index in described.capacities if index is not None and index not in planned)
+    # while an index is deleted by the same deploy, the table is not active
+    if not left or not described.is_active:
+        return ""
+    names = ", ".join(map(repr, left))
+    logger.warning("%s is not in the plan, so nothing scales it; name it in indexes= and deploy", names)
+    return f"; index {names} is not in the plan, so nothing scales it: name it in indexes= and deploy"
 
 
 def raise_to_floors(
