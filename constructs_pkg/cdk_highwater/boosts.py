@@ -228,7 +228,7 @@ class BoostCoordinator(Construct):
             value=self._leases.table.table_name,
         )
         self._grants = BoostGrants(self, self._name, self._url, scaler or self)
-        self._pulse_grants = PulseGrants(self, self._name, self._grants, self._leases.table)
+        self._pulse_grants = PulseGrants(self, self._name, self._grants, self._leases.table, self._function)
 
     @property
     def coordinator_name(self) -> str:
@@ -326,8 +326,9 @@ class BoostCoordinator(Construct):
         """Let a role or user report its demand for *tables* with `highwater.pulse`, and wake the scaler for them.
 
         The permissions allow adding to the pulse items of these tables in the coordinator's table, and requests to the
-        URL. A caller with them can cause capacity to be raised up to a table's ceiling, never to be lowered. For a
-        Lambda function, this sets the environment variables by which it finds the coordinator.
+        URL, or events of EventBridge where the network has no way to it. A caller with them can cause capacity to be
+        raised up to a table's ceiling, never to be lowered. For a Lambda function, this sets the environment variables
+        by which it finds the coordinator.
 
         Args:
             grantee: A role, a user, or a construct with a role, such as a Lambda function.

@@ -20,13 +20,14 @@ from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.findings import items_of, require
 from cdk_highwater.iam import coordinator_arns, pulses_arns
 from cdk_highwater.manage import capacity_of
+from cdk_highwater.nag import PULSE_EVENT_RULES, acknowledge
 from cdk_highwater.ownership import Granted, GrantedTablesAreManaged
 from cdk_highwater.scaler_function import OLDEST_EVENT, ScalerFunction
 from cdk_highwater.subject import Subject, refuse_other_than_tables, subject_of
 from highwater.core.findings import is_whole
 from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, boost_caps_path
 from highwater.core.plan.capacity import is_deploy_time
-from highwater.core.pulses import pulse_partition, told_attributes
+from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partition, told_attributes
 
 BOOST_DETAIL_TYPE = "Highwater Boost"
 URL_VARIABLE = "HIGHWATER_BOOST_URL"
@@ -210,6 +211,7 @@ def _subject(table: object) -> Subject:
 
 
 PULSES_VARIABLE = "HIGHWATER_PULSES"
+_PULSE_EVENTS = "PulseEvents"
 
 
 class PulseGrants:
@@ -220,13 +222,17 @@ class PulseGrants:
         name: Its name.
         boosts: Its grants of boosts, which allow a caller to send requests.
         table: Its table of leases and pulses.
+        function: Its function.
     """
 
-    def __init__(self, scope: Construct, name: str, boosts: BoostGrants, table: dynamodb.Table) -> None:
+    def __init__(
+        self, scope: Construct, name: str, boosts: BoostGrants, table: dynamodb.Table, function: ScalerFunction
+    ) -> None:
         self._scope = scope
         self._name = name
         self._boosts = boosts
         self._table = table
+        self._function = function
 
     def add(self, grantee: iam.IGrantable, tables: Iterable[object]) -> None:
         """Let a role or user pulse; `BoostCoordinator.grant_pulse` has the arguments and errors."""
@@ -236,7 +242,8 @@ class PulseGrants:
             raise ValueError(message)
         self._boosts.add_caller("grant_pulse", grantee, tables=listed)
         stack = cdk.Stack.of(self._scope)
-        keys = [pulse_partition(name_of_table(table, stack)) for table in listed]
+        names = [name_of_table(table, stack) for table in listed]
+        keys = [pulse_partition(name) for name in names]
         attributes = [PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, *told_attributes()]
         grantee.grant_principal.add_to_principal_policy(
             iam.PolicyStatement(
@@ -256,5 +263,27 @@ class PulseGrants:
                 actions=["ssm:GetParameter", "ssm:GetParametersByPath"], resources=pulses_arns(stack, self._name)
             )
         )
+        if self._scope.node.try_find_child(_PULSE_EVENTS) is None:
+            self._add_rule()
+        types = [pulse_detail_type(name) for name in names]
+        bus = stack.format_arn(service="events", resource="event-bus", resource_name="default")
+        conditions = {"StringEquals": {"events:source": PULSE_SOURCE, "events:detail-type": types}}
+        grantee.grant_principal.add_to_principal_policy(
+            iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
+        )
         if isinstance(grantee, lambda_.Function):
             grantee.add_environment(PULSES_VARIABLE, self._table.table_name)
+
+    def _add_rule(self) -> None:
+        """Add the rule for events of fleets whose network has no way to the URL."""
+        rule = events.Rule(
+            self._scope,
+            _PULSE_EVENTS,
+            description="Highwater: events of fleets that need capacity",
+            event_pattern=events.EventPattern(source=[PULSE_SOURCE], detail={"pulses": [self._table.table_name]}),
+            targets=[
+                # a fleet that still needs help asks again, so a late event is worth nothing
+                targets.LambdaFunction(self._function.function, retry_attempts=2, max_event_age=cdk.Duration.minutes(1))
+            ],
+        )
+        acknowledge(rule, PULSE_EVENT_RULES)

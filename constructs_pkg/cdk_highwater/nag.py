@@ -91,6 +91,9 @@ LEASE_TABLE_RULES: Final = dict.fromkeys(
 ASYNC_RULES: Final = {
     "Serverless::Serverless-LambdaAsyncFailureDestination": "Events that fail go to the function's dead-letter queue."
 }
+PULSE_EVENT_RULES: Final = {
+    "Serverless::Serverless-EventBusDLQ": "A fleet that still needs help asks again; an old request is worth nothing."
+}
 QUEUE_RULES: Final = {
     "Serverless::Serverless-SQSRedrivePolicy": "The queue is a dead-letter queue itself; an alarm reports messages."
 }

@@ -19,6 +19,7 @@ from highwater import BoostAnswer, BoostNotReadyError, BoostRefusedError, Coordi
 from highwater.client import task
 from highwater.client.boost import Boost
 from highwater.client.coordinator import URL_VARIABLE, CoordinatorClient
+from tests.ports import free_port
 
 STATE = {
     "is_ready": True,
@@ -378,3 +379,61 @@ def test_release_that_is_refused_is_told_and_does_not_fail_the_execution(called:
     called.answers = [(403, {"error": "loader may not boost orders"})]
     given = task.handler({"do": "release", "table": "orders", "id": "one", "redrives": 0}, None)
     assert given == {"id": "one", "table": "orders", "not_released": "loader may not boost orders"}
+
+
+def _without_a_way(server: Server, monkeypatch: pytest.MonkeyPatch) -> CoordinatorClient:
+    """A client for a URL at which nothing listens, and whose EventBridge is the server."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_EVENTBRIDGE", server.url)
+    monkeypatch.setenv("HIGHWATER_PULSES", "pulses")
+    monkeypatch.setenv(URL_VARIABLE, f"http://127.0.0.1:{free_port()}/")
+    return CoordinatorClient(session=_session(), pause=lambda _: None, attempts=1)
+
+
+def test_scaler_is_woken_by_an_event_where_there_is_no_way_to_the_url(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = _without_a_way(server, monkeypatch)
+    server.answers = [(200, {"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]})]
+    client.wake("orders")
+    client.wake("carts")
+    for (body, headers), table in zip(server.asked, ("orders", "carts"), strict=True):
+        (entry,) = body["Entries"]
+        assert (entry["Source"], entry["DetailType"]) == ("highwater.pulse", f"Highwater Pulse {table}")
+        assert json.loads(entry["Detail"]) == {"pulses": "pulses", "table": table}
+        assert headers["x-amz-target"] == "AWSEvents.PutEvents"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (
+            (400, {"__type": "AccessDeniedException", "message": "not authorized"}),
+            "An error occurred (AccessDeniedException) when calling the PutEvents operation (reached max retries: "
+            "0): not authorized",
+        ),
+        ((200, {"FailedEntryCount": 1, "Entries": [{"ErrorMessage": "too many"}]}), "too many"),
+    ],
+)
+def test_event_that_is_not_taken_is_said_and_the_url_is_tried_again(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: tuple[int, dict[str, Any]], why: str
+) -> None:
+    client = _without_a_way(server, monkeypatch)
+    server.answers = [answer]
+    with pytest.raises(CoordinatorUnavailableError) as unavailable:
+        client.wake("orders")
+    assert str(unavailable.value) == f"the coordinator's URL cannot be reached, and no event can be put: {why}"
+    client.url = server.url
+    server.answers = [(200, {})]
+    client.wake("orders")
+    assert server.asked[-1][0] == {"do": "pulse", "table": "orders"}
+
+
+def test_coordinator_that_answers_late_or_with_an_error_is_asked_by_no_event(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_EVENTBRIDGE", "http://127.0.0.1:9/")
+    client = CoordinatorClient(coordinator=server.url, session=_session(), attempts=1)
+    for lost in ((503, {"error": "busy"}), (0, {})):
+        server.answers = [lost]
+        with pytest.raises(CoordinatorUnavailableError, match="does not answer"):
+            client.wake("orders")

@@ -69,11 +69,10 @@ class Coordinator(CoordinatorClient):
     woken: list[str] = field(default_factory=list)
     error: Exception | None = None
 
-    def send(self, action: str, **members: Any) -> dict[str, Any]:
-        self.woken.append(f"{action} {members['table']}")
+    def wake(self, table: str) -> None:
+        self.woken.append(f"pulse {table}")
         if self.error is not None:
             raise self.error
-        return {}
 
 
 @dataclass

@@ -158,6 +158,30 @@ def test_events_of_a_source_boost_and_only_the_grantee_may_put_them_anew(stack: 
     }
 
 
+def test_fleets_without_a_way_to_the_url_may_ask_by_events_of_their_own_tables(stack: cdk.Stack) -> None:
+    scaler = ThrottleAwareScaler(stack, "Scaler")
+    scaler.add_table(scalable_table(stack, "Jobs", table_name="jobs"))
+    scaler.add_table(scalable_table(stack, "Carts", table_name="carts"))
+    coordinator = BoostCoordinator(stack, "Boosts", scaler=scaler)
+    for name in ("Service", "Worker"):
+        role = iam.Role(stack, name, assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+        coordinator.grant_pulse(role, tables=["jobs", "carts"] if name == "Service" else ["carts"])
+    (rule,) = [each for each in _resources(stack, "AWS::Events::Rule") if "EventPattern" in each]
+    (target,) = rule["Targets"]
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 2}
+    (table,) = rule["EventPattern"]["detail"]["pulses"]
+    assert rule["EventPattern"]["source"] == ["highwater.pulse"]
+    assert table["Ref"].startswith("BoostsLeases")
+    putting = [each for each in TemplateView(stack).statements() if each["Action"] == "events:PutEvents"]
+    assert [each["Condition"]["StringEquals"] for each in putting] == [
+        {
+            "events:source": "highwater.pulse",
+            "events:detail-type": ["Highwater Pulse jobs", "Highwater Pulse carts"],
+        },
+        {"events:source": "highwater.pulse", "events:detail-type": ["Highwater Pulse carts"]},
+    ]
+
+
 def test_function_drops_events_that_come_five_minutes_late_once_events_may_boost(stack: cdk.Stack) -> None:
     coordinator = BoostCoordinator(stack, "Boosts")
     for source in ("acme.loader", "acme.other"):

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from highwater.core import Dimension
 from highwater_lab.local import LocalCloud
 from highwater_lab.local.lockstep import take_part
 from tests.cdk_cli import CdkCli
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("pulses")]
 APP = """
@@ -136,13 +137,15 @@ class Stage:
     def environment(self) -> dict[str, str]:
         return os.environ | self.cloud.environment()
 
-    def load(self, table: str, role: str, seats: Sequence[int]) -> list[subprocess.Popen[str]]:
+    def load(
+        self, table: str, role: str, seats: Sequence[int], environment: Mapping[str, str]
+    ) -> list[subprocess.Popen[str]]:
         """Processes that write ten times as much after a while, each with a seat."""
         command = [sys.executable, str(self.folder / "loader.py"), table, role, str(_BEFORE), str(_AFTER)]
         return [
             subprocess.Popen(
                 [*command, str(self.cloud.port), str(seat)],
-                env=self.environment(),
+                env={**self.environment(), **environment},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -190,11 +193,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stage: Stage) -> None:
-    """Two fleets jump at the same time: one of a table in DIRECT mode, one in FLOOR mode."""
+    """Two fleets jump at the same time: one of a table in DIRECT mode, one in FLOOR mode.
+
+    The first has no way to the coordinator's URL, and asks for help by events.
+    """
+    nowhere = {"HIGHWATER_BOOST_URL": f"http://127.0.0.1:{free_port()}/"}
     own, *seats = stage.cloud.control.take_seats(7)
     fleets = {
-        "pulsed-direct": stage.load("pulsed-direct", "pulsed-service", seats[:3]),
-        "pulsed-orders": stage.load("pulsed-orders", "pulsed-orderer", seats[3:]),
+        "pulsed-direct": stage.load("pulsed-direct", "pulsed-service", seats[:3], nowhere),
+        "pulsed-orders": stage.load("pulsed-orders", "pulsed-orderer", seats[3:], {}),
     }
     dynamodb = stage.cloud.client("dynamodb")
     raised: dict[str, int] = {}
@@ -221,6 +228,9 @@ def test_tenfold_jump_of_three_processes_is_met_before_a_request_is_refused(stag
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     lines = [event["message"] for name in groups for event in logs.filter_log_events(logGroupName=name)["events"]]
     logs.close()
+    by_event = [line for line in lines if '"message":"pulse"' in line]
+    assert by_event
+    assert all('"table":"pulsed-direct"' in line for line in by_event)
     told = [line for line in lines if '"code":"bucket"' in line and "the fleet asks for" in line]
     assert all(any(f'"table":"{table}"' in line for line in told) for table in fleets)
 

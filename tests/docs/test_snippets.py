@@ -21,7 +21,8 @@ from aws_cdk import aws_iam as iam
 import cdk_highwater
 from highwater.client.fleet import FleetTable
 from highwater.core import Dimension, Plan, bounds_at
-from highwater.handlers.coordinator.call import read_request
+from highwater.core.pulses import pulse_detail_type
+from highwater.handlers.coordinator.call import read_pulse_event, read_request
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import messages, new_stack
 from tests.ports import free_port
@@ -95,7 +96,7 @@ def test_pages_hold_no_other_kind_of_block() -> None:
 
 
 def test_requests_of_the_pulse_protocol_are_those_of_the_python_client() -> None:
-    adding, waking = (json.loads(each.code) for each in _snippets() if each.language == "json")
+    adding, waking, putting = (json.loads(each.code) for each in _snippets() if each.language == "json")
     asked: list[dict[str, Any]] = []
 
     class Recorder:
@@ -113,6 +114,8 @@ def test_requests_of_the_pulse_protocol_are_those_of_the_python_client() -> None
     context = {"authorizer": {"iam": caller}, "http": {"method": "POST"}}
     read = read_request({"body": json.dumps(waking), "requestContext": context})
     assert (read.action, read.document["table"]) == ("pulse", "orders")
+    assert sorted(putting) == ["pulses", "table"]
+    assert read_pulse_event({"detail-type": pulse_detail_type("orders"), "detail": putting}) == "orders"
 
 
 def _pages_with_commands() -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from highwater.handlers.coordinator.call import RefusedError, read_pulse_event
 from highwater.handlers.coordinator.handler import handler
 from tests.handlers.test_boost_coordinator import ARN, ROOT
 
@@ -43,6 +44,24 @@ def test_event_that_fails_fails_the_invocation_and_one_that_makes_no_sense_does_
     with pytest.raises(KeyError, match="HIGHWATER_SCALER"):
         handler(EVENT, None)
     assert handler(EVENT | {"detail": "x"}, None)["statusCode"] == 400
+
+
+def test_event_of_a_fleet_names_the_table_that_its_type_names() -> None:
+    event = {"source": "highwater.pulse", "detail-type": "Highwater Pulse carts", "detail": {"table": "orders"}}
+    with pytest.raises(RefusedError) as refused:
+        read_pulse_event(event)
+    assert str(refused.value) == (
+        "pulse: the detail type is 'Highwater Pulse carts', and the table 'orders'; they must agree"
+    )
+    longest = f"{'e' * 255}"
+    assert read_pulse_event({"detail-type": f"Highwater Pulse {'e' * 112}", "detail": {"table": longest}}) == longest
+
+
+@pytest.mark.parametrize("detail", [None, 7, [], {}, {"table": 7}, {"table": ""}])
+def test_event_of_a_fleet_without_a_table_is_dropped(detail: Any) -> None:
+    event = {"source": "highwater.pulse", "detail-type": "Highwater Pulse ", "detail": detail}
+    with pytest.raises(RefusedError, match="they must agree"):
+        read_pulse_event(event)
 
 
 def test_all_else_is_the_scalers() -> None:

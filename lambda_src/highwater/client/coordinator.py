@@ -24,13 +24,20 @@ import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ProxyConnectionError,
+)
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 from highwater.client.sessions import arn_place, check_session
 from highwater.core.errors import HighwaterError
 from highwater.core.names import COORDINATORS_PATH, PULSES_PATH
+from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
 
 URL_VARIABLE: Final = "HIGHWATER_BOOST_URL"
 PULSES_VARIABLE: Final = "HIGHWATER_PULSES"
@@ -41,6 +48,9 @@ _SEARCHES: Final = 3
 # Seconds for a connection, and for an answer
 _TIMEOUTS: Final = (30.0, 30.0)
 _LONGEST_PAUSE_SECONDS: Final = 16.0
+# No request was sent: the network has no way to the URL.
+_NO_WAY: Final = (ConnectTimeoutError, EndpointConnectionError, ProxyConnectionError)
+_NEITHER_WAY: Final = "the coordinator's URL cannot be reached, and no event can be put"
 
 
 class BoostError(HighwaterError):
@@ -67,7 +77,7 @@ class CoordinatorNotFoundError(CoordinatorUnavailableError):
 _SHORTEST_REST, _LONGEST_REST = 15.0, 900.0
 _RANDOM: Final = random.SystemRandom()
 # what a client finds once: its cached properties
-_FOUND: Final = ("url", "pulse_table", "_session", "_http")
+_FOUND: Final = ("url", "pulse_table", "_session", "_http", "_events")
 
 
 @dataclass(slots=True)
@@ -137,6 +147,7 @@ class CoordinatorClient:
     attempts: int = _ATTEMPTS
     timeouts: tuple[float, float] = _TIMEOUTS
     account: str | None = field(default=None, init=False)
+    _has_no_way: bool = field(default=False, init=False, repr=False)
     _finding: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -151,21 +162,59 @@ class CoordinatorClient:
             CoordinatorUnavailableError: No coordinator is found, or none of the attempts was answered.
         """
         body = {"do": action} | {name: value for name, value in members.items() if value is not None}
-        why = ""
+        why, last = "", None
         for attempt in range(self.attempts):
             if attempt:
                 self.pause(_pause_before(attempt))
             try:
                 status, document = self._post(json.dumps(body).encode())
             except (BotoCoreError, ClientError) as failed:
-                why = str(failed)
+                why, last = str(failed), failed
                 continue
+            last = None
             if status == 200:
                 return document
             why = str(document.get("error") or document.get("Message") or document.get("message") or f"status {status}")
             if status != 429 and status < 500:
                 raise BoostRefusedError(status, self._why_refused(status, why))
-        raise CoordinatorUnavailableError(f"the coordinator at {self.url} does not answer: {why}")
+        raise CoordinatorUnavailableError(f"the coordinator at {self.url} does not answer: {why}") from last
+
+    def wake(self, table: str) -> None:
+        """Ask for the scaler's turn for a table whose fleet pulses.
+
+        Where the network has no way to the URL, such as in a private subnet, an event of EventBridge asks, for which
+        there is an interface endpoint. What worked last is tried first.
+
+        Raises:
+            BoostRefusedError: The coordinator rejects the request.
+            CoordinatorUnavailableError: No coordinator is found, or neither way leads to it.
+        """
+        if not self._has_no_way:
+            try:
+                self.send("pulse", table=table)
+            except CoordinatorUnavailableError as error:
+                if not isinstance(error.__cause__, _NO_WAY):
+                    raise
+            else:
+                return
+        self._has_no_way = False
+        self._put_event(table)
+        self._has_no_way = True
+
+    def _put_event(self, table: str) -> None:
+        event = {
+            "Source": PULSE_SOURCE,
+            "DetailType": pulse_detail_type(table),
+            "Detail": json.dumps({"pulses": self.pulse_table, "table": table}),
+        }
+        try:
+            with self._finding:
+                events = self._events
+            answer = events.put_events(Entries=[event])
+        except (BotoCoreError, ClientError) as failed:
+            raise CoordinatorUnavailableError(f"{_NEITHER_WAY}: {failed}") from failed
+        if answer["FailedEntryCount"]:
+            raise CoordinatorUnavailableError(f"{_NEITHER_WAY}: {answer['Entries'][0].get('ErrorMessage')}")
 
     def with_attempts(self, attempts: int) -> CoordinatorClient:
         """Return a client for the same coordinator, with what this one found, that sends a request so many times."""
@@ -200,6 +249,14 @@ class CoordinatorClient:
     @cached_property
     def _session(self) -> Any:
         return self.session or boto3.Session()
+
+    @cached_property
+    def _events(self) -> Any:
+        connect, read = self.timeouts
+        retries: Any = {"mode": "standard", "total_max_attempts": 1}
+        return self._session.client(
+            "events", config=Config(connect_timeout=connect, read_timeout=read, retries=retries)
+        )
 
     @cached_property
     def _http(self) -> URLLib3Session:

@@ -403,7 +403,7 @@ class Pulse:
             self.pause(max(complete - self.clock(), 0.0))
         standing = self._standing(table)
         try:
-            self.coordinator.send("pulse", table=table)
+            self.coordinator.wake(table)
             self._search.succeed()
             standing.turned_away.succeed()
             _LOG.info("the fleet of %s asked for help, which took %.1f s", table, self.clock() - elected_at)

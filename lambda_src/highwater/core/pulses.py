@@ -216,6 +216,19 @@ def amount_attribute(slot: int, key: TargetKey, *, refused: bool) -> str:
     return code if index is None else f"{code}:{index}"
 
 
+PULSE_SOURCE: Final = "highwater.pulse"
+# EventBridge API Reference, PutEventsRequestEntry, read 2026-11
+_LONGEST_DETAIL_TYPE: Final = 128
+
+
+def pulse_detail_type(label: str) -> str:
+    """Return the detail type of the events that ask for help for a table, so that IAM can tell tables apart.
+
+    EventBridge takes 128 characters, so of names with more than 112 the first 112 count.
+    """
+    return f"Highwater Pulse {label}"[:_LONGEST_DETAIL_TYPE]
+
+
 def told_attributes() -> list[str]:
     """Return patterns, with `*` and `?`, of the attributes that a process writes; a hint is the scaler's alone."""
     codes = [f"{kind}?{code}" for kind in (_CONSUMED, _REFUSED) for code in sorted(_DIMENSIONS)]

@@ -329,6 +329,9 @@ def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
     if on_items is not None:
         yield from on_items
         return
+    if action == "events:PutEvents":
+        yield from _event_needs(request, region, account)
+        return
     for arn in _arns(request, action, region, account):
         yield Need(action, arn)
     if action in _PASSING_ROLES:
@@ -347,6 +350,18 @@ def _autoscaling_needs(request: Request, action: str, region: str, account: str)
         for each in _OF_CALLER:
             alarm = f"arn:aws:cloudwatch:{region}:{account}:alarm:TargetTracking-any"
             yield Need(each, alarm, is_asked_by_service=True)
+
+
+def _event_needs(request: Request, region: str, account: str) -> Iterator[Need]:
+    """Yield the permission for each event, on its bus, with its source and type.
+
+    Source: Amazon EventBridge User Guide, "Using IAM policy conditions in Amazon EventBridge", read 2026-11.
+    """
+    for entry in request.document.get("Entries") or []:
+        bus = str(entry.get("EventBusName") or "default")
+        arn = bus if bus.startswith("arn:") else f"arn:aws:events:{region}:{account}:event-bus/{bus}"
+        of = {"events:source": entry.get("Source"), "events:detail-type": entry.get("DetailType")}
+        yield Need("events:PutEvents", arn, of)
 
 
 def _arns(request: Request, action: str, region: str, account: str) -> list[str]:

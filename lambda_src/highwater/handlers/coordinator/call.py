@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from highwater.core.boosts import Caller
+from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type
 
 
 class RefusedError(Exception):
@@ -46,6 +47,23 @@ class Call:
 def is_request(event: dict[str, Any]) -> bool:
     """Whether the event is a request to the function's URL."""
     return "requestContext" in event
+
+
+def is_pulse_event(event: dict[str, Any]) -> bool:
+    """Whether the event is from EventBridge and asks for help for a table whose fleet pulses."""
+    return event.get("source") == PULSE_SOURCE
+
+
+def read_pulse_event(event: dict[str, Any]) -> str:
+    """Return the table of an event that asks for help; raises `RefusedError` for an invalid one.
+
+    IAM decides by the detail type who may put events for which table, so the two have to agree.
+    """
+    table = _member(event, "detail", "table")
+    if not isinstance(table, str) or not table or event.get("detail-type") != pulse_detail_type(table):
+        of = str(event.get("detail-type"))[:60]
+        raise RefusedError(400, f"pulse: the detail type is {of!r}, and the table {str(table)[:60]!r}; they must agree")
+    return table
 
 
 def is_boost_event(event: dict[str, Any]) -> bool:

@@ -390,9 +390,16 @@ class Coordinator:
         """Run the scaler's turn for a table at once, because its fleet needs help."""
         table = read_table(document)
         self._cap(caller, table)
-        self._plan(table)
-        outcome = self._turn_if_due(table, _TURN_INTERVAL)
-        return {"table": table, "decisions": 0 if outcome is None else len(outcome.decisions)}
+        return self.help(table)
+
+    def help(self, label: str) -> Answer:
+        """Run the scaler's turn for a table whose fleet needs help, unless one has just run.
+
+        Raises `RefusedError` for a table that the coordinator does not have.
+        """
+        self._plan(label)
+        outcome = self._turn_if_due(label, _TURN_INTERVAL)
+        return {"table": label, "decisions": 0 if outcome is None else len(outcome.decisions)}
 
     def _cap(self, caller: Caller, table: str, *, to_boost: bool = False) -> BoostCap:
         """Return the caller's grant; raises `RefusedError` without one, or *to_boost* with one for pulses alone."""

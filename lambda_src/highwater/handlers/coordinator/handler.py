@@ -17,7 +17,15 @@ from highwater.aws import parameters, schedules
 from highwater.aws.coordinator_table import LeaseTable
 from highwater.aws.parameters import read_boost_caps
 from highwater.core.boosts import BoostCap
-from highwater.handlers.coordinator.call import RefusedError, is_boost_event, is_request, read_boost_event, read_request
+from highwater.handlers.coordinator.call import (
+    RefusedError,
+    is_boost_event,
+    is_pulse_event,
+    is_request,
+    read_boost_event,
+    read_pulse_event,
+    read_request,
+)
 from highwater.handlers.coordinator.coordinator import Coordinator
 from highwater.handlers.coordinator.state import Cache, KeptTables
 from highwater.handlers.scaler import handler as scaler
@@ -42,6 +50,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """
     if event.get("highwater") == schedules.WAKE:
         return _wake(event, context)
+    if is_pulse_event(event):
+        return _help(event, context)
     if not is_request(event) and not is_boost_event(event):
         return scaler.handler(event, context)
     try:
@@ -60,6 +70,17 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if is_boost_event(event):
             raise
         return _answer(500, {"error": f"the coordinator failed, its log says why: {type(error).__name__}"})
+
+
+def _help(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Serve an event of a fleet that needs help; a fleet that still needs it puts another."""
+    try:
+        answer = _coordinator(context).help(read_pulse_event(event))
+        logger.info("pulse", extra={"pulse": answer})
+        return answer
+    except RefusedError as refused:
+        logger.warning("pulse refused", extra={"status": refused.status, "error": str(refused)})
+        return {}
 
 
 def _wake(event: dict[str, Any], context: Any) -> dict[str, Any]:
