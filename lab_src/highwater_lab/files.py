@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 # A traffic file of two months by the second with a dozen columns is smaller
-_MOST_BYTES = 512 * 1024 * 1024
+MOST_BYTES = 512 * 1024 * 1024
 
 
 def read_file(path: Path) -> bytes:
@@ -22,8 +22,8 @@ def read_file(path: Path) -> bytes:
         raise IsADirectoryError(21, "Is a directory", str(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(22, "it is not a regular file", str(path))
-    if status.st_size > _MOST_BYTES:
-        raise OSError(27, f"it is larger than {_MOST_BYTES // 2**20} MiB", str(path))
+    if status.st_size > MOST_BYTES:
+        raise OSError(27, f"it is larger than {MOST_BYTES // 2**20} MiB", str(path))
     return path.read_bytes()
 
 

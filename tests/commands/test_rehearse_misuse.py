@@ -133,15 +133,15 @@ def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
         ("recommend --traffic in.csv --live-table orders", ONE_TRAFFIC),
         (
             "rehearse t.yaml --traffic x.csv",
-            "x.csv: cannot be read: No such file or directory; give a CSV file of units per bin",
+            "x.csv: cannot be read: No such file or directory; give a CSV, JSON or Parquet file",
         ),
         (
             "rehearse t.yaml --traffic pipe.csv",
-            "pipe.csv: cannot be read: it is not a regular file; give a CSV file of units per bin",
+            "pipe.csv: cannot be read: it is not a regular file; give a CSV, JSON or Parquet file",
         ),
         (
             "rehearse t.yaml --traffic /dev/zero",
-            "/dev/zero: cannot be read: it is not a regular file; give a CSV file of units per bin",
+            "/dev/zero: cannot be read: it is not a regular file; give a CSV, JSON or Parquet file",
         ),
         (
             "rehearse t.yaml --live-table orders",
@@ -195,22 +195,17 @@ def test_search_that_fails_has_written_nothing(command: Command, inputs: Path) -
         ),
         (
             "timestamp,writes\n2026-11-02T10:00:00Z,1\n2026-11-02T10:01:00.500Z,1\n",
-            ", line 3: the timestamp is 60.5 s after that of the previous row; a bin must be a whole number of seconds "
-            "long",
+            ", line 3: the time is 60.5 s after that of line 2; a bin must be a whole number of seconds long",
         ),
         (
-            "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:01:00Z,1\n",
-            ", line 3: the timestamp is the same as that of the previous row; sort the rows by time and give each bin "
-            "once",
-        ),
-        (
-            "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:00:00Z,1\n",
-            ", line 3: the timestamp is 60 s before that of the previous row; sort the rows by time and give each bin "
-            "once",
+            "timestamp,writes\n2026-11-02T10:01:00Z,1\n2026-11-02T10:01:00Z,2\n",
+            ", line 3: writes are 2, but line 2 has the same time and 1; give each bin once, and times with their "
+            "offset from UTC",
         ),
         (
             "timestamp,writes\n0001-01-01T00:00:00+14:00,1\n",
-            ", line 2: timestamp is '0001-01-01T00:00:00+14:00'; write it as 2026-11-02T05:00:00Z",
+            ", line 2: timestamp is '0001-01-01T00:00:00+14:00'; write it as 2026-11-02T05:00:00Z, or as the seconds "
+            "or milliseconds since 1970",
         ),
         (
             "timestamp,writes\n1971-01-01T00:00:00Z,1\n2199-01-01T00:00:00Z,1\n",

@@ -59,6 +59,7 @@ ALLOWED = {
         "matplotlib",
         "mypy_boto3_*",
         "plotly",
+        "pyarrow",
         "rich",
         "yaml",
     },

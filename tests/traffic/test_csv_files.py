@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -107,20 +108,52 @@ def test_written_traffic_reads_the_same(tmp_path: Path) -> None:
             id="nothing",
         ),
         pytest.param(
-            "minute_index,units\n0,1\n2,1\n",
-            ", line 3: bin number is '2', expected 1; number the bins from 0 without gaps",
-            id="gap",
+            "minute_index,units\n2,1\n1,1\n",
+            ", line 3: bin number is '1', expected 0; number the bins from 0",
+            id="numbered from 1",
+        ),
+        pytest.param(
+            "minute_index,units\n-1,1\n",
+            ", line 2: bin number is '-1'; number the bins from 0",
+            id="number below 0",
         ),
         pytest.param(
             "timestamp,units\nyesterday,1\n",
-            ", line 2: timestamp is 'yesterday'; write it as 2026-11-02T05:00:00Z",
+            ", line 2: timestamp is 'yesterday'; write it as 2026-11-02T05:00:00Z, or as the seconds or milliseconds "
+            "since 1970",
             id="no timestamp",
         ),
         pytest.param(
-            "timestamp,units\n2026-11-02T05:00,1\n2026-11-02T05:01,1\n2026-11-02T05:04,1\n",
-            ", line 4: the timestamp is 180 s after that of the previous row, but the first two rows are 60 s apart; "
-            "fill gaps with rows of 0 units",
-            id="gap in time",
+            "timestamp,units\n2026-11-02T05:00,1\n2026-11-02T05:01,1\n2026-11-02T05:03:30,1\n",
+            ", line 4: the time is 150 s after that of line 3, but bins are 60 s long; give bins of one length",
+            id="between two bins",
+        ),
+        pytest.param(
+            "timestamp,units\n2026-11-02T05:01,1\n2026-11-02T05:00,1\n2026-11-02T06:01+01:00,2\n",
+            ", line 4: writes are 2, but line 2 has the same time and 1; give each bin once, and times with their "
+            "offset from UTC",
+            id="the same time with other units",
+        ),
+        pytest.param(
+            "timestamp;units\n2026-11-02T05:00;1.500\n2026-11-02T05:01;1,5\n",
+            ", line 3: writes are '1,5', but line 2 has a decimal '.'; write all numbers in one way, without "
+            "separators of thousands",
+            id="points and decimal commas",
+        ),
+        pytest.param(
+            "timestamp;units\n2026-11-02T05:00;1.500,5\n",
+            ", line 2: writes are '1.500,5'; give the units requested in the bin, 0 or more",
+            id="separated thousands",
+        ),
+        pytest.param(
+            "timestamp;units\n2026-11-02T05:00;1;2\n",
+            ", line 2: has 3 columns, but the header has 2 columns; give one value per column, separated by semicolons",
+            id="one column more",
+        ),
+        pytest.param(
+            "timestamp,table,units\n2026-11-02T05:00,my table,1\n",
+            ", line 2: table is 'my table'; give a table's name: 3 to 255 letters, digits, '_', '.' or '-'",
+            id="no table",
         ),
     ],
 )
@@ -136,15 +169,58 @@ def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(TrafficError) as refused:
         read_traffic(missing)
     assert str(refused.value) == (
-        f"{missing}: cannot be read: No such file or directory; give a CSV file of units per bin"
+        f"{missing}: cannot be read: No such file or directory; give a CSV, JSON or Parquet file"
     )
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TrafficError) as refused:
         read_traffic(binary)
-    assert (
-        str(refused.value) == f"{binary}: cannot be read: it is not a UTF-8 text file; give a CSV file of units per bin"
+    assert str(refused.value) == (
+        f"{binary}: cannot be read: it is neither UTF-8 nor UTF-16 text; give a CSV, JSON or Parquet file"
     )
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(b"minute_index,units\n0,1\n")[:-9])
+    with pytest.raises(TrafficError) as refused:
+        read_traffic(packed)
+    assert str(refused.value) == f"{packed}: cannot be read: its gzip is broken; pack or copy it again"
+
+
+def test_gaps_are_unknown_and_kept_when_written(tmp_path: Path) -> None:
+    text = "timestamp,units\n2026-11-02T05:00,6.5\n2026-11-02T05:01,1\n2026-11-02T05:04,3\n"
+    path = _file(tmp_path, text)
+    traffic = read_traffic(path)
+    assert [list(rates) for rates in traffic.rates.values()] == [[7, 1, 0, 0, 3]]
+    assert traffic.gaps == traffic.scaled(2).gaps == ((2, 2),)
+    note = f"{path}: no rows for 2 of 5 bins, the first at 2026-11-02T05:02:00Z: they are unknown, and simulated as "
+    note += "0 units"
+    assert traffic.notes == traffic.scaled(2).notes == (note,)
+    write_traffic(traffic, path)
+    assert read_traffic(path) == traffic
+    assert path.read_text().count("\n") == 4
+    traffic = read_traffic(_file(tmp_path, "minute_index,units\n3,1\n0,1\n1,2\n"))
+    assert traffic.gaps == ((2, 1),)
+    assert traffic.notes[0].endswith(
+        ": no rows for 1 of 4 bins, the first at bin 2: they are unknown, and simulated as 0 units"
+    )
+
+
+def test_what_is_repeated_counts_once_and_what_is_ignored_is_named(tmp_path: Path) -> None:
+    text = "Host,TIME STAMP,Reads, wirtes ,write\n"
+    text += "a,2026-11-02T05:01,2,3,4\na,2026-11-02T05:00,1,3,4\nb,2026-11-02T06:00+01:00,1,3,4\n"
+    path = _file(tmp_path, text)
+    traffic = read_traffic(path)
+    assert {stream.label: list(rates) for stream, rates in traffic.rates.items()} == {"reads": [1, 2]}
+    assert traffic.notes == (
+        f"{path}: ignored columns: 'Host', 'wirtes', 'write'; did you mean writes?",
+        f"{path}: 1 row repeats the time and the units of another: each time is counted once",
+    )
+
+
+def test_first_line_of_excel_names_the_separator(tmp_path: Path) -> None:
+    traffic = read_traffic(_file(tmp_path, "sep=;\nminute_index;writes:a,b;units\n0;7;1,5\n"))
+    assert [stream.label for stream in traffic.rates] == ["writes"]
+    assert traffic.counts is not None
+    assert list(traffic.counts[Stream(None, WRITE)]) == [1.5]
 
 
 @pytest.mark.parametrize(

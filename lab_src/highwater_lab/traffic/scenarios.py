@@ -10,8 +10,7 @@ from typing import Final
 
 from highwater.core import Dimension
 from highwater.core.errors import did_you_mean
-from highwater_lab.traffic.csv_files import DEFAULT_START
-from highwater_lab.traffic.series import Stream, Traffic, TrafficError
+from highwater_lab.traffic.series import DEFAULT_START, Stream, Traffic, TrafficError
 
 # Random jitter of the figures and of the daily curve, as a share of the mean: plus or minus 8 %
 _JITTER: Final = 0.08

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -22,6 +22,8 @@ class TrafficError(HighwaterError, ValueError):
 
 
 MINUTE: Final = 60
+# A Monday, so that weekly windows apply sensibly to a file without dates
+DEFAULT_START: Final = datetime(2026, 11, 2, tzinfo=UTC)
 # Ten years of minutes or two months of seconds; a longer series most likely has a wrong bin length
 MOST_BINS: Final = 5_300_000
 _MOST_UNITS_PER_SECOND: Final = 10**7
@@ -55,6 +57,9 @@ class Traffic:
         rates: The rates of each stream in quanta per second, one per bin. All streams have the same length, a whole
             number of minutes.
         counts: The exact units of each source bin, from which scaling starts; `None` if *rates* are exact already.
+        gaps: The source's bins whose units are not known, as the number of a first bin and how many follow from it, in
+            order. They have 0 units in *rates*.
+        notes: What a reader of the source should know, a sentence each: what was missing, ignored or assumed.
     """
 
     name: str
@@ -63,6 +68,8 @@ class Traffic:
     source_bin_seconds: int
     rates: Mapping[Stream, array[int]]
     counts: Mapping[Stream, array[float]] | None = None
+    gaps: tuple[tuple[int, int], ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_counts(
@@ -136,13 +143,15 @@ class Traffic:
         """
         if not (math.isfinite(factor) and factor > 0):
             raise TrafficError(f"the scale must be above 0, got {factor:g}")
+        seconds = self.bin_seconds
         if self.counts is not None:
-            return Traffic.from_counts(
-                self.name, self.counts, bin_seconds=self.source_bin_seconds, start=self.start, scale=factor
-            )
-        step = QUANTA_PER_UNIT // self.bin_seconds if self.bin_seconds == 1 else 1
-        units = {stream: (rate / step for rate in series) for stream, series in self.rates.items()}
-        return Traffic.from_counts(self.name, units, bin_seconds=self.bin_seconds, start=self.start, scale=factor)
+            units: Mapping[Stream, Iterable[float]] = self.counts
+            seconds = self.source_bin_seconds
+        else:
+            step = QUANTA_PER_UNIT // self.bin_seconds if self.bin_seconds == 1 else 1
+            units = {stream: (rate / step for rate in series) for stream, series in self.rates.items()}
+        scaled = Traffic.from_counts(self.name, units, bin_seconds=seconds, start=self.start, scale=factor)
+        return replace(scaled, gaps=self.gaps, notes=self.notes)
 
     def with_mean(self, units_per_second: float) -> Traffic:
         """Return this traffic scaled so that all streams together have this mean rate.
