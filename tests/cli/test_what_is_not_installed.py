@@ -39,6 +39,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         "Before a deploy:",
         f"  rehearse   {missing}",
         f"  recommend  {missing}",
+        f"  traffic    {missing}",
         f"  prices     {missing}",
         "",
         "Live tables:",

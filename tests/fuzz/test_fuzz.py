@@ -10,14 +10,18 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from highwater.cli.terminal import inert
+from highwater.core import Dimension
+from highwater_lab.traffic import Stream
 from tests.command import Command, Done
 from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_text
+from tests.traffic.shapes import as_console_export, as_csv, as_metric_data, as_metric_statistics, packed
 
 RUNS = int(os.environ.get("HIGHWATER_FUZZ_RUNS", "20"))
 FIRST_SEED = int(os.environ.get("HIGHWATER_FUZZ_SEED", "1"))
@@ -30,6 +34,7 @@ CORPUS = sorted(
 TRAFFIC = "timestamp,writes,reads,writes:by_state\n" + "".join(
     f"2026-11-02T10:{minute:02}:00Z,{60 + minute}.5,{minute},7\n" for minute in range(20)
 )
+START = datetime(2026, 11, 2, 10, tzinfo=UTC)
 TEMPLATE = """\
 Resources:
   Orders:
@@ -41,6 +46,7 @@ OPTIONS = {
     "rehearse": (
         *(
             "--traffic",
+            "--traffic-table",
             "--scenario",
             "--live-table",
             "--region",
@@ -75,6 +81,8 @@ OPTIONS = {
         "--json",
     ),
     "prices": ("--prices", "--from", "--out", "--json"),
+    "traffic show": ("--table", "--as", "--json", "in.csv", "-", "orders"),
+    "traffic fetch": ("--all", "--days", "--out", "--resume", "--dry-run", "--region", "--json", "orders"),
     "local status": ("--json", "--port"),
     "local down": ("--json", "--port"),
     "local env": ("--json", "--port"),
@@ -169,6 +177,52 @@ def test_changed_traffic(folder: Callable[[], Path]) -> None:
         (place / "t.yaml").write_text(TEMPLATE)
         arguments = ["rehearse", "t.yaml", "--traffic", "in.csv", "--save", "out.csv"]
         _check(Command(place)(*arguments), seed, arguments, place, given)
+
+
+def test_changed_traffic_of_any_shape(folder: Callable[[], Path]) -> None:
+    units = {table: {Stream(None, Dimension.WRITE): [60.0, 0.5, 7.0] * 4} for table in ("orders", "carts")}
+    for seed in _seeds():
+        random = Random(seed)
+        place = folder()
+        form = random.choice(["separators", "console", "data", "statistics", "packed", "parquet"])
+        if form == "console":
+            content = as_console_export(units, START, 60, random, hours=0)
+        elif form == "data":
+            content = as_metric_data(units, START, 60, random, has_queries=random.random() < 0.5)
+        elif form == "statistics":
+            content = as_metric_statistics(units["orders"], START, 60, random)
+        elif form == "parquet":
+            content = b"PAR1" + bytes(random.randbytes(40)) + b"PAR1"
+        else:
+            way = {"separator": random.choice(",;\t"), "encoding": random.choice(["utf-8", "utf-16"]), "times": "Z"}
+            content = as_csv(units, START, 60, random, comma=False, **way)
+        if form in ("data", "statistics") and random.random() < 0.6:
+            given = as_bytes(
+                as_json(
+                    changed_document(json.loads(content.splitlines()[0] if form == "statistics" else content), random)
+                )
+            )
+        elif form in ("console", "data", "statistics"):
+            given = as_bytes(changed_text(content.decode(), random))
+        else:
+            given = _with_other_bytes(content, random)
+        given = packed(given) if form == "packed" else given
+        if form == "packed" and random.random() < 0.5:
+            given = given[: random.randrange(len(given))]
+        (place / "in.csv").write_bytes(given)
+        (place / "t.yaml").write_text(TEMPLATE)
+        for arguments in (
+            ["traffic", "show", "in.csv", *(["--json"] if random.random() < 0.5 else [])],
+            ["rehearse", "t.yaml", "--traffic", "in.csv", "--table", "Orders", "--save", "out.csv"],
+        ):
+            _check(Command(place)(*arguments), seed, arguments, place, given)
+
+
+def _with_other_bytes(content: bytes, random: Random) -> bytes:
+    changed = bytearray(content)
+    for _ in range(random.randint(0, 6)):
+        changed[random.randrange(len(changed))] = random.randrange(256)
+    return bytes(changed)
 
 
 def test_changed_price_lists(folder: Callable[[], Path]) -> None:

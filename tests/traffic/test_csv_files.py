@@ -129,6 +129,12 @@ def test_written_traffic_reads_the_same(tmp_path: Path) -> None:
             id="between two bins",
         ),
         pytest.param(
+            "timestamp,units\n"
+            + "".join(f"2026-11-02T05:0{minute}:{'08' if minute == 7 else '00'},1\n" for minute in range(9)),
+            ", line 9: the time is 68 s after that of line 8, but bins are 60 s long; give bins of one length",
+            id="one wrong time",
+        ),
+        pytest.param(
             "timestamp,units\n2026-11-02T05:01,1\n2026-11-02T05:00,1\n2026-11-02T06:01+01:00,2\n",
             ", line 4: writes are 2, but line 2 has the same time and 1; give each bin once, and times with their "
             "offset from UTC",

@@ -16,7 +16,7 @@ from highwater.core import HighwaterError
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.windows import DAYS, parse_days
 from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar
-from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
+from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
 from highwater_lab.report.picture import write_curve
@@ -89,6 +89,7 @@ def recommend_command(
         raise Misuse(str(error)) from error
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
+    tell_notes(traffic)
     if has_vector_indexes:
         say(
             f"table {source.live_table!r} has vector indexes, which DynamoDB allows on on-demand tables only; none of "

@@ -20,7 +20,7 @@ from highwater_lab.commands.options import (
     check_places,
     progress_bar,
 )
-from highwater_lab.commands.traffic_source import TrafficSource, traffic_options
+from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, PlannedBoost, PlannedJob, rehearse
 from highwater_lab.report.document import rehearsal_document
@@ -142,7 +142,7 @@ def rehearse_command(
         {"--save": source.save, "--html": html, "--png": png},
     )
     try:
-        traffic = source.read_traffic()
+        traffic = source.read_traffic(likely_table=table)
         with progress_bar("rehearsing") as progress:
             rehearsal = rehearse(
                 template,
@@ -176,6 +176,7 @@ def rehearse_command(
         raise Misuse(str(error)) from error
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
+    tell_notes(traffic)
     exceeded = Limits(max_throttled_percent=max_throttled, max_cost_per_month=max_cost).passed(rehearsal)
     if as_json:
         document = rehearsal_document(rehearsal) | {"passed": [limit.what for limit in exceeded]}

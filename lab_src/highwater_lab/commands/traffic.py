@@ -16,6 +16,7 @@ from highwater.cli.durations import DurationType
 from highwater.cli.terminal import open_console, say, stopped_by_signals
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
+from highwater_lab.commands.traffic_source import tell_notes
 from highwater_lab.local.control import CloudControl, CloudError
 from highwater_lab.local.load import Load, LoadReport, steady
 from highwater_lab.local.whereabouts import find_cloud
@@ -49,8 +50,9 @@ class LoadRate(click.ParamType[float]):
     "--traffic",
     "file",
     type=click.Path(path_type=Path),
-    help="Send the traffic of a CSV file instead, as for rehearse.",
+    help="Send the traffic of a file instead, as for rehearse. Of a file of several tables, that of TABLE.",
 )
+@click.option("--traffic-table", metavar="NAME", help="The table to read from the file, if it has another name there.")
 @click.option("--scenario", "name", type=click.Choice(SCENARIOS), help="Send synthetic traffic instead.")
 @click.option("--scale", type=Finite(0, 1e9), default=1.0, help="Multiply the file or scenario by this factor.")
 @click.option(
@@ -67,6 +69,7 @@ def traffic_command(
     reads: float | None,
     length: timedelta | None,
     file: Path | None,
+    traffic_table: str | None,
     name: str | None,
     scale: float,
     retries: int,
@@ -86,7 +89,7 @@ def traffic_command(
     status = 0
     try:
         control = CloudControl(find_cloud().port)
-        traffic = _traffic(control, writes, reads, length, file, name, scale)
+        traffic = _traffic(control, writes, reads, length, file, (traffic_table, table), name, scale)
         with progress_bar("sending") as progress:
             load = Load(
                 control,
@@ -107,6 +110,8 @@ def traffic_command(
         click.echo(json.dumps(_document(report)))
     elif report is not None:
         _print(report, open_console())
+    if report is not None:
+        tell_notes(traffic)
     if report is not None and report.failure:
         say(f"highwater local traffic: ended before its time: {report.failure}", err=True)
         status = status or _FINDING
@@ -119,18 +124,21 @@ def _traffic(
     reads: float | None,
     length: timedelta | None,
     file: Path | None,
+    tables: tuple[str | None, str],
     name: str | None,
     scale: float,
 ) -> Traffic:
     has_rates = writes is not None or reads is not None
     if has_rates + (file is not None) + (name is not None) != 1:
         raise Misuse("give the load with --writes and --reads, or with --traffic FILE, or with --scenario NAME")
+    if file is None and tables[0] is not None:
+        raise Misuse("--traffic-table is of --traffic, and chooses one of the tables of its file; remove it")
     now = control.status().now
     if has_rates:
         if length is None:
             raise Misuse("--writes and --reads need a duration; give it with --for, such as --for 10m")
         return steady(reads or 0.0, writes or 0.0, length, now)
-    traffic = read_traffic(file) if file is not None else scenario(str(name))
+    traffic = scenario(str(name)) if file is None else read_traffic(file, table=tables[0], likely_table=tables[1])
     return (traffic if scale == 1.0 else traffic.scaled(scale)).starting(now)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.durations import DurationType
+from highwater.cli.terminal import say
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
@@ -32,6 +33,7 @@ class TrafficSource:
     """The values of a command's traffic options; `traffic_options` documents each."""
 
     traffic_file: Path | None
+    traffic_table: str | None
     scenario: str | None
     live_table: str | None
     region: str | None
@@ -63,12 +65,14 @@ class TrafficSource:
         """Whether the live table has vector indexes; false for traffic from other sources. Raises `Misuse`."""
         if self.live_table is None:
             return False
-        with _telling_of(self.live_table):
+        with telling_of(f"table {self.live_table!r}"):
             described = self._session().client("dynamodb").describe_table(TableName=self.live_table)
         return bool(described["Table"].get("VectorIndexes"))
 
-    def read_traffic(self) -> Traffic:
-        """The traffic, scaled and moved in time.
+    def read_traffic(self, likely_table: str | None = None) -> Traffic:
+        """The traffic, scaled and moved in time. `tell_notes` is for what its source did not have.
+
+        *likely_table* is the table to read from a file of several, if `--traffic-table` names none.
 
         Raises:
             Misuse: No source or several are given, an option does not fit the source, CloudWatch rejects the call, or
@@ -76,7 +80,7 @@ class TrafficSource:
             TrafficError: The file or the table has no usable traffic.
         """
         self._check_options()
-        traffic = self._unscaled()
+        traffic = self._unscaled(likely_table)
         if self.mean is not None:
             if self.mean == 0:
                 raise Misuse("--mean must be above 0, got 0")
@@ -103,6 +107,8 @@ class TrafficSource:
     def _check_options(self) -> None:
         if sum(source is not None for source in (self.traffic_file, self.scenario, self.live_table)) != 1:
             raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --live-table NAME")
+        if self.traffic_file is None and self.traffic_table is not None:
+            raise Misuse("--traffic-table is of --traffic, and chooses one of the tables of its file; remove it")
         source = "--traffic" if self.traffic_file is not None else "--scenario"
         if self.live_table is None:
             given = {"--days": self.days, "--region": self.region, "--profile": self.profile}
@@ -112,16 +118,18 @@ class TrafficSource:
         if self.scenario is None and self.seed is not None:
             raise Misuse("--seed is of --scenario, whose jitter it decides; remove it")
 
-    def _unscaled(self) -> Traffic:
+    def _unscaled(self, likely_table: str | None) -> Traffic:
         dimension = Dimension(self.units_are.removesuffix("s"))
         if self.traffic_file is not None:
-            return read_traffic(self.traffic_file, units_are=dimension)
+            return read_traffic(
+                self.traffic_file, table=self.traffic_table, likely_table=likely_table, units_are=dimension
+            )
         if self.scenario is not None:
             return make_scenario(self.scenario, seed=1 if self.seed is None else self.seed, dimension=dimension)
         return self._fetch(str(self.live_table), 14 if self.days is None else self.days)
 
     def _fetch(self, table: str, days: int) -> Traffic:
-        with _telling_of(table), progress_bar("reading CloudWatch") as progress:
+        with telling_of(f"table {table!r}"), progress_bar("reading CloudWatch") as progress:
             session = self._session()
             return fetch_traffic(
                 session.client("dynamodb"),
@@ -133,21 +141,18 @@ class TrafficSource:
             )
 
     def _session(self) -> Session:
-        """A session of `--profile`, whose credentials then take precedence over those of the environment."""
-        import boto3
-        from botocore.exceptions import ProfileNotFound
-
-        try:
-            return boto3.Session(profile_name=self.profile, region_name=self.table_region)
-        except ProfileNotFound as missing:
-            if self.profile is None:
-                raise
-            fix = "list them with: aws configure list-profiles"
-            raise Misuse(f"--profile: no profile {self.profile!r} in your AWS configuration; {fix}") from missing
+        return open_session(self.profile, self.table_region)
 
 
 _OPTIONS = (
-    click.option("--traffic", "traffic_file", type=_path, help="CSV file of units per bin; see docs/rehearse.md."),
+    click.option(
+        "--traffic",
+        "traffic_file",
+        type=_path,
+        help="File of units per bin: CSV, CloudWatch's CSV or JSON, Parquet, a folder of them, - for standard input. "
+        "See docs/rehearse.md.",
+    ),
+    click.option("--traffic-table", metavar="NAME", help="The table to read from a file or folder of several."),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
     click.option("--live-table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
     click.option("--region", help="Region of --live-table. By default AWS_REGION, or that of your AWS configuration."),
@@ -201,9 +206,32 @@ def traffic_options(command: Callable[..., object]) -> Callable[..., object]:
     return with_source
 
 
+def tell_notes(traffic: Traffic) -> None:
+    """Print the notes on traffic on standard error; for the end, as a command that refuses prints one line."""
+    for note in traffic.notes:
+        say(note, err=True)
+
+
+def open_session(profile: str | None, region: str | None) -> Session:
+    """Return a session of *profile*, whose credentials then take precedence over those of the environment.
+
+    Raises `Misuse` if there is no such profile.
+    """
+    import boto3
+    from botocore.exceptions import ProfileNotFound
+
+    try:
+        return boto3.Session(profile_name=profile, region_name=region)
+    except ProfileNotFound as missing:
+        if profile is None:
+            raise
+        fix = "list them with: aws configure list-profiles"
+        raise Misuse(f"--profile: no profile {profile!r} in your AWS configuration; {fix}") from missing
+
+
 @contextlib.contextmanager
-def _telling_of(table: str) -> Iterator[None]:
-    """Raise `Misuse` if a request about a live table fails."""
+def telling_of(what: str) -> Iterator[None]:
+    """Raise `Misuse` if a request to AWS fails; the message begins with *what* it was about, such as a live table."""
     from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     try:
@@ -211,6 +239,6 @@ def _telling_of(table: str) -> Iterator[None]:
     except TrafficError:
         raise
     except NoRegionError:
-        raise Misuse(f"table {table!r}: no region is set; give --region, or set AWS_REGION") from None
+        raise Misuse(f"{what}: no region is set; give --region, or set AWS_REGION") from None
     except (BotoCoreError, ClientError, ValueError) as refused:
-        raise Misuse(f"table {table!r}: {refused}") from refused
+        raise Misuse(f"{what}: {refused}") from refused

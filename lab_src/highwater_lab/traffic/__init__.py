@@ -1,19 +1,25 @@
 """Traffic: the units that applications request from a table and its indexes, from files, CloudWatch or scenarios."""
 
-from highwater_lab.traffic.cloudwatch import fetch_traffic
+from highwater_lab.traffic.cloudwatch import FetchPlan, fetch_traffic, plan_fetch, plan_fetch_of_all
 from highwater_lab.traffic.csv_files import write_traffic
 from highwater_lab.traffic.reading import read_traffic, read_traffic_by_table
 from highwater_lab.traffic.scenarios import SCENARIOS, scenario
 from highwater_lab.traffic.series import Stream, Traffic, TrafficError
+from highwater_lab.traffic.summary import StreamSummary, summarize
 
 __all__ = [
     "SCENARIOS",
+    "FetchPlan",
     "Stream",
+    "StreamSummary",
     "Traffic",
     "TrafficError",
     "fetch_traffic",
+    "plan_fetch",
+    "plan_fetch_of_all",
     "read_traffic",
     "read_traffic_by_table",
     "scenario",
+    "summarize",
     "write_traffic",
 ]

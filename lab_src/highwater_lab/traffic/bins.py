@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Final
 
 from highwater_lab.traffic.series import DEFAULT_START, MINUTE, MOST_BINS, Stream, Traffic, TrafficError
@@ -84,7 +86,7 @@ def lay(
         place: The file, for messages.
         rows: At least one row.
         table: The table, if the file has several.
-        bin_seconds: The length of a bin; by default the shortest distance between two rows, or a minute for one row.
+        bin_seconds: The length of a bin; by default the most common distance between two rows, or a minute for one.
         is_counted: Whether times are counted from bin 0 rather than since 1970.
         are_gaps_zero: Whether missing bins are known to be 0.
 
@@ -94,8 +96,8 @@ def lay(
     notes = []
     rows, repeated = _in_order(place, rows)
     if repeated:
-        some = "1 row repeats" if repeated == 1 else f"{repeated:,} rows repeat"
-        notes.append(f"{some} the time and the units of another{_of(table)}: each time is counted once")
+        some = f"1 row{_of(table)} repeats" if repeated == 1 else f"{repeated:,} rows{_of(table)} repeat"
+        notes.append(f"{some} the time and the units of another: each time is counted once")
     first, last = rows.times[0], rows.times[-1]
     if is_counted and first:
         number = first // ((bin_seconds or 1) * SECOND)
@@ -158,13 +160,17 @@ def _in_order(place: Place, rows: Rows) -> tuple[Rows, int]:
 
 
 def _step(place: Place, rows: Rows) -> int:
-    """Return the shortest distance between two rows, in microseconds."""
+    """Return the most common distance between two rows, the shortest of several, in microseconds.
+
+    The shortest of all would be that of one wrong time.
+    """
     times = rows.times
     if len(times) == 1:
         return MINUTE * SECOND
-    at = min(range(1, len(times)), key=lambda row: times[row] - times[row - 1])
-    step = times[at] - times[at - 1]
+    counts = Counter(later - earlier for earlier, later in pairwise(times))
+    step = min(counts, key=lambda distance: (-counts[distance], distance))
     if step % SECOND:
+        at = next(row for row in range(1, len(times)) if times[row] - times[row - 1] == step)
         raise TrafficError(
             f"{place.at(rows.numbers[at])}: the time is {step / SECOND:g} s after that of {place.row} "
             f"{rows.numbers[at - 1]}; a bin must be a whole number of seconds long"

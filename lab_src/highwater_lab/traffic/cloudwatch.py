@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from highwater_lab.traffic.series import Stream, Traffic, TrafficError
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import TableDescriptionTypeDef
 
 # GetMetricData returns at most this many datapoints per call (API reference, read 2026-11)
 _POINTS_PER_CALL: Final = 100_000
@@ -22,6 +24,68 @@ _METRICS: Final = {
     Dimension.READ: ("ConsumedReadCapacityUnits", "ReadThrottleEvents"),
     Dimension.WRITE: ("ConsumedWriteCapacityUnits", "WriteThrottleEvents"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """What fetching the traffic of tables asks of CloudWatch.
+
+    Attributes:
+        tables: The tables whose traffic is fetched, and the number of streams of each: reads and writes of the table
+            and of each index.
+        on_demand: The tables that are left out, as they have no provisioned capacity.
+    """
+
+    tables: dict[str, int]
+    on_demand: tuple[str, ...] = ()
+
+    @property
+    def requests(self) -> int:
+        """The number of requests to CloudWatch, one for each stream."""
+        return sum(self.tables.values())
+
+    @property
+    def metrics(self) -> int:
+        """The number of metrics requested, which are what CloudWatch charges for."""
+        return self.requests * len(_METRICS[Dimension.READ])
+
+
+def plan_fetch(dynamodb: DynamoDBClient, tables: Iterable[str]) -> FetchPlan:
+    """Return what it takes to fetch the traffic of these *tables*, whatever their capacity mode.
+
+    Raises `TrafficError` if one does not exist.
+    """
+    return FetchPlan({table: len(_streams(_described(dynamodb, table))) for table in tables})
+
+
+def plan_fetch_of_all(dynamodb: DynamoDBClient) -> FetchPlan:
+    """Return what it takes to fetch the traffic of every table with provisioned capacity in the account and region."""
+    tables: dict[str, int] = {}
+    on_demand = []
+    for page in dynamodb.get_paginator("list_tables").paginate():
+        for table in page["TableNames"]:
+            try:
+                description = _described(dynamodb, table)
+            except TrafficError:
+                # deleted since it was listed
+                continue
+            if description.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST":
+                on_demand.append(table)
+            else:
+                tables[table] = len(_streams(description))
+    return FetchPlan(tables, tuple(on_demand))
+
+
+def _described(dynamodb: DynamoDBClient, table: str) -> TableDescriptionTypeDef:
+    try:
+        return dynamodb.describe_table(TableName=table)["Table"]
+    except dynamodb.exceptions.ResourceNotFoundException:
+        raise TrafficError(f"table {table!r} does not exist; check its name, the account and the region") from None
+
+
+def _streams(description: TableDescriptionTypeDef) -> list[Stream]:
+    indexes = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])]
+    return [Stream(index, dimension) for index in (None, *indexes) for dimension in Dimension]
 
 
 def fetch_traffic(
@@ -45,12 +109,7 @@ def fetch_traffic(
         raise TrafficError(
             f"days must be between 1 and {_KEPT_DAYS[-1][0]}, got {days}: CloudWatch keeps metrics no longer"
         )
-    try:
-        description = dynamodb.describe_table(TableName=table)["Table"]
-    except dynamodb.exceptions.ResourceNotFoundException:
-        raise TrafficError(f"table {table!r} does not exist; check its name, the account and the region") from None
-    indexes = [index["IndexName"] for index in description.get("GlobalSecondaryIndexes", [])]
-    streams = [Stream(index, dimension) for index in (None, *indexes) for dimension in Dimension]
+    streams = _streams(_described(dynamodb, table))
     # CloudWatch does not have all datapoints of the last few minutes yet
     end = _floor(now - timedelta(minutes=5), 3600 if period == 3600 else 300)
     start = end - timedelta(days=days)

@@ -1,0 +1,294 @@
+"""`highwater traffic`: fetches the past traffic of live tables into files, and shows what is in files of traffic."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from highwater.cli.terminal import open_console, say
+from highwater.core import Dimension
+from highwater_lab.commands.options import Misuse, progress_bar
+from highwater_lab.commands.traffic_source import open_session, telling_of
+from highwater_lab.services.prices import load_prices
+from highwater_lab.traffic import (
+    FetchPlan,
+    Traffic,
+    TrafficError,
+    fetch_traffic,
+    plan_fetch,
+    plan_fetch_of_all,
+    read_traffic_by_table,
+    summarize,
+    write_traffic,
+)
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+_FINDING: Final = 1
+_LEVELS: Final = "▁▂▃▄▅▆▇█"
+_path = click.Path(path_type=Path)
+
+
+@click.group("traffic", short_help="Fetch the past traffic of live tables, and show files of traffic.")
+def traffic_group() -> None:
+    """Files of traffic, for --traffic of `rehearse` and `recommend`.
+
+    \b
+    highwater traffic fetch --all --days 14 --out traffic
+    highwater traffic show traffic
+    highwater rehearse cdk.out --traffic traffic --table Shop/Orders
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+
+
+@traffic_group.command("fetch", short_help="Fetch traffic from CloudWatch into a file for each table.")
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@click.option("--all", "is_all", is_flag=True, help="All tables with provisioned capacity in the account and region.")
+@click.option("--days", type=click.IntRange(1, 455), default=14, show_default=True, help="Number of past days.")
+@click.option(
+    "--out",
+    "folder",
+    type=_path,
+    default="traffic",
+    show_default=True,
+    help="Folder for the files, TABLE.csv each. Files of earlier runs are replaced.",
+)
+@click.option("--resume", is_flag=True, help="Keep the files that are in the folder, and fetch only the other tables.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what is asked of CloudWatch and its price, and end.")
+@click.option("--region", help="Region of the tables. By default AWS_REGION, or that of your AWS configuration.")
+@click.option("--profile", help="Profile of your AWS configuration. By default AWS_PROFILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def fetch_command(
+    tables: tuple[str, ...],
+    is_all: bool,
+    days: int,
+    folder: Path,
+    resume: bool,
+    is_dry_run: bool,
+    region: str | None,
+    profile: str | None,
+    as_json: bool,
+) -> None:
+    """Fetch what tables and their indexes consumed and throttled, from CloudWatch, into one CSV file for each table.
+
+    Says first how many requests that takes and what they cost: CloudWatch charges for each metric requested, two for
+    reads and two for writes of a table or an index. Bins are one minute long for up to 15 days, five minutes for up to
+    63 days, and an hour for more. Needs dynamodb:ListTables (with --all), dynamodb:DescribeTable and
+    cloudwatch:GetMetricData.
+
+    \b
+    highwater traffic fetch orders carts
+    highwater traffic fetch --all --days 14 --out traffic --dry-run
+    highwater traffic fetch --all --days 14 --out traffic --resume
+
+    Exit status: 0 fine, 1 no table had traffic, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    if is_all == bool(tables):
+        raise Misuse(
+            "give the names of tables, or --all" if not tables else "give the names of tables or --all, not both"
+        )
+    # boto3 itself reads AWS_DEFAULT_REGION only
+    session = open_session(profile, region or os.environ.get("AWS_REGION") or None)
+    try:
+        with telling_of("the tables" if is_all else f"table {tables[0]!r}" if len(tables) == 1 else "the tables"):
+            dynamodb = session.client("dynamodb")
+            planned = plan_fetch_of_all(dynamodb) if is_all else plan_fetch(dynamodb, tables)
+        kept = [table for table in planned.tables if resume and _file(folder, table).is_file()]
+        plan = FetchPlan({t: streams for t, streams in planned.tables.items() if t not in kept}, planned.on_demand)
+        usd = plan.metrics * load_prices().thousand_metrics_requested / 1000
+        say(_told(plan, kept, days, usd), err=True)
+        fetched: dict[str, Traffic] = {}
+        if not is_dry_run:
+            folder.mkdir(parents=True, exist_ok=True)
+            fetched = dict(_fetch(session, plan, days, folder, quietly=as_json))
+    except TrafficError as error:
+        raise Misuse(str(error)) from error
+    except OSError as error:
+        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
+    if as_json:
+        without = [] if is_dry_run else [table for table in plan.tables if table not in fetched]
+        click.echo(json.dumps(_fetch_document(plan, kept, fetched, without, folder, usd)))
+    if not is_dry_run and not fetched and not kept:
+        raise click.exceptions.Exit(_FINDING)
+
+
+def _file(folder: Path, table: str) -> Path:
+    return folder / f"{table}.csv"
+
+
+def _told(plan: FetchPlan, kept: list[str], days: int, usd: float) -> str:
+    """What is asked of CloudWatch, in a line."""
+    parts = [
+        f"{len(plan.tables):,} table{'' if len(plan.tables) == 1 else 's'}, {days} days: {plan.requests:,} requests to "
+        f"CloudWatch for {plan.metrics:,} metrics, {'less than 0.01' if usd < 0.01 else f'{usd:.2f}'} USD"
+    ]
+    if kept:
+        parts.append(f"{len(kept):,} kept from before")
+    if plan.on_demand:
+        parts.append(f"{len(plan.on_demand):,} on demand left out; name them to fetch them too")
+    return "; ".join(parts)
+
+
+def _fetch(
+    session: Session, plan: FetchPlan, days: int, folder: Path, *, quietly: bool
+) -> Iterator[tuple[str, Traffic]]:
+    """Write the file of each table that had traffic, and yield it as it is written."""
+    dynamodb, cloudwatch = session.client("dynamodb"), session.client("cloudwatch")
+    now = datetime.now(UTC)
+    before = 0
+    with progress_bar("reading CloudWatch") as progress:
+        for table, streams in plan.tables.items():
+
+            def report(done: int, _: int, before: int = before) -> None:
+                progress(before + done, plan.requests)
+
+            try:
+                with telling_of(f"table {table!r}"):
+                    traffic = fetch_traffic(dynamodb, cloudwatch, table, days=days, now=now, progress=report)
+            except TrafficError as nothing:
+                # it had none, or was deleted since
+                say(str(nothing), err=True)
+            except Misuse as refused:
+                raise Misuse(f"{refused.message}; what is fetched is in {folder}: go on with --resume") from refused
+            else:
+                write_traffic(traffic, _file(folder, table))
+                if not quietly:
+                    rate = traffic.mean_units_per_second()
+                    say(f"written: {_file(folder, table)}: {traffic.minutes:,} minutes, {rate:,.2f} units/s on average")
+                yield table, traffic
+            before += streams
+
+
+def _fetch_document(
+    plan: FetchPlan, kept: list[str], fetched: Mapping[str, Traffic], without: list[str], folder: Path, usd: float
+) -> dict[str, Any]:
+    return {
+        "requests": plan.requests,
+        "metrics": plan.metrics,
+        "usd": round(usd, 6),
+        "tables": {
+            table: {
+                "file": str(_file(folder, table)),
+                "minutes": traffic.minutes,
+                "mean_units_per_second": round(traffic.mean_units_per_second(), 4),
+            }
+            for table, traffic in fetched.items()
+        },
+        "without_traffic": without,
+        "kept": kept,
+        "on_demand": list(plan.on_demand),
+    }
+
+
+@traffic_group.command("show", short_help="Show what a file or folder of traffic has in it.")
+@click.argument("file", type=_path)
+@click.option("--table", help="Show only this table.")
+@click.option(
+    "--as",
+    "units_are",
+    type=click.Choice(["reads", "writes"]),
+    default="writes",
+    show_default=True,
+    help="Whether a column `units` is reads or writes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def show_command(file: Path, table: str | None, units_are: str, as_json: bool) -> None:
+    """Show the tables in FILE: for each its time, its bins and gaps, and for reads and writes the rates of its minutes.
+
+    FILE is whatever --traffic of `rehearse` takes: CSV, CloudWatch's CSV or JSON, Parquet, a folder of them, or - for
+    standard input. Rates are units per second: the mean, the rate that 99 % of the minutes do not exceed (p99), and the
+    busiest minute (peak). Each block of the picture is the busiest minute of its part of the time. Minutes in gaps are
+    left out of all of these.
+
+    \b
+    highwater traffic show orders.csv
+    highwater traffic show traffic --table orders --json
+    aws cloudwatch get-metric-data --cli-input-json file://query.json | highwater traffic show -
+
+    Exit status: 0 fine, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    try:
+        found = read_traffic_by_table(file, units_are=Dimension(units_are.removesuffix("s")))
+    except TrafficError as error:
+        raise Misuse(str(error)) from error
+    if table is not None:
+        if table not in found:
+            raise Misuse(f"{file}: has no traffic of table {table!r}; it has {', '.join(found)}")
+        found = {table: found[table]}
+    if as_json:
+        click.echo(json.dumps({"tables": {name: _document(traffic) for name, traffic in found.items()}}))
+        return
+    console = open_console()
+    for number, traffic in enumerate(found.values()):
+        if number:
+            console.print()
+        _print(traffic, console)
+    for note in dict.fromkeys(note for traffic in found.values() for note in traffic.notes):
+        say(f"! {note}")
+
+
+def _print(traffic: Traffic, console: Console) -> None:
+    end = traffic.start + timedelta(minutes=traffic.minutes)
+    missing = sum(length for _, length in traffic.gaps)
+    gaps = f"{missing:,} missing" if missing else "no gaps"
+    say(
+        f"{traffic.name}: {traffic.start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC "
+        f"({_shown(timedelta(minutes=traffic.minutes))}), bins of "
+        f"{_shown(timedelta(seconds=traffic.source_bin_seconds))}, {gaps}"
+    )
+    view = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    view.add_column("units/s", no_wrap=True)
+    for heading in ("mean", "p99", "peak", "peak/mean"):
+        view.add_column(heading, justify="right", no_wrap=True)
+    view.add_column("")
+    for stream in traffic.rates:
+        summary = summarize(traffic, stream)
+        ratio = summary.peak_to_mean
+        view.add_row(
+            stream.label,
+            *(f"{rate:,.2f}" for rate in (summary.mean, summary.p99, summary.peak)),
+            "" if ratio is None else f"{ratio:,.1f}",
+            "".join(" " if level is None else _LEVELS[round(level * (len(_LEVELS) - 1))] for level in summary.shape),
+        )
+    console.print(view)
+
+
+def _shown(length: timedelta) -> str:
+    """Return a length of time such as `14d`, `1h30m` or `20s`."""
+    parts = {"d": length.days, "h": length.seconds // 3600, "m": length.seconds // 60 % 60, "s": length.seconds % 60}
+    return "".join(f"{number}{unit}" for unit, number in parts.items() if number)
+
+
+def _document(traffic: Traffic) -> dict[str, Any]:
+    streams = {}
+    for stream in traffic.rates:
+        summary = summarize(traffic, stream)
+        ratio = summary.peak_to_mean
+        streams[stream.label] = {
+            "units": round(summary.units, 2),
+            "mean": round(summary.mean, 4),
+            "p99": round(summary.p99, 4),
+            "peak": round(summary.peak, 4),
+            "peak_to_mean": None if ratio is None else round(ratio, 4),
+        }
+    bin_length = timedelta(seconds=traffic.source_bin_seconds)
+    return {
+        "start": traffic.start.isoformat(),
+        "end": (traffic.start + timedelta(minutes=traffic.minutes)).isoformat(),
+        "minutes": traffic.minutes,
+        "bin_seconds": traffic.source_bin_seconds,
+        "gaps": [
+            {"start": (traffic.start + first * bin_length).isoformat(), "bins": length}
+            for first, length in traffic.gaps
+        ],
+        "notes": list(traffic.notes),
+        "units_per_second": streams,
+    }

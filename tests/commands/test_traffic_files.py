@@ -1,0 +1,223 @@
+"""`highwater traffic`: files of live tables' traffic, told before they are paid for, and shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from highwater_lab.local import LocalCloud
+from highwater_lab.traffic import read_traffic_by_table
+from tests.command import Command, refused
+
+pytestmark = pytest.mark.xdist_group("cloud-scaler")
+TEMPLATE = """\
+Resources:
+  Orders:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: orders
+      ProvisionedThroughput: {ReadCapacityUnits: 5, WriteCapacityUnits: 6}
+"""
+MANY = "table;timestamp;reads;Host\norders;2026-11-02T10:00Z;60,5;a\ncarts;2026-11-02T10:00Z;7;a\n"
+MANY += "orders;2026-11-02T10:03Z;120;a\norders;2026-11-02T10:01Z;0;a\n"
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    (tmp_path / "t.yaml").write_text(TEMPLATE)
+    path = tmp_path / "many.csv"
+    path.write_text(MANY)
+    return path
+
+
+@pytest.mark.usefixtures("many")
+def test_file_is_shown_by_table(command: Command) -> None:
+    done = command("traffic", "show", "many.csv", COLUMNS="80")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.rstrip() for line in done.stdout.splitlines()] == [
+        "carts: 2026-11-02 10:00 to 2026-11-02 10:01 UTC (1m), bins of 1m, no gaps",
+        "units/s  mean   p99  peak  peak/mean",
+        "reads    0.12  0.12  0.12        1.0  █",
+        "",
+        "orders: 2026-11-02 10:00 to 2026-11-02 10:04 UTC (4m), bins of 1m, 1 missing",
+        "units/s  mean   p99  peak  peak/mean",
+        "reads    1.01  2.00  2.00        2.0  ▅▁ █",
+        "! many.csv: ignored columns: 'Host'",
+        "! many.csv: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, and "
+        "simulated as 0 units",
+    ]
+
+
+def test_one_table_is_shown_as_json(command: Command, many: Path) -> None:
+    done = command("traffic", "show", "-", "--table", "orders", "--json", given=many.read_text())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {
+        "tables": {
+            "orders": {
+                "start": "2026-11-02T10:00:00+00:00",
+                "end": "2026-11-02T10:04:00+00:00",
+                "minutes": 4,
+                "bin_seconds": 60,
+                "gaps": [{"start": "2026-11-02T10:02:00+00:00", "bins": 1}],
+                "notes": [
+                    "standard input: ignored columns: 'Host'",
+                    "standard input: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they "
+                    "are unknown, and simulated as 0 units",
+                ],
+                "units_per_second": {
+                    "reads": {"units": 181, "mean": 1.0056, "p99": 2, "peak": 2, "peak_to_mean": 1.989}
+                },
+            }
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("traffic", "show", "none.csv"),
+            "traffic show: none.csv: cannot be read: No such file or directory; give a CSV, JSON or Parquet file",
+        ),
+        (
+            ("traffic", "show", "many.csv", "--table", "order"),
+            "traffic show: many.csv: has no traffic of table 'order'; it has carts, orders",
+        ),
+        (("traffic", "fetch"), "traffic fetch: give the names of tables, or --all"),
+        (("traffic", "fetch", "orders", "--all"), "traffic fetch: give the names of tables or --all, not both"),
+        (
+            ("traffic", "fetch", "--all"),
+            "traffic fetch: the tables: no region is set; give --region, or set AWS_REGION",
+        ),
+        (
+            ("recommend", "--scenario", "step", "--traffic-table", "orders"),
+            "recommend: --traffic-table is of --traffic, and chooses one of the tables of its file; remove it",
+        ),
+        (
+            ("recommend", "--traffic", "many.csv"),
+            "recommend: many.csv: has traffic of 2 tables, carts, orders; choose one with --traffic-table NAME",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("many")
+def test_command_line_that_cannot_be_is_told(command: Command, arguments: tuple[str, ...], message: str) -> None:
+    assert refused(command(*arguments)) == f"highwater {message}"
+
+
+@pytest.mark.usefixtures("many")
+def test_rehearse_takes_the_table_that_it_is_for_and_prints_the_notes(command: Command) -> None:
+    done = command("rehearse", "t.yaml", "--traffic", "many.csv", "--table", "Orders", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["traffic"]["name"] == "orders"
+    assert done.stderr.splitlines() == [
+        "many.csv: ignored columns: 'Host'",
+        "many.csv: no rows for 1 of 4 bins of table orders, the first at 2026-11-02T10:02:00Z: they are unknown, and "
+        "simulated as 0 units",
+    ]
+    done = command("rehearse", "t.yaml", "--traffic", "many.csv", "--traffic-table", "carts", "--json")
+    assert json.loads(done.stdout)["traffic"]["name"] == "carts"
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    """Tables `orders` with an index and `idle`, both provisioned, and `logs` on demand; two have traffic."""
+    with LocalCloud(has_instant_updates=True) as made:
+        make: Any = boto3.client
+        dynamodb, cloudwatch = (make(name, **made.client_arguments()) for name in ("dynamodb", "cloudwatch"))
+        capacity = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+        key = [{"AttributeName": "pk", "KeyType": "HASH"}]
+        index = {"IndexName": "by_pk", "KeySchema": key, "Projection": {"ProjectionType": "ALL"}}
+        tables: dict[str, dict[str, Any]] = {
+            "orders": {
+                "ProvisionedThroughput": capacity,
+                "GlobalSecondaryIndexes": [{**index, "ProvisionedThroughput": capacity}],
+            },
+            "idle": {"ProvisionedThroughput": capacity},
+            "logs": {"BillingMode": "PAY_PER_REQUEST"},
+        }
+        for table, more in tables.items():
+            attributes = [{"AttributeName": "pk", "AttributeType": "S"}]
+            dynamodb.create_table(TableName=table, KeySchema=key, AttributeDefinitions=attributes, **more)
+        for table in ("orders", "logs"):
+            cloudwatch.put_metric_data(
+                Namespace="AWS/DynamoDB",
+                MetricData=[
+                    {
+                        "MetricName": "ConsumedWriteCapacityUnits",
+                        "Dimensions": [{"Name": "TableName", "Value": table}],
+                        "Timestamp": datetime.now(UTC) - timedelta(hours=2),
+                        "Value": 600,
+                    }
+                ],
+            )
+        dynamodb.close()
+        cloudwatch.close()
+        yield made
+
+
+@pytest.fixture
+def live(cloud: LocalCloud, tmp_path: Path) -> Command:
+    return Command(tmp_path, cloud.environment())
+
+
+def test_price_is_told_before_anything_is_fetched(live: Command, tmp_path: Path) -> None:
+    done = live("traffic", "fetch", "--all", "--dry-run")
+    told = (
+        "2 tables, 14 days: 6 requests to CloudWatch for 12 metrics, less than 0.01 USD; 1 on demand left out; name "
+        "them to fetch them too\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", told)
+    assert not (tmp_path / "traffic").exists()
+
+
+def test_all_provisioned_tables_are_fetched_and_read_again(live: Command, tmp_path: Path) -> None:
+    done = live("traffic", "fetch", "--all", "--days", "1", "--out", "of/a/day", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[1:] == [
+        "table 'idle' had no traffic in the last 1 days, so there is nothing to rehearse"
+    ]
+    assert json.loads(done.stdout) == {
+        "requests": 6,
+        "metrics": 12,
+        "usd": 0.00012,
+        "tables": {"orders": {"file": "of/a/day/orders.csv", "minutes": 1440, "mean_units_per_second": 0.0069}},
+        "without_traffic": ["idle"],
+        "kept": [],
+        "on_demand": ["logs"],
+    }
+    (traffic,) = read_traffic_by_table(tmp_path / "of" / "a" / "day").values()
+    assert (traffic.name, traffic.minutes, traffic.notes) == ("orders", 1440, ())
+    assert sum(traffic.total_units(stream) for stream in traffic.rates) == 600
+
+
+def test_resumed_fetch_keeps_what_is_there(live: Command, tmp_path: Path) -> None:
+    (tmp_path / "traffic").mkdir()
+    (tmp_path / "traffic" / "orders.csv").write_text("minute_index,reads\n0,5\n")
+    done = live("traffic", "fetch", "orders", "logs", "--days", "1", "--resume")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "1 table, 1 days: 2 requests to CloudWatch for 4 metrics, less than 0.01 USD; 1 kept from before\n",
+    )
+    assert done.stdout == "written: traffic/logs.csv: 1,440 minutes, 0.01 units/s on average\n"
+    assert (tmp_path / "traffic" / "orders.csv").read_text() == "minute_index,reads\n0,5\n"
+    again = live("traffic", "fetch", "orders", "--days", "60")
+    assert (again.returncode, (tmp_path / "traffic" / "orders.csv").read_text().count("\n")) == (0, 60 * 288 + 1)
+
+
+def test_tables_without_traffic_or_files_that_cannot_be_are_told(live: Command, tmp_path: Path) -> None:
+    done = live("traffic", "fetch", "idle", "--days", "1")
+    assert (done.returncode, done.stdout) == (1, "")
+    missing = "table 'order' does not exist; check its name, the account and the region"
+    assert refused(live("traffic", "fetch", "order")) == f"highwater traffic fetch: {missing}"
+    (tmp_path / "file").write_text("")
+    done = live("traffic", "fetch", "orders", "--out", "file")
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (
+        2,
+        ["highwater traffic fetch: file: cannot be written: File exists"],
+    )
