@@ -96,6 +96,10 @@ def test_summary_is_for_people(highwater: Command, tmp_path: Path) -> None:
             ("orders", "--writes", "5/s", "--scenario", "step"),
             "give the load with --writes and --reads, or with --traffic FILE, or with --scenario NAME",
         ),
+        (
+            ("orders", "--scenario", "step", "--traffic-table", "orders"),
+            "--traffic-table is of --traffic, and chooses one of the tables of its file; remove it",
+        ),
         (("numbers", "--writes", "5/s", "--for", "1m"), "table numbers: its keys must be strings for made-up items"),
         (
             ("orders", "--writes", "9000/s", "--for", "1m"),
