@@ -1,35 +1,53 @@
-"""Findings as annotations of the CDK, and acknowledgements of cdk-nag rules that do not apply, each with its reason."""
+"""Findings as validations of the CDK, and acknowledgements of cdk-nag rules that do not apply, each with its reason."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, cast
 
 import aws_cdk as cdk
-from constructs import IConstruct
+from constructs import Construct, IConstruct
 
 from highwater.core import Finding, Severity
 from highwater.core.names import boost_caps_path, plans_path
 
 
 def annotate(construct: IConstruct, findings: Iterable[Finding]) -> bool:
-    """Add *findings* to *construct* as annotations. Return false if one of them is an error."""
-    all_findings = tuple(findings)
-    if not all_findings:
-        return True
-    annotations = cdk.Annotations.of(construct)
-    path = construct.node.path
+    """Report *findings* on *construct* as validations of the CDK. Return false if one of them is an error.
+
+    A warning that is acknowledged is left out, whether `Validations` or `Annotations` acknowledges it, and whether
+    before or after this call.
+    """
     is_valid = True
-    for finding in all_findings:
-        text = finding.text(path)
+    for finding in findings:
+        text = finding.text(construct.node.path)
         if finding.severity is Severity.ERROR:
             is_valid = False
-            annotations.add_error(text)
-        elif finding.severity is Severity.WARNING:
-            annotations.add_warning_v2(finding.id, text)
-        else:
-            annotations.add_info_v2(finding.id, text)
+            cdk.Validations.of(construct).add_error(finding.id, text)
+        elif finding.severity is Severity.INFO:
+            cdk.Annotations.of(construct).add_info_v2(finding.id, text)  # Validations knows no information
+        elif not _is_acknowledged(construct, finding.id):
+            # Validations adds a tag of its own; by this one Annotations.acknowledge_warning finds the warning later
+            cdk.Validations.of(construct).add_warning(finding.id, f"{text} [ack: {finding.id}]")
     return is_valid
+
+
+def _is_acknowledged(construct: IConstruct, finding_id: str) -> bool:
+    """Whether the app, the construct or one in between has acknowledged *finding_id* before it is reported.
+
+    The CDK itself goes by what lies between the two only, which misses the likely places for a warning that is reported
+    at the end of synth.
+    """
+    key = cdk.Validations.ACKNOWLEDGED_RULES_METADATA_KEY
+    records = (entry.data for scope in construct.node.scopes for entry in scope.node.metadata if entry.type == key)
+    if any(rule.rpartition("::")[2] == finding_id for record in records for rule in record):
+        return True
+    # what Annotations has acknowledged can only be tried, and only on a child is the construct itself asked too
+    trial = Construct(cast("Construct", construct), "AcknowledgementTrial")
+    cdk.Annotations.of(trial).add_warning_v2(finding_id, "trial")
+    is_acknowledged = not trial.node.metadata
+    construct.node.try_remove_child(trial.node.id)
+    return is_acknowledged
 
 
 FUNCTION_RULES: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from cdk_highwater import Capacity, HighWaterTable
 AS_OF = "2027-02-03T04:05:00+00:00"
 READ = Capacity.autoscaled(min_capacity=3, max_capacity=30)
 WRITE = Capacity.autoscaled(min_capacity=41, max_capacity=4_000)
+_TAGS = re.compile(r"( \[ack: [^\]]+\])+$| \([^()]+::[^()]+\)$")
 
 
 def key(name: str = "pk") -> dynamodb.Attribute:
@@ -153,7 +155,7 @@ class TemplateView:
         ]
 
     def messages(self, kind: str) -> list[str]:
-        """The stack's annotations, as `messages` gives them."""
+        """The stack's findings, as `messages` gives them."""
         return messages(self._stack, kind)
 
 
@@ -166,6 +168,10 @@ def watched_metric(alarm: dict[str, Any]) -> str:
 
 
 def messages(stack: cdk.Stack, kind: str) -> list[str]:
-    """The whole texts of a stack's annotations of `error`, `warning` or `info`, in order of place."""
+    """The whole texts of a stack's findings of `error`, `warning` or `info`, in order of place.
+
+    As the CDK CLI prints them, which is without the tags that the CDK finds them by.
+    """
     level = cx_api.SynthesisMessageLevel[kind.upper()]
-    return [str(message.entry.data) for message in _synthesized(stack).messages if message.level is level]
+    texts = [str(message.entry.data) for message in _synthesized(stack).messages if message.level is level]
+    return [_TAGS.sub("", text) for text in texts]

@@ -189,8 +189,7 @@ def test_warm_up_charge_is_told_with_its_arithmetic() -> None:
     assert _with_bulk_load().messages("info") == [
         "Shop/Orders/Capacity: high-water mark: table 11 RCU and 18,000 WCU; charged once when it is raised, at "
         "us-east-1 prices at most about 17,978 WCU x $0.00065 = $11.69; a mark that the table already has is not "
-        "charged again; HighWaterMark.none() does not raise marks [highwater:warmUpCharge] "
-        "[ack: highwater:warmUpCharge]"
+        "charged again; HighWaterMark.none() does not raise marks [highwater:warmUpCharge]"
     ]
 
 
@@ -304,7 +303,7 @@ def test_window_that_is_over_is_warned_of_and_buys_no_mark() -> None:
     view = _view(windows=[over])
     assert view.messages("warning") == [
         "Shop/Orders: window 'sale' end: got '2026-11-28T00:00', allowed: later than 2027-02-03 04:05 UTC; remove the "
-        "window: it has ended and has no effect any more [highwater:pastWindow] [ack: highwater:pastWindow]"
+        "window: it has ended and has no effect any more [highwater:pastWindow]"
     ]
     assert view.targets["table write"].actions == {}
     assert view.of_type("Custom::HighwaterMarks") == []

@@ -29,8 +29,7 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
     assert messages(stack, "info") == [
         "Shop/Warm: high-water mark: table 800 RCU and 900 WCU, index 'by-owner' 70 RCU and 60 WCU; charged once when "
         "it is raised, at us-east-1 prices at most about 950 WCU x $0.00065 + 861 RCU x $0.00013 = $0.73; a mark that "
-        "the table already has is not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge] "
-        "[ack: highwater:warmUpCharge]"
+        "the table already has is not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge]"
     ]
 
 

@@ -80,6 +80,6 @@ def test_more_alarms_than_an_account_may_have_in_a_region_are_told() -> None:
         "Shops-eu-west-1/Table0/Capacity: the app's tables in the region of this one: target tracking and the scalers "
         "have 5,010 alarms there, and an account may have 5,000 in a region unless AWS has raised its quota; ask AWS "
         "for more alarms before the deploy, or use tagged tables of a ThrottleAwareScaler, which have no alarm of the "
-        "scaler; docs/fleets.md tells how [highwater:tooManyAlarms] [ack: highwater:tooManyAlarms]"
+        "scaler; docs/fleets.md tells how [highwater:tooManyAlarms]"
     )
     assert not messages(new_stack(), "warning")
