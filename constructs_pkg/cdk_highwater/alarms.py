@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -120,6 +121,8 @@ class CapacityAlarms(Construct):
 
 
 _DAY_MINUTES = 1440
+# by when a new function has run for the first time, at the latest
+_FIRST_RUN_MINUTES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +216,9 @@ class ScalerAlarms(Construct):
         self._alarm(scaler_metric.metric, metric, scaler_metric.meaning, periods=periods)
 
     def _add_heartbeat(self, lambda_function: lambda_.IFunction, minute: cdk.Duration) -> None:
-        self._alarm(
+        alarm = self._alarm(
             "Heartbeat",
-            # CloudWatch has no datapoint for a minute without runs. Before the first run it has none at all: the
-            # expression then has no value, and a new alarm stays in INSUFFICIENT_DATA.
+            # CloudWatch has no datapoint for a minute without runs, and the expression has no value before the first
             cloudwatch.MathExpression(
                 expression="FILL(runs, 0)",
                 using_metrics={"runs": lambda_function.metric_invocations(period=minute, statistic="Sum")},
@@ -227,10 +229,16 @@ class ScalerAlarms(Construct):
             periods=10,
             below_one=True,
         )
+        # A function that never runs has no datapoint at all, which is breaching; a new one has none yet. The warm-up
+        # ends as soon as there are datapoints, so its length is for deploys that create the schedule late.
+        template = cast("cloudwatch.CfnAlarm", alarm.node.default_child)
+        template.warm_up_configuration = cloudwatch.CfnAlarm.WarmUpConfigurationProperty(
+            warm_up_period_duration_in_minutes=_FIRST_RUN_MINUTES
+        )
 
     def _alarm(
         self, id: str, metric: cloudwatch.IMetric, meaning: str, *, periods: int, below_one: bool = False
-    ) -> None:
+    ) -> cloudwatch.Alarm:
         operators = cloudwatch.ComparisonOperator
         treatments = cloudwatch.TreatMissingData
         alarm = cloudwatch.Alarm(
@@ -242,8 +250,9 @@ class ScalerAlarms(Construct):
             comparison_operator=(
                 operators.LESS_THAN_THRESHOLD if below_one else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
             ),
-            treat_missing_data=treatments.IGNORE if below_one else treatments.NOT_BREACHING,
+            treat_missing_data=treatments.BREACHING if below_one else treatments.NOT_BREACHING,
             alarm_description=f"Highwater: {meaning}",
         )
         if self._topic is not None:
             alarm.add_alarm_action(actions.SnsAction(self._topic))
+        return alarm

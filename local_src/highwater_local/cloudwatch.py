@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Final
 
@@ -92,37 +94,80 @@ def _put(name: str, dims: dict[str, str], minute: int, statistics: Mapping[str, 
     ministack.put_datum(_NAMESPACE, name, dict(dims), minute * 60, "Count", None, None, None, dict(statistics))
 
 
+Document = dict[str, Any]
 Properties = dict[str, Any]
 Created = tuple[str, dict[str, Any]]
 FILLED: Final = "HighwaterFilledWithZeros"
 _FILL: Final = re.compile(r"FILL\((\w+), ?0\)")
 
 
-def accept_filled_alarms() -> None:
-    """Make the CloudFormation engine accept these alarms. It still rejects other expressions, with its own message."""
+WARM_UP: Final = "WarmUpConfiguration"
+_LENGTH, _WHOLE = "WarmUpPeriodDurationInMinutes", "OnlyStartEvaluatingAfterWarmUpPeriodEnds"
+_UNCHECKED: Final = "Unchecked: Initial alarm creation"
+# What the request under way says about its alarm and MiniStack does not keep: it judges a new alarm at once
+_ASKED: ContextVar[Properties | None] = ContextVar("asked", default=None)
+
+
+def accept_more_alarms() -> None:
+    """Make the CloudFormation engine accept `FILL` of one metric, and keep what alarms are asked for.
+
+    The engine still rejects other expressions, with its own message.
+    """
     ministack.wrap_resource_handler(ministack.ALARM, "create", _creating)
     ministack.wrap_resource_handler(ministack.ALARM, "update", _updating)
+    ministack.put_alarm.replace(_putting(ministack.put_alarm.now))
 
 
 def _creating(own: Callable[..., Created]) -> Callable[..., Created]:
     def create(logical_id: str, properties: Properties, stack: str) -> Created:
-        return _noted(own(logical_id, _plain(properties), stack), properties)
+        with _asking(properties):
+            return own(logical_id, _plain(properties), stack)
 
     return create
 
 
 def _updating(own: Callable[..., Created]) -> Callable[..., Created]:
     def update(physical_id: str, old: Properties, new: Properties, stack: str, *rest: Any) -> Created:
-        return _noted(own(physical_id, _plain(old), _plain(new), stack, *rest), new)
+        with _asking(new):
+            return own(physical_id, _plain(old), _plain(new), stack, *rest)
 
     return update
 
 
-def _noted(created: Created, properties: Properties) -> Created:
-    for alarm in list(ministack.alarms_by_name().values()):
-        if alarm["AlarmName"] == created[0]:
-            alarm[FILLED] = _filled_metric(properties) is not None
-    return created
+def _putting(own: Callable[..., Any]) -> Callable[..., Any]:
+    def put(params: Document, document: Document | None, is_cbor: bool, is_json: bool = False) -> Any:
+        asked = document or {} if is_cbor or is_json else _of_query(params)
+        with _asking({WARM_UP: asked.get(WARM_UP)}):
+            return own(params, document, is_cbor, is_json)
+
+    return put
+
+
+def _of_query(params: Document) -> Properties:
+    """Return the warm-up of a request in the form of a query, whose values are texts, some of them in lists."""
+    found = {name.partition(".")[2]: value for name, value in params.items() if name.startswith(f"{WARM_UP}.")}
+    return {WARM_UP: {name: value[0] if isinstance(value, list) else value for name, value in found.items()} or None}
+
+
+@contextmanager
+def _asking(properties: Properties) -> Iterator[None]:
+    token = _ASKED.set(properties)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+def _keep_what_is_asked(alarm: Document) -> None:
+    asked = _ASKED.get()
+    if asked is None:
+        return
+    alarm[FILLED] = _filled_metric(asked) is not None
+    if (warm_up := asked.get(WARM_UP)) is not None:
+        alarm[WARM_UP] = {
+            _LENGTH: int(warm_up[_LENGTH]),
+            _WHOLE: str(warm_up.get(_WHOLE, False)).lower() == "true",
+        }
 
 
 def _plain(properties: Properties) -> Properties:
@@ -150,7 +195,6 @@ def _filled_metric(properties: Properties) -> dict[str, Any] | None:
     return statistic
 
 
-Document = dict[str, Any]
 # Datapoints of DynamoDB come 150 s late: an alarm reads some periods more than it evaluates
 _MORE_PERIODS: Final = 4
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {
@@ -168,7 +212,7 @@ class Alarms:
     def __init__(self, metrics: Metrics, now: Callable[[], datetime]) -> None:
         self._metrics = metrics
         self._now = now
-        accept_filled_alarms()
+        accept_more_alarms()
         ministack.judge_alarm.replace(self.judge)
         self._to_topics = ministack.start_alarm_actions.replace(self.start_actions)
 
@@ -183,10 +227,13 @@ class Alarms:
 
     def judge(self, alarm: Document) -> None:
         """Update one alarm's state, and start its actions if the state changes."""
+        _keep_what_is_asked(alarm)
         compare = _COMPARISONS.get(alarm.get("ComparisonOperator") or "")
         if compare is None or not alarm.get("MetricName"):
             return
         values = self._newest_values(alarm)
+        if self._is_warming_up(alarm, len(values)):
+            return
         state = _state(alarm, [compare(value, float(alarm["Threshold"])) for value in values])
         old = alarm["StateValue"]
         if state is None or state == old:
@@ -201,6 +248,16 @@ class Alarms:
         ministack.record_alarm_history(alarm["AlarmName"], old, state, reason)
         self.start_actions(alarm, old, state, reason)
         ministack.judge_parent_alarms(alarm)
+
+    def _is_warming_up(self, alarm: Document, datapoints: int) -> bool:
+        """Whether a new alarm waits for data still: to the end of its warm-up, or until its window is full."""
+        warm_up = alarm.get(WARM_UP)
+        if not warm_up or alarm["StateReason"] != _UNCHECKED:
+            return False
+        if datapoints >= int(alarm.get("EvaluationPeriods") or 1) and not warm_up[_WHOLE]:
+            return False
+        ends = int(alarm["AlarmConfigurationUpdatedTimestamp"]) + 60 * int(warm_up[_LENGTH])
+        return self._now().timestamp() < ends
 
     def start_actions(self, alarm: Document, old: str, new: str, reason: str) -> None:
         """Notify SNS topics, start Lambda functions that are named directly, and send an event to EventBridge."""

@@ -194,6 +194,7 @@ ALARM_QUERIES: Final = tuple(
     Function("services.cloudwatch", name) for name in ("_describe_alarms", "_describe_alarms_for_metric")
 )
 put_datum: Final = Function("services.cloudwatch", "_store_datum")
+put_alarm: Final = Function("services.cloudwatch", "_put_metric_alarm")
 judge_alarm: Final = Function("services.cloudwatch", "_evaluate_alarm")
 judge_parent_alarms: Final = Function("services.cloudwatch", "_evaluate_parent_alarms")
 start_alarm_actions: Final = Function("services.cloudwatch", "_dispatch_alarm_actions")

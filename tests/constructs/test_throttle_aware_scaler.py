@@ -155,8 +155,10 @@ def test_alarms_on_itself_go_to_the_topic() -> None:
     }
     assert all(alarm["AlarmActions"] for alarm in own)
     heartbeat = next(alarm for alarm in own if watched_metric(alarm) == "Invocations")
-    assert (heartbeat["TreatMissingData"], heartbeat["EvaluationPeriods"]) == ("ignore", 10)
-    assert heartbeat["Metrics"][0]["Expression"] == "FILL(runs, 0)", "15: it must not go off at the first deploy"
+    assert (heartbeat["TreatMissingData"], heartbeat["EvaluationPeriods"]) == ("breaching", 10)
+    assert heartbeat["WarmUpConfiguration"] == {"WarmUpPeriodDurationInMinutes": 60}, "15: not at the first deploy"
+    assert heartbeat["Metrics"][0]["Expression"] == "FILL(runs, 0)"
+    assert [alarm for alarm in own if "WarmUpConfiguration" in alarm] == [heartbeat]
 
 
 def test_function_queue_and_logs_are_bounded_and_encrypted() -> None:

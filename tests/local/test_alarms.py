@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import urllib.parse
+import urllib.request
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -193,13 +195,96 @@ def test_alarm_without_datapoints_knows_nothing(cloud: LocalCloud, cloudwatch: A
     assert _state(cloudwatch, f"{name}-missing") == "INSUFFICIENT_DATA"
 
 
+WARM_UP: dict[str, Any] = {"WarmUpPeriodDurationInMinutes": 8}
+
+
+def _put_heartbeat(cloudwatch: Any, name: str, warm_up: dict[str, Any]) -> None:
+    """An alarm that goes off where nothing is heard."""
+    cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        Namespace="Mine",
+        MetricName=name,
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=3,
+        Threshold=1,
+        ComparisonOperator="LessThanThreshold",
+        TreatMissingData="breaching",
+        **({"WarmUpConfiguration": warm_up} if warm_up else {}),
+    )
+
+
+def test_new_alarm_waits_out_its_warm_up_and_is_judged_then(cloud: LocalCloud, cloudwatch: Any) -> None:
+    """Also after a change of a threshold; one that has been judged has no warm-up any more."""
+    name, cold = f"warm-{next(_NUMBERS)}", f"cold-{next(_NUMBERS)}"
+    _put_heartbeat(cloudwatch, name, WARM_UP)
+    _put_heartbeat(cloudwatch, cold, {})
+    assert (_state(cloudwatch, name), _state(cloudwatch, cold)) == ("INSUFFICIENT_DATA", "ALARM")
+    described = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["WarmUpConfiguration"]
+    assert described == WARM_UP | {"OnlyStartEvaluatingAfterWarmUpPeriodEnds": False}
+    cloud.advance(7 * MINUTE)
+    assert _state(cloudwatch, name) == "INSUFFICIENT_DATA"
+    # alarms are judged at whole minutes
+    cloud.advance(2 * MINUTE)
+    assert _state(cloudwatch, name) == "ALARM"
+    _put_heartbeat(cloudwatch, name, WARM_UP)
+    assert _state(cloudwatch, name) == "ALARM"
+
+
+@pytest.mark.parametrize(("is_whole", "state"), [(False, "OK"), (True, "INSUFFICIENT_DATA")])
+def test_warm_up_ends_with_a_full_window_unless_the_whole_of_it_is_asked_for(
+    cloud: LocalCloud, cloudwatch: Any, is_whole: bool, state: str
+) -> None:
+    name = f"full-{next(_NUMBERS)}"
+    _put_heartbeat(cloudwatch, name, WARM_UP | {"OnlyStartEvaluatingAfterWarmUpPeriodEnds": is_whole})
+    for beats in (1, 2, 3):
+        cloudwatch.put_metric_data(Namespace="Mine", MetricData=[{"MetricName": name, "Value": 1}])
+        cloud.advance(MINUTE)
+        assert _state(cloudwatch, name) == "INSUFFICIENT_DATA", f"{beats} of 3 at most are there"
+    cloud.advance(MINUTE)
+    assert _state(cloudwatch, name) == state
+    cloud.advance(10 * MINUTE)
+    assert _state(cloudwatch, name) == "ALARM", "nothing was heard for the length of the window"
+
+
+def test_request_in_the_form_of_a_query_has_a_warm_up_too(cloud: LocalCloud, cloudwatch: Any) -> None:
+    """As older clients write it."""
+    name = f"query-{next(_NUMBERS)}"
+    fields = {
+        "Action": "PutMetricAlarm",
+        "Version": "2010-08-01",
+        "AlarmName": name,
+        "Namespace": "Mine",
+        "MetricName": name,
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": 3,
+        "Threshold": 1,
+        "ComparisonOperator": "LessThanThreshold",
+        "TreatMissingData": "breaching",
+        "WarmUpConfiguration.WarmUpPeriodDurationInMinutes": 8,
+        "WarmUpConfiguration.OnlyStartEvaluatingAfterWarmUpPeriodEnds": "true",
+    }
+    scope = f"Credential=test/20261125/{REGION}/monitoring/aws4_request"
+    request = urllib.request.Request(  # noqa: S310 - the local cloud
+        cloud.endpoint,
+        urllib.parse.urlencode(fields).encode(),
+        {"Authorization": f"AWS4-HMAC-SHA256 {scope}, SignedHeaders=host, Signature=0"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - the local cloud
+        assert answer.status == 200
+    (alarm,) = cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"]
+    assert alarm["WarmUpConfiguration"] == WARM_UP | {"OnlyStartEvaluatingAfterWarmUpPeriodEnds": True}
+    assert alarm["StateValue"] == "INSUFFICIENT_DATA"
+
+
 def test_alarm_that_counts_missing_datapoints_as_zero_leaves_alarm_and_waits_for_the_first(
     cloud: LocalCloud, world: World, cloudwatch: Any
 ) -> None:
     """Deployed as the CDK writes `FILL(m, 0)`: without any datapoint the expression has no value."""
     table, other = world.table(5, 1), world.table(5, 1)
 
-    def alarm(table: str, comparison: str) -> dict[str, Any]:
+    def alarm(table: str, comparison: str, missing: str = "ignore", **more: Any) -> dict[str, Any]:
         metric = {
             "Namespace": "AWS/DynamoDB",
             "MetricName": "WriteThrottleEvents",
@@ -208,12 +293,12 @@ def test_alarm_that_counts_missing_datapoints_as_zero_leaves_alarm_and_waits_for
         return {
             "Type": "AWS::CloudWatch::Alarm",
             "Properties": {
-                "AlarmName": f"filled-{comparison[:4]}-{table}",
+                "AlarmName": f"filled-{comparison[:4]}-{missing}-{table}",
                 "ComparisonOperator": comparison,
                 "EvaluationPeriods": 6,
                 "DatapointsToAlarm": 6 if comparison.startswith("Less") else 1,
                 "Threshold": 1,
-                "TreatMissingData": "ignore",
+                "TreatMissingData": missing,
                 "Metrics": [
                     {"Id": "expr_1", "Expression": "FILL(m, 0)"},
                     {
@@ -222,6 +307,7 @@ def test_alarm_that_counts_missing_datapoints_as_zero_leaves_alarm_and_waits_for
                         "ReturnData": False,
                     },
                 ],
+                **more,
             },
         }
 
@@ -229,16 +315,20 @@ def test_alarm_that_counts_missing_datapoints_as_zero_leaves_alarm_and_waits_for
         "High": alarm(table, "GreaterThanOrEqualToThreshold"),
         "Low": alarm(table, "LessThanThreshold"),
         "Never": alarm(other, "LessThanThreshold"),
+        "Silent": alarm(other, "LessThanThreshold", "breaching", WarmUpConfiguration=WARM_UP),
+        "Heard": alarm(table, "LessThanThreshold", "breaching", WarmUpConfiguration=WARM_UP),
     }
     formation = cloud.client("cloudformation")
     formation.create_stack(StackName="filled", TemplateBody=json.dumps({"Resources": resources}))
-    high, low, never = (each["Properties"]["AlarmName"] for each in resources.values())
-    _soon(lambda: len(cloudwatch.describe_alarms(AlarmNames=[high, low, never])["MetricAlarms"]) == 3)
+    names = [each["Properties"]["AlarmName"] for each in resources.values()]
+    high, low, never, silent, heard = names
+    _soon(lambda: len(cloudwatch.describe_alarms(AlarmNames=names)["MetricAlarms"]) == 5)
     cloud.advance(5 * MINUTE)
-    assert [_state(cloudwatch, name) for name in (high, low, never)] == ["INSUFFICIENT_DATA"] * 3
+    assert [_state(cloudwatch, name) for name in names] == ["INSUFFICIENT_DATA"] * 5
     _throttle(world, table)
     cloud.advance(5 * MINUTE)
-    assert (_state(cloudwatch, high), _state(cloudwatch, low)) == ("ALARM", "OK")
+    assert (_state(cloudwatch, high), _state(cloudwatch, low), _state(cloudwatch, heard)) == ("ALARM", "OK", "OK")
     cloud.advance(4 * MINUTE)
     assert (_state(cloudwatch, high), _state(cloudwatch, low)) == ("OK", "ALARM")
+    assert (_state(cloudwatch, silent), _state(cloudwatch, heard)) == ("ALARM", "ALARM")
     assert _state(cloudwatch, never) == "INSUFFICIENT_DATA"
