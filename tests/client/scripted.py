@@ -29,8 +29,13 @@ class DynamoDB:
         return status, json.dumps(document).encode()
 
 
-def throttled(reason: str | None = "TableWriteProvisionedThroughputExceeded", resource: str = ARN) -> Any:
-    document: dict[str, Any] = {"__type": "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}
+def throttled(
+    reason: str | None = "TableWriteProvisionedThroughputExceeded",
+    resource: str = ARN,
+    code: str = "ProvisionedThroughputExceededException",
+) -> Any:
+    document: dict[str, Any] = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}"}
     if reason is not None:
-        document["ThrottlingReasons"] = [{"reason": reason, "resource": resource}]
+        member = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
+        document[member] = [{"reason": reason, "resource": resource}]
     return 400, document | {"message": "slow down"}

@@ -135,6 +135,27 @@ def test_refusal_without_reasons_is_taken_for_one_of_the_table(metered: Metered)
     assert metered.told() == {(TABLE, True): 1.0}
 
 
+@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ThrottlingException"])
+def test_batch_of_which_nothing_was_processed_counts_with_either_error(metered: Metered, code: str) -> None:
+    """BatchWriteItem answers with one or the other (Amazon DynamoDB API Reference, read 2026-11)."""
+    put: Any = {"PutRequest": {"Item": ITEM}}
+    reason, index = "IndexWriteProvisionedThroughputExceeded", f"{ARN}/index/by_status"
+    for refusal in (throttled(code=code), throttled(reason, index, code)):
+        metered.server.answers = [refusal, refusal, (200, {"UnprocessedItems": {}})]
+        metered.client.batch_write_item(RequestItems={"orders": [put, put, put]})
+    metered.server.answers = [throttled("TableReadProvisionedThroughputExceeded", code=code), (200, {})]
+    metered.client.batch_get_item(RequestItems={"orders": {"Keys": [ITEM]}})
+    assert metered.told() == {(TABLE, True): 3.0, (STATUS, True): 3.0, ((None, READ), True): 1.0}
+
+
+def test_reason_that_is_not_known_yet_is_taken_for_none(metered: Metered) -> None:
+    """It was throttled all the same."""
+    codes = ("ProvisionedThroughputExceededException", "ThrottlingException")
+    metered.server.answers = [*(throttled("TableWriteMoodExceeded", code=code) for code in codes), (200, {})]
+    metered.client.put_item(TableName="orders", Item=ITEM)
+    assert metered.told() == {(TABLE, True): 1.0}
+
+
 def test_items_that_a_batch_leaves_are_counted_as_refused(metered: Metered) -> None:
     put: Any = {"PutRequest": {"Item": ITEM}}
     metered.server.answers = [

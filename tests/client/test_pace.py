@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import botocore
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -123,6 +125,36 @@ def test_attempts_that_are_refused_wait_each_cost_nothing_and_slow_down(paced: P
     assert paced.pacer.rate("orders", None, WRITE) == 7.0
     paced.clock.now += 21 * SECOND
     assert paced.pacer.rate("orders", None, WRITE) == 8.0
+    client.close()
+
+
+def test_clients_that_say_nothing_of_retries_send_a_request_as_often_as_the_pages_say(
+    paced: Paced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 times since botocore 1.44 and 10 times before, with the pauses of docs/model.md."""
+    pauses: list[float] = []
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=pauses.append))
+    is_standard = tuple(int(part) for part in botocore.__version__.split(".")[:2]) >= (1, 44)
+    most = [1, 2, 4] if is_standard else [0.05 * 2**number for number in range(9)]
+    client = paced.session.client("dynamodb", endpoint_url=paced.url)
+    paced.server.answers = [throttled()]
+    with pytest.raises(ClientError):
+        client.put_item(TableName="orders", Item=ITEM)
+    assert len(paced.server.asked) == len(most) + 1
+    assert all(pause <= longest for pause, longest in zip(pauses, most, strict=True))
+    client.close()
+
+
+@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ThrottlingException"])
+@pytest.mark.parametrize("reason", ["TableWriteProvisionedThroughputExceeded", "TableWriteMoodExceeded", None])
+def test_batch_that_is_refused_slows_down_with_either_error_and_whatever_the_reason(
+    paced: Paced, code: str, reason: str | None
+) -> None:
+    client = paced.pace(write=10)
+    paced.server.answers = [throttled(reason, code=code), (200, {"UnprocessedItems": {}})]
+    paced.pacer.limit("orders", WRITE, 10)
+    client.batch_write_item(RequestItems={"orders": [{"PutRequest": {"Item": ITEM}}]})
+    assert paced.pacer.rate("orders", None, WRITE) == 7.0
     client.close()
 
 

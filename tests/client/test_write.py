@@ -119,6 +119,28 @@ def test_nothing_that_comes_back_is_lost_and_each_key_ends_as_its_last_action_sa
     assert found == {name: state for name, state in expected.items() if state is not None}
 
 
+@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ThrottlingException"])
+@pytest.mark.parametrize("reason", ["TableWriteProvisionedThroughputExceeded", "TableWriteMoodExceeded", None])
+def test_batch_that_is_refused_with_either_error_is_sent_again_whatever_the_reason(
+    code: str, reason: str | None
+) -> None:
+    table, left = MemoryWrites(), [12]
+    member = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
+    more: dict[str, Any] = {member: [{"reason": reason, "resource": "arn"}]} if reason else {}
+
+    def throttle(_: str, __: dict[str, Any]) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise refused(code, **more)
+
+    table.before = throttle
+    clock = Clock()
+    sender = BatchSender(table, clock.pacer(), "orders", clock.pause)
+    jobs = [job for number, put in enumerate(puts(7)) if isinstance(job := job_of(number, put), WriteJob)]
+    assert sender.send(jobs).rejected == ()
+    assert (len(table.items), left) == (7, [0])
+
+
 def test_update_whose_condition_does_not_hold_is_counted_and_no_error() -> None:
     table = MemoryWrites(items={"order-1": {"pk": {"S": "order-1"}}})
     members: dict[str, Any] = {"expression": "SET #s = :state", "names": {"#s": "state"}, "values": {":state": "paid"}}

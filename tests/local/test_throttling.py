@@ -241,6 +241,26 @@ def test_on_demand_takes_what_it_is_warm_for_and_then_says_so(dynamodb: Any) -> 
     assert _reasons(answer) == [("TableWriteMaxOnDemandThroughputExceeded", table)]
 
 
+ON_DEMAND = {"BillingMode": "PAY_PER_REQUEST", "OnDemandThroughput": {"MaxWriteRequestUnits": 100}}
+
+
+@pytest.mark.parametrize(
+    ("units", "more", "code", "limit"),
+    [
+        (0, ON_DEMAND, "ThrottlingException", "MaxOnDemandThroughputExceeded"),
+        (1, {}, "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded"),
+    ],
+    ids=["on-demand", "provisioned"],
+)
+def test_batch_of_which_nothing_is_processed_gets_one_of_two_errors_with_its_reason(
+    dynamodb: Any, units: int, more: dict[str, Any], code: str, limit: str
+) -> None:
+    table = _table(dynamodb, units, units, **more)
+    put = {"PutRequest": {"Item": {"pk": {"S": "p"}, "fill": {"S": FILL}}}}
+    _, answer = _until_throttled(lambda _: dynamodb.batch_write_item(RequestItems={table: [put]}))
+    assert (answer["Error"]["Code"], _reasons(answer)) == (code, [(f"TableWrite{limit}", table)])
+
+
 def test_more_capacity_helps_from_the_next_second_on(cloud: LocalCloud, dynamodb: Any) -> None:
     table = _table(dynamodb, 1, 1)
     put = {"TableName": table, "Item": {"pk": {"S": "p"}, "fill": {"S": FILL}}}

@@ -170,19 +170,16 @@ def refusals_of(parsed: Mapping[str, Any]) -> list[Throttle]:
     code = (parsed.get("Error") or {}).get("Code")
     if code not in _THROTTLED:
         return []
-    reasons = parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons")
-    if not reasons:
-        # DynamoDB has sent reasons since 2025; without them, this error means insufficient provisioned capacity
-        if code == "ProvisionedThroughputExceededException":
-            return [Throttle(RefusalKind.PROVISIONED)]
-        return [Throttle(RefusalKind.ACCOUNT)]
     found = []
-    for each in reasons:
+    # the second is ThrottlingException's, which batches may get for want of capacity as well
+    for each in parsed.get("ThrottlingReasons") or parsed.get("throttlingReasons") or ():
         named = _REASON.search(str(each.get("reason", "")))
         if named is not None:
             index = _INDEX.search(str(each.get("resource", "")))
             found.append(Throttle(RefusalKind(named[2]), index[1] if named[1] == "Index" and index else None))
-    return found
+    # DynamoDB has sent reasons since 2025; without one that is known here, the first error means insufficient capacity
+    unknown = RefusalKind.PROVISIONED if code == "ProvisionedThroughputExceededException" else RefusalKind.ACCOUNT
+    return found or [Throttle(unknown)]
 
 
 def table_name(table: str) -> str:
