@@ -1,5 +1,5 @@
 # Every target sets up what it needs; a second run skips what is there.
-# Needs Python 3.11 or newer, Node 20 or newer, and the package indexes.
+# Needs Python 3.11 or newer, Node 22 or newer (20 works), and the package indexes.
 
 PYTHON ?= python3
 VENV := .venv
@@ -24,7 +24,7 @@ help: ## Show what there is to make
 .PHONY: tools
 tools:
 	@command -v $(PYTHON) > /dev/null || { echo "make: Python 3.11 or newer is needed, found no $(PYTHON); choose one with make PYTHON=..." >&2; exit 2; }
-	@command -v node > /dev/null || { echo "make: Node 20 or newer is needed, found no node" >&2; exit 2; }
+	@command -v node > /dev/null || { echo "make: Node 22 or newer is needed (20 works), found no node" >&2; exit 2; }
 
 .PHONY: setup
 setup: tools $(PYTHON_READY) $(LOCAL_READY) $(NODE_READY) ## Virtual environments, packages, CDK CLI
@@ -201,7 +201,7 @@ $(LOCAL_READY): requirements-local.txt lambda_src/pyproject.toml lab_src/pyproje
 	@touch $@
 
 $(NODE_READY): package.json package-lock.json
-	@node -e 'if (+process.versions.node.split(".")[0] < 20) { console.error("make: Node 20 or newer is needed, got " + process.version); process.exit(1) }'
+	@node -e 'if (+process.versions.node.split(".")[0] < 20) { console.error("make: Node 22 or newer is needed (20 works), got " + process.version); process.exit(1) }'
 	@echo "setting up node_modules: the CDK CLI, and an SDK for tests"
 	@npm ci --silent --no-audit --no-fund
 	@touch $@

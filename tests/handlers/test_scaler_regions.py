@@ -118,6 +118,28 @@ def test_scaler_that_goes_leaves_the_floors_of_the_plan_in_each_region(stage: St
     assert dublin.bounds(orders) == PLANNED
 
 
+def test_replica_that_became_a_table_of_its_own_has_the_plans_floors_and_its_targets_once_it_left_the_app(
+    stage: Stage, dublin: Stage
+) -> None:
+    """A replica that is disassociated keeps all but its replication; only a deploy tells Highwater that it is gone."""
+    window = Window.daily("always", start="02:00", end="02:00", timezone="UTC", write_min=140)
+    orders = dublin.table("orders", replace(PLAN, windows=(window,)))
+    stage.run("eu-west-1/orders")
+    assert dublin.bounds(orders) == Bounds(140, 400), "until then it is scaled like before"
+    properties = {"TableName": "orders", "Plan": PLAN.to_json(), "Scaler": "arn:of:the:scaler", "Region": DUBLIN}
+    del stage.account.parameters[dublin.parameter("orders")]
+    answer, _ = _served(
+        "Delete",
+        properties,
+        dynamodb=lambda region: stage.region_of(region).clients.dynamodb,
+        autoscaling=lambda region: stage.region_of(region).clients.autoscaling,
+    )
+    assert (answer.ok, answer.reason) == (True, "table write to 12..400")
+    dublin.consume(orders, 49)
+    stage.run("eu-west-1/orders")
+    assert dublin.bounds(orders) == PLANNED, "the scaler has forgotten it, and target tracking goes on"
+
+
 def test_tags_choose_tables_of_other_regions(stage: Stage, dublin: Stage) -> None:
     orders = dublin.table("orders", plan=None)
     dublin.register(orders, 2, 400)
