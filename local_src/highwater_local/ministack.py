@@ -210,6 +210,11 @@ find_stack: Final = Function("services.cloudformation.handlers", "_resolve_stack
 _stacks: Final = Value("services.cloudformation", "_stacks", "_data")
 query_error: Final = Function("services.cloudformation.handlers", "_error")
 STACK_REQUESTS: Final = Value("services.cloudformation.handlers", "_ACTION_HANDLERS", "__setitem__")
+is_same_stack: Final = Function("services.cloudformation.handlers", "_stack_has_no_updates")
+find_change_set: Final = Function("services.cloudformation.changesets", "_find_change_set")
+update_resource: Final = Function("services.cloudformation.stacks", "_update_resource")
+is_replacing: Final = Function("services.cloudformation.provisioners", "_replacing_change")
+add_stack_event: Final = Function("services.cloudformation.stacks", "_add_event")
 
 # roles
 put_role_policy: Final = Function("services.iam", "_put_role_policy")

@@ -48,10 +48,17 @@ class LocalAws:
     """
 
     def __init__(
-        self, port: int, clock: CloudClock, *, has_instant_updates: bool = False, is_strict: bool = False
+        self,
+        port: int,
+        clock: CloudClock,
+        *,
+        has_instant_updates: bool = False,
+        is_strict: bool = False,
+        is_express: bool = False,
     ) -> None:
         self.clock = clock
-        self._tables = Tables(self.clock.now, Timing.instant_updates() if has_instant_updates else Timing())
+        timing = Timing.instant_updates() if has_instant_updates else Timing()
+        self._tables = Tables(self.clock.now, timing)
         self._autoscaling: dict[tuple[str, str], AutoScaling] = {}
         alarms = Alarms(Metrics(self.clock.second), self.clock.now)
         TrackingAlarms(self.autoscaling, self._tables, alarms)
@@ -67,7 +74,7 @@ class LocalAws:
         Parameters()
         Stacks(self.timeline)
         self._pending = PendingUpdates() if is_strict else None
-        self._checks = Checks(self.clock.second) if is_strict else None
+        self._checks = Checks(self.clock.second, timing, is_express=is_express) if is_strict else None
 
     def autoscaling(self) -> AutoScaling:
         """Application Auto Scaling of the account and region that the request is for."""
@@ -248,6 +255,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--driven-from", type=datetime.fromisoformat, help="stand still at this time until driven")
     parser.add_argument("--instant-updates", action="store_true", help="changes of tables take no time")
     parser.add_argument("--strict", action="store_true", help="enforce the policies of roles, and rates of calls")
+    parser.add_argument("--express", action="store_true", help="every operation on a stack is in express mode")
     parser.add_argument("--allow-origin", action="append", default=[], help="origin of web pages that may call it")
     given = parser.parse_args(arguments)
     # MiniStack's settings; all listeners except this one are off
@@ -275,7 +283,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(wrong, file=sys.stderr)
         return 1
     clock = CloudClock(given.speed, given.driven_from)
-    aws = LocalAws(given.port, clock, has_instant_updates=given.instant_updates, is_strict=given.strict)
+    modes = {"is_strict": given.strict, "is_express": given.express}
+    aws = LocalAws(given.port, clock, has_instant_updates=given.instant_updates, **modes)
     _log_by(aws.clock)
     asyncio.run(serve(aws, given))
     # worker threads of finished Lambdas must not keep the process alive

@@ -49,6 +49,7 @@ def highwater(command: Command) -> Iterator[Command]:
             "up --starts-at 2026-03-02T07:59",
             ": a running clock begins now; add --clock driven, or leave out --starts-at",
         ),
+        ("up --express", ": only a strict cloud has an express mode; add --strict, or leave out --express"),
         ("status", NONE_RUNS),
         ("step 10s", NONE_RUNS),
         ("advance 1h", NONE_RUNS),

@@ -94,6 +94,12 @@ def local() -> None:
     help="Enforce the policies of Lambda functions' roles, and AWS's rates of calls.",
 )
 @click.option(
+    "--express",
+    "is_express",
+    is_flag=True,
+    help="Carry out every operation on a stack in CloudFormation's express mode; with --strict.",
+)
+@click.option(
     "--allow-origin",
     "allowed_origins",
     multiple=True,
@@ -109,6 +115,7 @@ def up(
     starts_at: datetime | None,
     has_instant_updates: bool,
     is_strict: bool,
+    is_express: bool,
     allowed_origins: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -122,11 +129,14 @@ def up(
         _refuse(f"a driven clock has no speed; leave out --speed {speed}, or --clock driven")
     if starts_at is not None and not is_driven:
         _refuse("a running clock begins now; add --clock driven, or leave out --starts-at")
+    if is_express and not is_strict:
+        _refuse("only a strict cloud has an express mode; add --strict, or leave out --express")
     options = ServerOptions(
         speed=speed,
         driven_from=(starts_at or DRIVEN_FROM).replace(tzinfo=UTC) if is_driven else None,
         has_instant_updates=has_instant_updates,
         is_strict=is_strict,
+        is_express=is_express,
         allowed_origins=allowed_origins,
     )
     try:

@@ -29,8 +29,9 @@ class LocalCloud:
 
     With *has_instant_updates*, a change of a table's capacity, billing mode or warm throughput takes effect at once,
     for fast test suites; by default it takes as long as on AWS. If the cloud *is_strict*, functions have only the
-    permissions of their roles' policies, and calls above AWS's rates are throttled. Web pages may call it only if they
-    are from one of the *allowed_origins*, such as `http://localhost:3000`.
+    permissions of their roles' policies, and calls above AWS's rates are throttled. If it *is_express*, too, every
+    operation on a stack is in CloudFormation's express mode, whether it asks for that or not. Web pages may call the
+    cloud only if they are from one of the *allowed_origins*, such as `http://localhost:3000`.
 
     Example:
         ```python
@@ -44,6 +45,7 @@ class LocalCloud:
     speed: int = 1
     has_instant_updates: bool = False
     is_strict: bool = False
+    is_express: bool = False
     allowed_origins: Sequence[str] = ()
     clock: Literal["running", "driven"] = "running"
     starts_at: datetime | None = None
@@ -54,6 +56,8 @@ class LocalCloud:
         """Check that the arguments fit each other."""
         if self.clock not in ("running", "driven"):
             raise ValueError(f"clock: got {self.clock!r}, allowed: 'running' or 'driven'")
+        if self.is_express and not self.is_strict:
+            raise ValueError("is_express: got True for a cloud that is not strict; add is_strict=True")
         if self.clock == "driven" and self.speed != 1:
             raise ValueError(f"speed: got {self.speed} for a driven clock, which has none; leave it out")
         if self.clock == "running" and self.starts_at is not None:
@@ -73,6 +77,7 @@ class LocalCloud:
                 driven_from=start.astimezone(UTC) if self.clock == "driven" else None,
                 has_instant_updates=self.has_instant_updates,
                 is_strict=self.is_strict,
+                is_express=self.is_express,
                 allowed_origins=self.allowed_origins,
             )
             self._server = start_process(self.port, log, folder, options)

@@ -112,6 +112,7 @@ class ServerOptions:
         driven_from: The time at which a driven clock starts; `None` for a running clock.
         has_instant_updates: Whether changes of tables take no time.
         is_strict: Whether it enforces the policies of functions' roles, and rates of calls.
+        is_express: Whether it also carries out all operations on stacks in express mode; for a strict cloud only.
         allowed_origins: The origins of web pages that may call it.
     """
 
@@ -119,12 +120,17 @@ class ServerOptions:
     driven_from: datetime | None = None
     has_instant_updates: bool = False
     is_strict: bool = False
+    is_express: bool = False
     allowed_origins: Sequence[str] = ()
 
     def arguments(self) -> list[str]:
         """The corresponding arguments of `highwater-local`."""
         driven = [] if self.driven_from is None else [f"--driven-from={self.driven_from.isoformat()}"]
-        flags = {"--instant-updates": self.has_instant_updates, "--strict": self.is_strict}
+        flags = {
+            "--instant-updates": self.has_instant_updates,
+            "--strict": self.is_strict,
+            "--express": self.is_express,
+        }
         origins = [f"--allow-origin={origin}" for origin in self.allowed_origins]
         return [f"--speed={self.speed}", *driven, *(flag for flag, is_set in flags.items() if is_set), *origins]
 

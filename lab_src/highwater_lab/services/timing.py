@@ -46,6 +46,11 @@ class Timing:
             measured.
         index_build: From an UpdateTable call that adds an index until it is ACTIVE, whatever the table holds: 8 to 17
             minutes measured.
+        creation: From a CreateTable call until the table is ACTIVE, which CloudFormation waits for except in express
+            mode: not documented; some seconds.
+        permission: From a change of a role's policies until it is in effect, which CloudFormation waits for except in
+            express mode: some seconds, at times a minute (IAM User Guide, "Changes that I make are not always
+            immediately visible").
         heat_split_minutes: The whole minutes for which a partition must be at its limit before DynamoDB splits it: "in
             the order of minutes" (Amazon DynamoDB, USENIX ATC 2022, section 4.4).
     """
@@ -63,6 +68,8 @@ class Timing:
     warm_up: int = 400
     warm_up_again: int = 2
     index_build: int = 720
+    creation: int = 8
+    permission: int = 20
     heat_split_minutes: int = 10
 
     @classmethod

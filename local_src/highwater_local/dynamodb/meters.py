@@ -199,6 +199,7 @@ class TableMeters:
         was_on_demand: Whether the table was ever on demand.
         switch: The switch of the billing mode that is in progress.
         built: The time at which each added index is built.
+        active_from: When the table, which counts as deployed, is no longer being created.
     """
 
     def __init__(self, table: Document, second: int) -> None:
@@ -210,6 +211,7 @@ class TableMeters:
         self.was_on_demand = is_on_demand(table)
         self.switch: ModeSwitch | None = None
         self.built: dict[str, int] = {}
+        self.active_from = 0
 
     def is_on_demand(self, second: int) -> bool:
         """Whether the table is on demand in that second: a switch of the mode takes some time."""

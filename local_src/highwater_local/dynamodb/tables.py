@@ -33,6 +33,8 @@ from highwater_local.dynamodb.sizes import sizes_of
 
 def refusal_of(table: Document, request: Document, second: int, *, may_wait: bool) -> ServiceError | None:
     """Return why an UpdateTable is rejected, `None` if it is not; *may_wait* allows it during other changes."""
+    if not may_wait and second < meters_of(table).active_from:
+        return being_created(table)
     building = meters_of(table).building(second)
     updates = request.get("GlobalSecondaryIndexUpdates") or []
     if sum("Create" in update or "Delete" in update for update in updates) > 1:
@@ -56,6 +58,8 @@ def refusal_of(table: Document, request: Document, second: int, *, may_wait: boo
 
 def deletion_refusal(table: Document, second: int) -> ServiceError | None:
     """Return why a table cannot be deleted now, `None` if it can be."""
+    if second < meters_of(table).active_from:
+        return being_created(table)
     busy = list(_busy_resources(table, second))
     if not busy:
         return None
@@ -120,6 +124,11 @@ def _busy_index(table: Document, index: str, undergone: str) -> ServiceError:
 def _blocked_by_index(table: Document, building: str) -> ServiceError:
     where = f"Table: {table['TableName']} Indexes: [{building}]"
     return _in_use(f"Can't change table IOPS when an index is being created. {where}")
+
+
+def being_created(table: Document) -> ServiceError:
+    """Return the rejection of a change of a table that is being created."""
+    return _in_use(f"Table is being created: {table['TableName']}")
 
 
 def _in_use(detail: str) -> ServiceError:
@@ -258,6 +267,9 @@ class Tables:
         table = ministack.tables().get(key.table)
         if table is None or resource_of(table, key.index) is None:
             raise ServiceError("ResourceNotFoundException", f"Requested resource not found: {key.resource_id}")
+        if self._second() < meters_of(table).active_from:
+            # it would be rejected, and Application Auto Scaling tries again only when it has another reason to
+            raise being_created(table)
         control = meters_of(table).control(key.index, self._second())
         throughput = capacity_of({**control.granted, key.dimension: units})
         if key.index is None:
@@ -414,6 +426,8 @@ class Tables:
         description["WarmThroughput"] = {WARM[d]: units for d, units in control.mark.items()} | {"Status": status}
         if is_changing:
             description["TableStatus" if index is None else "IndexStatus"] = "UPDATING"
+        if second < meters.active_from:
+            description["TableStatus" if index is None else "IndexStatus"] = "CREATING"
 
     def _second(self) -> int:
         return int(self._now().timestamp())

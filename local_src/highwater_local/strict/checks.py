@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from highwater_lab.services.timing import Timing
+from highwater_local.strict.express import Express
 from highwater_local.strict.names import Names
 from highwater_local.strict.permissions import Permissions
 from highwater_local.strict.rates import Rates
@@ -16,13 +18,20 @@ class Checks:
 
     Args:
         second: Returns the cloud's time in seconds since 1970.
+        timing: How long tables and permissions take in express mode.
+        is_express: Whether every operation on a stack is in express mode.
     """
 
-    def __init__(self, second: Callable[[], int]) -> None:
+    def __init__(self, second: Callable[[], int], timing: Timing, *, is_express: bool) -> None:
         RolePolicies()
         Boundaries()
         FunctionRoles()
-        self._refusals = (Permissions().refusal, Rates(second).refusal, Names().refusal)
+        self._refusals = (
+            Permissions().refusal,
+            Rates(second).refusal,
+            Names().refusal,
+            Express(second, timing, is_always=is_express).refusal,
+        )
 
     def refusal(self, request: Request) -> Answer | None:
         """Return the rejection of a request by a strict cloud, `None` if the service is to answer."""
