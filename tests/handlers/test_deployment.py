@@ -147,7 +147,10 @@ def test_handler_when_it_fails_keeps_the_id(cloudformation_server: CloudFormatio
     _serve(event | {"PhysicalResourceId": "given-before"})
     (told,) = cloudformation_server.answers
     assert told["PhysicalResourceId"] == "given-before", "a new id would make CloudFormation delete the old one"
-    assert (told["Status"], told["Reason"]) == ("FAILED", "table no-such-table does not exist")
+    assert (told["Status"], told["Reason"]) == (
+        "FAILED",
+        "table no-such-table does not exist; deploy again when it does",
+    )
 
 
 def test_handler_when_the_plan_is_unknown_answers_its_message(cloudformation_server: CloudFormation) -> None:

@@ -141,7 +141,7 @@ def test_marks_when_an_index_is_missing_names_it_and_changes_no_capacity(bench: 
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
 def test_marks_when_the_table_is_missing_fail_with_its_name(bench: Bench, request_type: str) -> None:
     outcome = _serve(bench, request_type, "no-such-table", WANTED)
-    assert outcome == failure("table no-such-table does not exist")
+    assert outcome == failure("table no-such-table does not exist; deploy again when it does")
 
 
 def test_marks_when_above_the_quota_fails_with_the_service_text(bench: Bench, table: str) -> None:

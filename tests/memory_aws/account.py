@@ -79,6 +79,8 @@ class Account:
         wrap: Stands in front of each client of the function for deploys.
         scaler_name: The name that the scaler's function was given.
         scaler: The name of the scaler that runs, `None` while none does.
+        stack_status: The status of the stack that DescribeStacks returns.
+        stack_operation: What it returns besides, such as `DeploymentConfig` and `LastUpdatedTime`.
         waiting: Events that were handed to a function and not served yet.
         answers: What CloudFormation was answered.
     """
@@ -96,6 +98,7 @@ class Account:
     waiting: list[tuple[str, Document]] = field(default_factory=list)
     answers: list[tuple[Document, Outcome]] = field(default_factory=list)
     stack_status: Callable[[], str] = lambda: "UPDATE_IN_PROGRESS"
+    stack_operation: Document = field(default_factory=dict)
     wrap: Callable[[Any], Any] = lambda client: client
     scaler_name: str = ""
     scaler: str | None = None

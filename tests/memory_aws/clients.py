@@ -54,7 +54,7 @@ class Stacks:
     def describe_stacks(self, *, StackName: str) -> Document:
         if not self.allowed("cloudformation:DescribeStacks", StackName):
             raise refused("AccessDeniedException", f"not authorized to perform: DescribeStacks on {StackName}")
-        return {"Stacks": [{"StackStatus": self.account.stack_status()}]}
+        return {"Stacks": [{"StackStatus": self.account.stack_status()} | self.account.stack_operation]}
 
 
 class ParameterNotFoundError(ClientError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -35,9 +35,27 @@ def client() -> CloudFormationClient:
     return boto3.client("cloudformation", config=config)
 
 
-def read_status(cloudformation: CloudFormationClient, stack_id: str) -> str:
-    """Read the status of the stack, such as `UPDATE_ROLLBACK_IN_PROGRESS`."""
-    return str(cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"])
+@dataclass(frozen=True, slots=True)
+class StackState:
+    """A stack, and its last operation.
+
+    Attributes:
+        status: Its status, such as `UPDATE_ROLLBACK_IN_PROGRESS`.
+        updated: The time at which its last update began, as text; empty for a stack that was never updated.
+        is_express: Whether that operation is in express mode, in which rollback is off by default. False, too, if the
+            version of boto3 is too old to know of that mode.
+    """
+
+    status: str
+    updated: str
+    is_express: bool
+
+
+def read_stack(cloudformation: CloudFormationClient, stack_id: str) -> StackState:
+    """Read the state of a stack."""
+    found: Any = cloudformation.describe_stacks(StackName=stack_id)["Stacks"][0]
+    is_express = found.get("DeploymentConfig", {}).get("Mode") == "EXPRESS"
+    return StackState(str(found["StackStatus"]), str(found.get("LastUpdatedTime", "")), is_express)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ _BUSY = frozenset(
         "ConcurrentUpdateException",
         "InternalServerError",
         "RequestLimitExceeded",
+        # Lambda's, of a function that is still being created or updated
+        "ResourceConflictException",
         "ResourceInUseException",
         "ServiceUnavailable",
         "Throttling",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from highwater.aws import tables
 from highwater.aws.autoscaling import read_targets, set_bounds
-from highwater.aws.region import read_status
+from highwater.aws.region import StackState, read_stack
 from highwater.core.names import TargetName
 from highwater.core.plan.plan import Plan, Target
 from highwater.core.schedule.bounds import Bounds, bounds_at
@@ -69,7 +69,7 @@ def assert_floors(
     targets = {TargetName(table, target.index, target.dimension): target for target in plan.targets()}
     changes: dict[str, str] = {}
     for attempt in count():
-        described = patience.until_accepted(partial(tables.describe_table, dynamodb, table))
+        described = patience.until_found(partial(tables.describe_table, dynamodb, table))
         registered = patience.until_accepted(partial(read_targets, autoscaling, targets))
         wanted = {name: bounds_at(target, registered.at) for name, target in targets.items()}
         wrong = [name for name in targets if registered.of(name) != wanted[name]]
@@ -215,9 +215,38 @@ _NOT_OVER = frozenset({_ROLLING_BACK, "UPDATE_ROLLBACK_FAILED"})
 _ROLLED_BACK = frozenset({"UPDATE_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"})
 
 
-def is_rolling_back(cloudformation: CloudFormationClient, stack_id: str, patience: Patience) -> bool:
-    """Whether the stack is being rolled back; raises the errors of `Patience.until_accepted`."""
-    return patience.until_accepted(partial(read_status, cloudformation, stack_id)) == _ROLLING_BACK
+UPDATE_FAILED = "UPDATE_FAILED"
+_UPDATED = frozenset({"UPDATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", UPDATE_FAILED})
+
+
+def find_stack(cloudformation: CloudFormationClient, stack_id: str, patience: Patience) -> StackState:
+    """Return the state of the stack; raises the errors of `Patience.until_accepted`."""
+    return patience.until_accepted(partial(read_stack, cloudformation, stack_id))
+
+
+def is_rolling_back(state: StackState) -> bool:
+    """Whether the stack is being rolled back."""
+    return state.status == _ROLLING_BACK
+
+
+def wait_until_updated(
+    cloudformation: CloudFormationClient, stack_id: str, updated: str, patience: Patience
+) -> str | None:
+    """Wait until the update that began at *updated* is over; return its last status.
+
+    Returns:
+        `None` if it is being rolled back, or if another operation has begun.
+
+    Raises:
+        TimeIsUpError: The update is still in progress.
+    """
+    while True:
+        state = find_stack(cloudformation, stack_id, patience)
+        if state.updated != updated:
+            return None
+        if state.status != "UPDATE_IN_PROGRESS":
+            return state.status if state.status in _UPDATED else None
+        patience.pause()
 
 
 def wait_until_rolled_back(cloudformation: CloudFormationClient, stack_id: str, patience: Patience) -> bool:
@@ -228,7 +257,6 @@ def wait_until_rolled_back(cloudformation: CloudFormationClient, stack_id: str, 
     Raises:
         TimeIsUpError: The rollback is still in progress.
     """
-    read = partial(read_status, cloudformation, stack_id)
-    while (status := patience.until_accepted(read)) in _NOT_OVER:
+    while (status := find_stack(cloudformation, stack_id, patience).status) in _NOT_OVER:
         patience.pause()
     return status in _ROLLED_BACK

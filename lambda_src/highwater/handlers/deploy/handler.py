@@ -1,9 +1,9 @@
 """The function for deploys: sets floors of open windows and high-water marks once the tables are deployed.
 
 It serves the custom resources `Custom::HighwaterFloors`, `Custom::HighwaterMarks`, `Custom::HighwaterAftermath` and
-`Custom::HighwaterScaled`. The third sets floors after a rollback, and lowers capacity after a table's targets were
-removed. The fourth invokes the scaler for a table right after a deploy, and resets floors to the plan's when the scaler
-is removed.
+`Custom::HighwaterScaled`. The third sets floors after a rollback, and after an update in express mode, which
+CloudFormation does not roll back; it lowers capacity after a table's targets were removed. The fourth invokes the
+scaler for a table right after a deploy, and resets floors to the plan's when the scaler is removed.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ FLOORS_TYPE = "Custom::HighwaterFloors"
 MARKS_TYPE = "Custom::HighwaterMarks"
 AFTERMATH_TYPE = "Custom::HighwaterAftermath"
 SCALED_TYPE = "Custom::HighwaterScaled"
+_NOTHING_TO_DO = "nothing to do until a deploy is rolled back"
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
@@ -91,7 +92,7 @@ class Deployment:
                 raise
             # answer any failure at once: the deploy would otherwise wait an hour for an answer
             logger.exception("failed")
-            outcome = response.failure(str(error) or type(error).__name__)
+            outcome = response.failure(_sentence(error))
         if outcome is None:
             return
         line = {"request": event["RequestType"], "resource": event["LogicalResourceId"]} | outcome.line
@@ -133,7 +134,7 @@ class Deployment:
 
     def _is_rolling_back(self, event: dict[str, Any], patience: Patience) -> bool:
         try:
-            return floors.is_rolling_back(self.stacks(), event["StackId"], patience)
+            return floors.is_rolling_back(floors.find_stack(self.stacks(), event["StackId"], patience))
         except (tables.TableRefusedError, TimeIsUpError):
             return False
 
@@ -204,16 +205,23 @@ class Deployment:
         if event["RequestType"] == "Delete":
             return self._lower_capacity(properties, patience)
         if not event.get("HighwaterAnswered"):
+            if event["RequestType"] != "Update":
+                return response.success(_NOTHING_TO_DO)
             try:
-                is_rolling_back = event["RequestType"] == "Update" and floors.is_rolling_back(client, stack, patience)
+                state = floors.find_stack(client, stack, patience)
             except (tables.TableRefusedError, TimeIsUpError) as refused:
                 # this must not make a rollback fail
                 reason = f"floors are left as they are if this is a rollback, as the stack cannot be read: {refused}"
                 return response.success(reason)
-            if not is_rolling_back:
-                return response.success("nothing to do until a deploy is rolled back")
-            self._go_on_after_the_answer(event, patience)
-            return response.success("floors are set when the rollback is over")
+            if floors.is_rolling_back(state):
+                self._go_on_after_the_answer(event, patience)
+                return response.success("floors are set when the rollback is over")
+            if state.is_express:
+                self._go_on_after_the_answer(event | {"HighwaterUpdated": state.updated}, patience)
+                return response.success("floors are set again when the deploy is over, even if it fails")
+            return response.success(_NOTHING_TO_DO)
+        if "HighwaterUpdated" in event:
+            return self._after_express(event, patience)
         try:
             if not floors.wait_until_rolled_back(client, stack, patience):
                 return response.failure("the rollback did not end well; deploy again to set the floors")
@@ -223,6 +231,29 @@ class Deployment:
         clients = self.dynamodb(None), self.autoscaling(None)
         done = floors.assert_floors(properties["TableName"], properties["Plan"], *clients, patience)
         return response.success(done.reason)
+
+    def _after_express(self, event: dict[str, Any], patience: Patience) -> response.Outcome | None:
+        """Set the floors after an update in express mode.
+
+        Nothing is rolled back if such an update fails between the targets and their floors. If the next one brings
+        back the former template, CloudFormation registers the targets with their base floors again, but has nothing to
+        update in the floors' resource.
+        """
+        properties = event["ResourceProperties"]
+        table, plan = properties["TableName"], properties["Plan"]
+        try:
+            status = floors.wait_until_updated(self.stacks(), event["StackId"], event["HighwaterUpdated"], patience)
+        except TimeIsUpError:
+            return self._wait_on(event, "the deploy does not end; deploy again to set the floors", patience)
+        if status is None:
+            return response.success("floors are left to the operation that came after this deploy, or to its rollback")
+        clients = self.dynamodb(None), self.autoscaling(None)
+        if status != floors.UPDATE_FAILED:
+            return response.success(floors.assert_floors(table, plan, *clients, patience).reason)
+        # only registered targets: CloudFormation could not create one that exists already
+        parsed = teardown.find_plan(plan)
+        reason = parsed if isinstance(parsed, str) else teardown.release_floors(table, parsed, *clients, patience)
+        return response.success(reason)
 
     def _take_back(self, event: dict[str, Any], patience: Patience) -> None:
         """After a rollback, release the table from the scaler to which the failed deploy added it.
@@ -258,3 +289,16 @@ class Deployment:
         label = table_label(table, region)
         self._invoke(properties["Scaler"], {"highwater": "tables", "tables": [label]}, patience)
         return response.success(f"the scaler looks at {label}")
+
+
+def _sentence(error: Exception) -> str:
+    """Return the reason of a failure for CloudFormation, with what to do about what may pass by itself."""
+    text = str(error) or type(error).__name__
+    match error:
+        case tables.ForbiddenError():
+            return f"{text}; if this deploy changed the function's role, which can take minutes to apply, deploy again"
+        case tables.TableNotFoundError():
+            return f"{text}; deploy again when the table exists"
+        case TimeIsUpError():
+            return f"{text}, as AWS was busy with the table or its targets; deploy again"
+    return text

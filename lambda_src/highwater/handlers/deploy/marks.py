@@ -54,12 +54,21 @@ class Progress:
 
 @dataclass(slots=True)
 class MarksJob:
-    """The work on one table for one event."""
+    """The work on one table for one event.
+
+    Attributes:
+        dynamodb: The client.
+        table: The table's name.
+        progress: What earlier invocations did.
+        patience: The time that is left.
+        may_be_unseen: Whether the table may have been created so recently that DynamoDB does not find it yet.
+    """
 
     dynamodb: DynamoDBClient
     table: str
     progress: Progress
     patience: Patience
+    may_be_unseen: bool = False
 
     def attempt(self, change: Callable[[], None]) -> bool:
         """Try a change once; return false if DynamoDB rejected it and the table must be described again."""
@@ -72,7 +81,8 @@ class MarksJob:
 
     def describe(self) -> tables.DescribedTable:
         """Describe the table; raises `TableOutOfReachError` if it cannot be changed."""
-        described = self.patience.until_accepted(partial(tables.describe_table, self.dynamodb, self.table))
+        until = self.patience.until_found if self.may_be_unseen else self.patience.until_accepted
+        described = until(partial(tables.describe_table, self.dynamodb, self.table))
         if described.out_of_reach:
             raise TableOutOfReachError(self.table, described.out_of_reach)
         self.progress.blocking = sorted(described.building)
@@ -156,13 +166,14 @@ def serve(
     """Work on one event; return `None` if another invocation continues the work and answers CloudFormation."""
     table = event["ResourceProperties"]["TableName"]
     progress = Progress.of(event)
-    job = MarksJob(dynamodb, table, progress, patience)
+    is_new = event["RequestType"] != "Delete" and not event.get("HighwaterProgress")
+    job = MarksJob(dynamodb, table, progress, patience, may_be_unseen=is_new)
     try:
         return _work(job, event, continue_later)
     except TableNotFoundError:
         if event["RequestType"] == "Delete":
             return success("the table does not exist any more")
-        return failure(f"table {table} does not exist")
+        return failure(f"table {table} does not exist; deploy again when it does")
     except (ForbiddenError, TableOutOfReachError) as refused:
         if event["RequestType"] == "Delete":
             # The permission was deleted with a table that was replaced, or the table may stay out of reach for ever. A

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from highwater.aws.tables import ForbiddenError, TableBusyError, translating
+from highwater.aws.tables import ForbiddenError, TableBusyError, TableNotFoundError, translating
 
 T = TypeVar("T")
 
@@ -19,6 +19,9 @@ _MARGIN_SECONDS = 30.0
 # IAM needs some seconds, at times a minute, until a changed policy is in effect everywhere (IAM User Guide, "Changes
 # that I make are not always immediately visible", read 2026-11)
 _PAUSES_FOR_PERMISSIONS = 24
+# DescribeTable may not find a table that was just created, and in express mode CloudFormation does not wait until it
+# does (Amazon DynamoDB API Reference, DescribeTable; CloudFormation User Guide, "express mode"; read 2026-11)
+_PAUSES_FOR_NEW_TABLES = 12
 
 
 class TimeIsUpError(Exception):
@@ -62,6 +65,23 @@ class Patience:
                     # not `TimeIsUpError`: another invocation would then wait again, and so on for ever
                     raise refused from None
         return translating(call)
+
+    def until_found(self, call: Callable[[], T]) -> T:
+        """Repeat *call*, with pauses, while its table is not found, for up to a minute; else as `until_accepted`.
+
+        Raises:
+            Exception: The errors of `until_accepted`. `TableNotFoundError` means that the table is still not found, or
+                that the invocation has no time left to wait.
+        """
+        for _ in range(_PAUSES_FOR_NEW_TABLES):
+            try:
+                return self.until_accepted(call)
+            except TableNotFoundError as absent:
+                try:
+                    self.pause()
+                except TimeIsUpError:
+                    raise absent from None
+        return self.until_accepted(call)
 
     def until_accepted(self, call: Callable[[], T]) -> T:
         """Repeat *call*, with pauses, while AWS is busy; while a permission is missing, for up to two minutes.
