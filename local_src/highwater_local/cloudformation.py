@@ -196,6 +196,7 @@ class Provisioners:
         for kind in (ministack.TABLE, ministack.GLOBAL_TABLE):
             ministack.wrap_resource_handler(kind, "create", partial(self._creating, kind))
             ministack.wrap_resource_handler(kind, "update", partial(self._updating, kind))
+        ministack.wrap_resource_handler(ministack.GLOBAL_TABLE, "delete", self._deleting)
         NamedResources()
 
     def create_target(self, _logical_id: str, properties: Properties, _stack: str) -> Created:
@@ -337,7 +338,7 @@ class Provisioners:
         if new.get("SSESpecification") and not old:
             ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
         if kind == ministack.GLOBAL_TABLE:
-            self._scale_global_table(name, new, replica)
+            self._scale_global_table(name, old, new)
 
     def _raise_changed_marks(self, name: str, old: Properties, new: Properties) -> None:
         """Raise marks that the template changed; a lower one fails the update, as on AWS."""
@@ -352,34 +353,31 @@ class Provisioners:
                 update = {"Update": {"IndexName": index["IndexName"], "WarmThroughput": numbers(warm)}}
                 self._call_update({"TableName": name, "GlobalSecondaryIndexUpdates": [update]})
 
-    def _scale_global_table(self, name: str, properties: Properties, replica: Properties) -> None:
-        """Create a target with a policy for each auto scaling setting of a global table and its indexes."""
-        reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
-        resources: list[tuple[str | None, Properties, Properties]] = [(None, properties, replica)]
-        resources += [
-            (index["IndexName"], index, reads.get(index["IndexName"], {}))
-            for index in properties.get("GlobalSecondaryIndexes") or []
-        ]
-        for index, writing, reading in resources:
-            settings = {
-                "Write": (writing.get("WriteProvisionedThroughputSettings") or {}).get(
-                    "WriteCapacityAutoScalingSettings"
-                ),
-                "Read": (reading.get("ReadProvisionedThroughputSettings") or {}).get("ReadCapacityAutoScalingSettings"),
-            }
-            for dimension, setting in settings.items():
-                if setting:
-                    self._scale_by_setting(name, index, dimension, setting)
-
-    def _scale_by_setting(self, name: str, index: str | None, dimension: str, setting: Properties) -> None:
-        kind, resource_id = ("table", f"table/{name}") if index is None else ("index", f"table/{name}/index/{index}")
-        key = TargetKey(resource_id, f"dynamodb:{kind}:{dimension}CapacityUnits")
+    def _scale_global_table(self, name: str, old: Properties, new: Properties) -> None:
+        """Give each target of a global table and its indexes a policy; deregister those that it no longer has."""
         service = self._autoscaling()
-        _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
-        metric = {"PredefinedMetricType": f"DynamoDB{dimension}CapacityUtilization"}
-        tracking = numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
-        tracking["PredefinedMetricSpecification"] = metric
-        _called(service.put_policy, key, f"{name}-{dimension.lower()}", "TargetTrackingScaling", tracking)
+        settings = _scaled(name, new)
+        for key in _scaled(name, old).keys() - settings.keys():
+            if key in service.targets:
+                service.deregister(key)
+        for key, setting in settings.items():
+            _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
+            metric = {"PredefinedMetricType": f"DynamoDB{key.dimension.title()}CapacityUtilization"}
+            tracking = numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
+            tracking["PredefinedMetricSpecification"] = metric
+            _called(service.put_policy, key, f"{name}-{key.dimension}", "TargetTrackingScaling", tracking)
+
+    def _deleting(self, own: Callable[..., None]) -> Callable[..., None]:
+        """Delete a global table with its targets, which DeleteTable leaves.
+
+        Source: the resource type's schema, by which its handlers deregister scalable targets, read 2026-11.
+        """
+
+        def delete(name: str, properties: Properties) -> None:
+            self._scale_global_table(name, properties, {})
+            own(name, properties)
+
+        return delete
 
     def _call_update(self, request: Properties) -> None:
         with self._tables.waiting():
@@ -387,6 +385,26 @@ class Provisioners:
         if status >= 400:
             answer = json.loads(body)
             raise ValueError(answer.get("message") or answer.get("Message") or str(answer))
+
+
+def _scaled(name: str, properties: Properties) -> dict[TargetKey, Properties]:
+    """Return the auto scaling settings of a global table, writes, and of its first replica, reads, by target."""
+    replica = (properties.get("Replicas") or [{}])[0]
+    reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
+    resources: list[tuple[str | None, Properties, Properties]] = [(None, properties, replica)]
+    resources += [
+        (index["IndexName"], index, reads.get(index["IndexName"], {}))
+        for index in properties.get("GlobalSecondaryIndexes") or []
+    ]
+    found = {}
+    for index, *both in resources:
+        kind, place = ("table", f"table/{name}") if index is None else ("index", f"table/{name}/index/{index}")
+        for dimension, members in zip(("Write", "Read"), both, strict=True):
+            throughput = members.get(f"{dimension}ProvisionedThroughputSettings") or {}
+            setting = throughput.get(f"{dimension}CapacityAutoScalingSettings")
+            if setting:
+                found[TargetKey(place, f"dynamodb:{kind}:{dimension}CapacityUnits")] = setting
+    return found
 
 
 def _key(properties: Properties) -> TargetKey:

@@ -106,3 +106,64 @@ def test_every_kind_of_table_has_its_targets_capacities_and_marks(bootstrapped: 
         )
         for name, table in tables.items()
     } == {"raw": (21, 22, 200), "mixed": (31, 32, 32), "world": (41, 42, 401)}
+
+
+WORLD = """
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from cdk_highwater import Capacity, ThrottleAwareScaler, manage_capacity
+
+app = cdk.App()
+stack = cdk.Stack(app, "World", env=cdk.Environment(account="000000000000", region="us-east-1"))
+key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+capacity = dynamodb.Capacity
+world = dynamodb.TableV2(
+    stack,
+    "World",
+    table_name=app.node.try_get_context("name"),
+    partition_key=key,
+    removal_policy=cdk.RemovalPolicy.DESTROY,
+    billing=dynamodb.Billing.provisioned(
+        read_capacity=capacity.fixed(5), write_capacity=capacity.autoscaled(max_capacity=10)
+    ),
+    global_secondary_indexes=[
+        dynamodb.GlobalSecondaryIndexPropsV2(
+            index_name="by-day", partition_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING)
+        )
+    ],
+)
+managed = manage_capacity(
+    world,
+    read=Capacity.autoscaled(min_capacity=41, max_capacity=410),
+    write=Capacity.autoscaled(min_capacity=42, max_capacity=420),
+)
+ThrottleAwareScaler(stack, "Scaler").add_table(managed)
+app.synth()
+"""
+
+
+def test_global_table_that_was_replaced_leaves_no_target_behind(bootstrapped: CdkCli, tmp_path: Path) -> None:
+    """The scaler, which works meanwhile, does not register again what CloudFormation deregisters."""
+    app = tmp_path / "world.py"
+    app.write_text(WORLD)
+    cloud = bootstrapped.cloud
+    autoscaling = cloud.client("application-autoscaling")
+
+    def targets() -> list[str]:
+        pages = autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb")
+        found = [target["ResourceId"].split("/")[1] for page in pages for target in page["ScalableTargets"]]
+        return sorted(name for name in found if name.startswith(("named-world", "World-")))
+
+    bootstrapped.deploy(app, {"name": "named-world"})
+    assert targets() == ["named-world"] * 4
+    cloud.step(60)
+    bootstrapped.deploy(app)
+    (replacement,) = [
+        name for name in cloud.client("dynamodb").list_tables()["TableNames"] if name.startswith("World-")
+    ]
+    assert targets() == [replacement] * 4
+    cloud.step(60)
+    assert targets() == [replacement] * 4
+    bootstrapped.run("destroy", "--all", "--force", app=app)
+    cloud.step(60)
+    assert targets() == []

@@ -648,6 +648,44 @@ def test_global_table_with_auto_scaling_settings_on_an_index_registers_the_index
     assert world.capacity(table, "by-city") == (14, 15)
 
 
+def _targets_of(world: World, table: str) -> set[tuple[str, str]]:
+    pages = world.autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb")
+    targets = [target for page in pages for target in page["ScalableTargets"]]
+    return {
+        (target["ResourceId"], target["ScalableDimension"])
+        for target in targets
+        if target["ResourceId"].split("/")[1] == table
+    }
+
+
+def test_global_table_is_deleted_with_its_targets(world: World, stack: Stack) -> None:
+    table = unique("table")
+    index = (_scaling(14, 140, 64), _scaling(15, 150, 65))
+    stack.create(Table=_global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63), index))
+    assert len(_targets_of(world, table)) == 4
+    # with the index go its targets
+    stack.update(Table=_global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63)))
+    assert _targets_of(world, table) == {(f"table/{table}", READ), (f"table/{table}", WRITE)}
+    # a target that is gone already is no obstacle
+    world.autoscaling.deregister_scalable_target(**key(f"table/{table}", READ))
+    assert stack.delete() == "DELETE_COMPLETE"
+    assert _targets_of(world, table) == set()
+
+
+def test_global_table_that_is_replaced_takes_its_targets_along(world: World, stack: Stack) -> None:
+    table = unique("table")
+    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63))
+    stack.create(Table=resources)
+    del resources["Properties"]["TableName"]
+    assert stack.update(Table=resources) == "UPDATE_COMPLETE"
+    replacement = stack.physical_id("Table")
+    assert replacement != table
+    assert _targets_of(world, table) == set()
+    assert len(_targets_of(world, replacement)) == 2
+    assert stack.delete() == "DELETE_COMPLETE"
+    assert _targets_of(world, replacement) == set()
+
+
 def test_stack_with_table_target_and_action_runs_the_action(world: World, stack: Stack) -> None:
     table = unique("table")
     at = world.now().replace(second=0) + 8 * MINUTE
