@@ -36,8 +36,6 @@ from highwater.core.names import (
 )
 from highwater.core.scaler import Mode
 
-# the same as in highwater.aws.coordinator_table, which constructs may not import
-
 
 class BoostLeases(Construct):
     """The table of leases: on demand, so that it costs nothing without leases; deleted with the coordinator."""
@@ -56,6 +54,10 @@ class BoostLeases(Construct):
             ),
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
+        template = self.table.node.default_child
+        assert isinstance(template, dynamodb.CfnTable)  # noqa: S101 - the default child of a table
+        # so that a rehearsal of all tables of the app leaves it out
+        template.add_metadata("highwater:own", True)
         acknowledge(self.table, LEASE_TABLE_RULES)
 
     def permissions(self) -> list[iam.PolicyStatement]:

@@ -95,7 +95,7 @@ LAB_ARROWS = {
     "policies": {"physics", "services", "simulation", "traffic"},
     "simulation": {"physics", "services", "traffic"},
     "template": {"files", "physics", "services", "simulation"},
-    "rehearse": {"physics", "policies", "services", "simulation", "template", "traffic"},
+    "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "report": {"files", "physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
     "local": {"physics", "traffic"},

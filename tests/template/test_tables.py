@@ -13,7 +13,7 @@ from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import Capacity, GlobalSecondaryIndex, HighWaterTable, Window
 from highwater_lab.simulation import TableSetup, TargetSetup
-from highwater_lab.template import TemplateError, find_table, find_tables, load_templates
+from highwater_lab.template import TemplateError, find_table, list_tables, load_templates
 
 FILES = Path(__file__).parent / "files"
 KEY = dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING)
@@ -29,7 +29,8 @@ def _shape(setup: TableSetup) -> dict[str, tuple[tuple[int, int, int, int | None
 
 
 def _by_name(path: Path, **parameters: str) -> dict[str, TableSetup]:
-    return {setup.name: setup for setup in find_tables(load_templates(path), parameters)}
+    listed = list_tables(load_templates(path), parameters)
+    return {each.name: each.setup for each in listed if each.setup is not None}
 
 
 def test_template_written_by_hand() -> None:

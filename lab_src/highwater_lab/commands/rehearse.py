@@ -20,6 +20,7 @@ from highwater_lab.commands.options import (
     check_places,
     progress_bar,
 )
+from highwater_lab.commands.rehearse_app import FORMATS, AppCommand, refuse_options
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.policies.catalogue import POLICY_NAMES
 from highwater_lab.rehearse import Limits, PlannedBoost, PlannedJob, rehearse
@@ -36,6 +37,14 @@ _path = click.Path(path_type=Path)
 @click.command("rehearse", short_help="Simulate a template under traffic before it is deployed.")
 @click.argument("template", type=_path)
 @traffic_options
+@click.option(
+    "--all", "is_all", is_flag=True, help="Rehearse all tables of all stacks and stages, each under its own traffic."
+)
+@click.option(
+    "--against",
+    metavar="OLD",
+    help="Compare with an older app: a cdk.out folder, a template, or a revision of git, which is synthesized.",
+)
 @click.option("--table", help="The template's table: its construct's path or any end of it, logical id, or name.")
 @click.option(
     "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
@@ -100,12 +109,38 @@ _path = click.Path(path_type=Path)
     help="Highest allowed percentage of throttled units; exit status 1 above it.",
 )
 @click.option("--max-cost", type=Finite(0), help="Highest allowed cost in USD a month; exit status 1 above it.")
+@click.option(
+    "--max-throttled-rise",
+    type=Finite(0, 100),
+    help="With --against: how many percentage points more may be throttled, of each table; exit status 1 above it.",
+)
+@click.option(
+    "--max-cost-rise",
+    type=Finite(0),
+    help="With --against: how many USD a month more the tables of a stage may cost together; exit status 1 above it.",
+)
+@click.option(
+    "--cheapest-within",
+    type=Finite(0, 100),
+    help="With --all or --against: also search for each table's cheapest plan that throttles at most this percentage, "
+    "which takes minutes.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="With --all or --against: how to print. Markdown is for a comment on a pull request.",
+)
 @click.option("--html", type=_path, help="Write the report to this HTML file.")
 @click.option("--png", type=_path, help="Draw the capacity and the throttling to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def rehearse_command(
     template: Path,
     source: TrafficSource,
+    is_all: bool,
+    against: str | None,
     table: str | None,
     parameters: tuple[tuple[str, str], ...],
     targets: tuple[tuple[str, str], ...],
@@ -120,6 +155,10 @@ def rehearse_command(
     account_quota: int | None,
     max_throttled: float | None,
     max_cost: float | None,
+    max_throttled_rise: float | None,
+    max_cost_rise: float | None,
+    cheapest_within: float | None,
+    form: str,
     html: Path | None,
     png: Path | None,
     as_json: bool,
@@ -135,8 +174,56 @@ def rehearse_command(
     highwater rehearse cdk.out --live-table orders --days 14 --save orders.csv --html report.html
     highwater rehearse cdk.out --table Shop/Orders --traffic orders.csv --max-throttled 0.1 --max-cost 900
 
+    With --all, the tables of the whole app are rehearsed; with --against, what they cost and throttle is compared with
+    an older app. The traffic is then a file or a folder with all tables, as highwater traffic fetch --all writes it. A
+    table that cannot be read, or has no traffic, counts as unknown.
+
+    \b
+    highwater rehearse cdk.out --all --traffic traffic
+    highwater rehearse cdk.out --against main --traffic traffic --format markdown --max-cost-rise 100
+
     Exit status: 0 fine, 1 a limit is exceeded, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    limits = Limits(
+        max_throttled_percent=max_throttled,
+        max_cost_per_month=max_cost,
+        max_throttled_rise=max_throttled_rise,
+        max_cost_rise=max_cost_rise,
+    )
+    if is_all or against is not None:
+        if is_all and table is not None:
+            raise Misuse("give either --all or --table")
+        if against is None and (max_throttled_rise is not None or max_cost_rise is not None):
+            raise Misuse("--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against")
+        for_one = {
+            **{"--compare": compare, "--boost": boosts, "--job": jobs, "--keys": keys, "--index-share": index_share},
+            **{"--target": targets, "--size-gb": size_gb, "--new-items": new_items, "--table-quota": table_quota},
+            **{"--account-quota": account_quota, "--save": source.save, "--html": html, "--png": png},
+        }
+        refuse_options(for_one, "beside --all and --against")
+        command = AppCommand(
+            template=template,
+            against=against,
+            table=table,
+            parameters=dict(parameters),
+            source=source,
+            limits=limits,
+            cheapest_within=cheapest_within,
+            form="json" if as_json else form,
+        )
+        if command.run():
+            raise click.exceptions.Exit(_FINDING)
+        return
+    refuse_options(
+        {
+            "--max-throttled-rise": max_throttled_rise is not None,
+            "--max-cost-rise": max_cost_rise is not None,
+            "--cheapest-within": cheapest_within is not None,
+            "--format": form != "text",
+        },
+        "without --all and --against",
+        "all tables",
+    )
     check_places(
         {"TEMPLATE": template, **source.inputs},
         {"--save": source.save, "--html": html, "--png": png},
@@ -177,7 +264,7 @@ def rehearse_command(
     except OSError as error:
         raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
     tell_notes(traffic)
-    exceeded = Limits(max_throttled_percent=max_throttled, max_cost_per_month=max_cost).passed(rehearsal)
+    exceeded = limits.passed(rehearsal)
     if as_json:
         document = rehearsal_document(rehearsal) | {"passed": [limit.what for limit in exceeded]}
         click.echo(json.dumps(document))

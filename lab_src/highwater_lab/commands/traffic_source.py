@@ -17,9 +17,11 @@ from highwater.cli.durations import DurationType
 from highwater.cli.terminal import say
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
+from highwater_lab.rehearse.app import traffic_for
 from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic
+from highwater_lab.template import ListedTable
+from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
 from highwater_lab.traffic import scenario as make_scenario
 
 if TYPE_CHECKING:
@@ -80,15 +82,42 @@ class TrafficSource:
             TrafficError: The file or the table has no usable traffic.
         """
         self._check_options()
-        traffic = self._unscaled(likely_table)
+        traffic = self._moved(self._unscaled(likely_table))
+        if not any(any(rates) for rates in traffic.rates.values()):
+            raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
+        return traffic
+
+    def read_traffic_of_tables(self) -> Callable[[ListedTable], Traffic | None]:
+        """Return a function that finds the traffic of each table of an app, `None` for one without.
+
+        A scenario is the traffic of every table. The traffic is scaled and moved in time.
+
+        Raises:
+            Misuse: Neither `--traffic` nor `--scenario` is given, or an option does not fit the source.
+            TrafficError: A file has no usable traffic.
+        """
+        if self.live_table is not None:
+            raise Misuse(
+                "--live-table is for one table; fetch the traffic of all with highwater traffic fetch --all, and give "
+                "it with --traffic"
+            )
+        self._check_options()
+        if self.traffic_table is not None:
+            raise Misuse("--traffic-table is for one table; remove it")
+        if self.traffic_file is None:
+            same = self._moved(self._unscaled(None))
+            return lambda _: same
+        read = read_traffic_by_table(self.traffic_file, units_are=Dimension(self.units_are.removesuffix("s")))
+        by_name = {name: self._moved(traffic) for name, traffic in read.items()}
+        return lambda table: traffic_for(table, by_name)
+
+    def _moved(self, traffic: Traffic) -> Traffic:
         if self.mean is not None:
             if self.mean == 0:
                 raise Misuse("--mean must be above 0, got 0")
             traffic = traffic.with_mean(self.mean)
         if self.scale != 1.0:
             traffic = traffic.scaled(self.scale)
-        if not any(any(rates) for rates in traffic.rates.values()):
-            raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
         if self.start is not None:
             traffic = traffic.starting(self.start.replace(tzinfo=UTC))
         return traffic if self.shift is None else traffic.starting(traffic.start + self.shift)

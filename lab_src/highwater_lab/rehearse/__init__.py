@@ -1,7 +1,22 @@
 """Rehearsals: a template is simulated under traffic before it is deployed."""
 
+from highwater_lab.rehearse.app import AppRehearsal, Change, Outcome, TableRehearsal, rehearse_app, traffic_for
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
 
-__all__ = ["Limits", "Passed", "PlannedBoost", "PlannedJob", "Rehearsal", "RehearsalError", "rehearse"]
+__all__ = [
+    "AppRehearsal",
+    "Change",
+    "Limits",
+    "Outcome",
+    "Passed",
+    "PlannedBoost",
+    "PlannedJob",
+    "Rehearsal",
+    "RehearsalError",
+    "TableRehearsal",
+    "rehearse",
+    "rehearse_app",
+    "traffic_for",
+]

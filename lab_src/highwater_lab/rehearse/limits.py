@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from highwater_lab.rehearse.app import AppRehearsal, TableRehearsal
 from highwater_lab.rehearse.rehearsal import Rehearsal
 
 
@@ -12,16 +13,18 @@ class Passed:
     """A limit that a rehearsal exceeded.
 
     Attributes:
-        what: The limited value: `throttled` or `cost`.
+        what: The limited value: `throttled`, `cost`, `throttled-rise` or `cost-rise`.
         got: The value: percent of the units requested, or USD a month.
         allowed: The limit, in the same unit.
         text: The finding as a sentence.
+        where: The table or the stage, empty for the only one.
     """
 
     what: str
     got: float
     allowed: float
     text: str
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +33,62 @@ class Limits:
 
     Attributes:
         max_throttled_percent: The highest percentage of requested units that may be throttled; `None` for no limit.
-        max_cost_per_month: The highest cost in USD a month; `None` for no limit.
+        max_cost_per_month: The highest cost in USD a month, of one table; `None` for no limit.
+        max_throttled_rise: How many percentage points more than in the old app may be throttled, of each table.
+        max_cost_rise: How many USD a month more than in the old app all tables of a stage together may cost.
     """
 
     max_throttled_percent: float | None = None
     max_cost_per_month: float | None = None
+    max_throttled_rise: float | None = None
+    max_cost_rise: float | None = None
 
     def passed(self, rehearsal: Rehearsal) -> tuple[Passed, ...]:
         """Return the limits that the rehearsal exceeded."""
+        return self._passed_by(rehearsal.throttled_percent, rehearsal.cost_per_month)
+
+    def passed_by_app(self, app: AppRehearsal) -> tuple[Passed, ...]:
+        """Return the limits that an app, or a table of it, exceeded. Unknown tables exceed none."""
+        exceeded: list[Passed] = []
+        for table in app.tables:
+            if table.after is None:
+                continue
+            own = [
+                *self._passed_by(table.after.throttled_percent, table.after.cost_per_month),
+                *self._rise_of(table),
+            ]
+            exceeded += [replace(each, text=f"{table.name}: {each.text}", where=table.name) for each in own]
+        for stage in app.stages:
+            exceeded += self._cost_rise_of(app.in_stage(stage), stage)
+        return tuple(exceeded)
+
+    def _cost_rise_of(self, app: AppRehearsal, stage: str) -> list[Passed]:
+        if self.max_cost_rise is None or app.before is None:
+            return []
+        after = app.after.cost_per_month
+        rise = after - app.before.cost_per_month
+        if rise <= self.max_cost_rise:
+            return []
+        text = (
+            f"{f'{stage}: ' if stage else ''}the cost rises by ${rise:,.2f} a month to ${after:,.2f}, the limit is "
+            f"${self.max_cost_rise:,.2f}"
+        )
+        return [Passed("cost-rise", rise, self.max_cost_rise, text, stage)]
+
+    def _rise_of(self, table: TableRehearsal) -> list[Passed]:
+        if self.max_throttled_rise is None or table.before is None or table.after is None:
+            return []
+        rise = table.after.throttled_percent - table.before.throttled_percent
+        if rise <= self.max_throttled_rise:
+            return []
+        text = (
+            f"{table.after.throttled_percent:.4g} % of the requested units are throttled, {rise:.4g} points more than "
+            f"before, the limit is {self.max_throttled_rise:g}"
+        )
+        return [Passed("throttled-rise", rise, self.max_throttled_rise, text)]
+
+    def _passed_by(self, throttled: float, cost: float) -> tuple[Passed, ...]:
         exceeded = []
-        throttled, cost = rehearsal.throttled_percent, rehearsal.cost_per_month
         if self.max_throttled_percent is not None and throttled > self.max_throttled_percent:
             exceeded.append(
                 Passed(

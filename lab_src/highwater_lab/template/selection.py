@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.document import Template, TemplateError
 from highwater_lab.template.parts import Parts
-from highwater_lab.template.stacks import Stacks
+from highwater_lab.template.stacks import Stacks, is_open
 from highwater_lab.template.tables import Found, read_table, tables_of
 
 _MOST_NAMES: Final = 6
@@ -57,13 +58,67 @@ def find_table(
     raise TemplateError(f"{len(chosen)} tables match: {_listed(chosen)}; {hint}")
 
 
-def find_tables(templates: list[Template], parameters: Mapping[str, str] | None = None) -> list[TableSetup]:
-    """Return every table that the templates define, then every table that they only scale.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTable:
+    """One of all tables of an app.
 
-    Raises `TemplateError` for a resource that cannot be read.
+    Attributes:
+        name: Its name in reports, unique in the app: the path of its construct where the assembly has it.
+        stage: The path of the `cdk.Stage` that its stack belongs to; empty for a stack outside of stages.
+        stack: The name of its stack; empty where the assembly does not say it.
+        logical_id: Its logical id, `None` if no template defines it.
+        physical: Its physical name, `None` where CloudFormation generates it.
+        setup: Its capacity and scaling, `None` if that could not be read.
+        problem: Why it could not be read; empty if it was.
+    """
+
+    name: str
+    stage: str
+    stack: str
+    logical_id: str | None
+    physical: str | None
+    setup: TableSetup | None
+    problem: str = ""
+
+
+# The metadata of tables that belong to Highwater itself
+_OWN: Final = "highwater:own"
+_STAGE_FOLDER: Final = "assembly-"
+
+
+def list_tables(templates: list[Template], parameters: Mapping[str, str] | None = None) -> list[ListedTable]:
+    """Return every table that the templates define, then every table that they only scale; not Highwater's own.
+
+    A table that cannot be read is listed with the reason.
     """
     _, parts, tables = _find(templates, parameters or {}, {})
-    return [read_table(found, parts) for found in tables.values()]
+    return [_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found)]
+
+
+def _list_table(label: str, found: Found, parts: Parts) -> ListedTable:
+    template = found.stack.template
+    folder = Path(template.folder).name
+    setup, problem = None, ""
+    try:
+        setup = read_table(found, parts)
+    except TemplateError as error:
+        problem = str(error)
+    return ListedTable(
+        name=label,
+        stage=folder.removeprefix(_STAGE_FOLDER) if folder.startswith(_STAGE_FOLDER) else "",
+        stack=template.environment.stack or "",
+        logical_id=found.logical_id,
+        physical=None if is_open(found.table) else found.table,
+        setup=setup,
+        problem=problem,
+    )
+
+
+def _is_own(found: Found) -> bool:
+    if found.logical_id is None:
+        return False
+    metadata = found.stack.template.resource(found.logical_id).get("Metadata")
+    return isinstance(metadata, dict) and metadata.get(_OWN) is True
 
 
 def _find(

@@ -1,0 +1,174 @@
+"""`highwater rehearse --all` and `--against`: all tables of an app, before and after a change."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from highwater.cli.terminal import open_console
+from highwater.core import HighwaterError
+from highwater_lab.commands.options import Misuse, check_places, progress_bar
+from highwater_lab.commands.traffic_source import TrafficSource
+from highwater_lab.rehearse import AppRehearsal, Limits, rehearse_app
+from highwater_lab.report.app import app_document, app_markdown, print_app
+from highwater_lab.template import ListedTable, list_tables, load_templates
+
+FORMATS = ("text", "markdown", "json")
+_SYNTH_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppCommand:
+    """The options of the command for all tables of an app.
+
+    Attributes:
+        template: The app's `cdk.out` folder, or a template.
+        against: The old app: a folder, a template, or a revision of git, which is synthesized; `None` for none.
+        table: The end of the path, or another name, of the only table to rehearse; `None` for all.
+        parameters: Values of template parameters, of both apps.
+        source: The traffic.
+        limits: What may not be exceeded.
+        cheapest_within: The highest percentage of throttled units of a cheapest plan to search for, `None` for none.
+        form: `text`, `markdown` or `json`.
+    """
+
+    template: Path
+    against: str | None
+    table: str | None
+    parameters: Mapping[str, str]
+    source: TrafficSource
+    limits: Limits
+    cheapest_within: float | None
+    form: str
+
+    def run(self) -> bool:
+        """Rehearse and print; return whether a limit is exceeded.
+
+        Raises `Misuse` if the apps or the traffic cannot be read, or nothing is left to rehearse.
+        """
+        check_places({"TEMPLATE": self.template, **self.source.inputs}, {})
+        try:
+            after = self._tables(self.template)
+            before = None
+            if self.against is not None:
+                with _old_app(self.against) as old:
+                    before = self._tables(old)
+            if not after and not before:
+                raise Misuse(f"{self.template}: no DynamoDB table, so there is nothing to rehearse")
+            after, before = self._chosen(after, before)
+            traffic_of = self.source.read_traffic_of_tables()
+            with progress_bar("rehearsing") as progress:
+                app = rehearse_app(
+                    after,
+                    traffic_of,
+                    before=before,
+                    against=self.against or "",
+                    timing=self.source.timing(),
+                    price_region=self.source.price_region,
+                    prices_file=self.source.prices_file,
+                    cheapest_within=self.cheapest_within,
+                    progress=progress,
+                )
+        except HighwaterError as error:
+            raise Misuse(str(error)) from error
+        return self._print(app)
+
+    def _tables(self, place: Path) -> list[ListedTable]:
+        return list_tables(load_templates(place), self.parameters)
+
+    def _chosen(
+        self, after: list[ListedTable], before: list[ListedTable] | None
+    ) -> tuple[list[ListedTable], list[ListedTable] | None]:
+        if self.table is None:
+            return after, before
+        name = self.table
+
+        def is_chosen(table: ListedTable) -> bool:
+            return name in (table.name, table.logical_id, table.physical) or table.name.endswith(f"/{name}")
+
+        kept = [table for table in after if is_chosen(table)]
+        kept_before = None if before is None else [table for table in before if is_chosen(table)]
+        if not kept and not kept_before:
+            names = ", ".join(sorted({table.name for table in (*after, *(before or ()))}))
+            raise Misuse(f"there is no table {name!r}; the tables are {names}")
+        return kept, kept_before
+
+    def _print(self, app: AppRehearsal) -> bool:
+        exceeded = self.limits.passed_by_app(app)
+        if self.form == "json":
+            click.echo(json.dumps(app_document(app, exceeded)))
+        elif self.form == "markdown":
+            click.echo(app_markdown(app, exceeded), nl=False)
+        else:
+            console = open_console()
+            print_app(app, console)
+            for limit in exceeded:
+                console.print(f"[red]✗[/] {escape(limit.text)}", highlight=False, soft_wrap=True)
+        return bool(exceeded)
+
+
+def refuse_options(given: Mapping[str, object], where: str, of: str = "one table") -> None:
+    """Raise `Misuse` for the first option that has a value, saying what it is *of* and *where* it has no effect."""
+    for option, value in given.items():
+        if value:
+            raise Misuse(f"{option} is for {of}; remove it {where}")
+
+
+@contextlib.contextmanager
+def _old_app(against: str) -> Iterator[Path]:
+    """Yield the folder or template of the old app; a revision of git is synthesized, and removed afterwards."""
+    if Path(against).exists():
+        yield Path(against)
+        return
+    no_folder = f"--against {against}: is neither a folder or template nor a revision of git"
+    commit = _run(["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{against}^{{commit}}"], no_folder)
+    here = _run(["git", "rev-parse", "--show-prefix"], no_folder)
+    with tempfile.TemporaryDirectory(prefix="highwater-") as folder:
+        tree, out = Path(folder) / "tree", Path(folder) / "cdk.out"
+        _run(["git", "worktree", "add", "--detach", "--quiet", str(tree), commit], no_folder)
+        try:
+            _lend(tree / here)
+            _run([_cdk(), "synth", "--quiet", "--output", str(out)], f"--against {against}: cdk synth", tree / here)
+            yield out
+        finally:
+            _run(["git", "worktree", "remove", "--force", str(tree)], f"--against {against}")
+
+
+def _lend(place: Path) -> None:
+    """Link what is installed beside the app, and is not in its repository, into the folder of the old app."""
+    for name in (".venv", "venv", "node_modules"):
+        own = Path.cwd() / name
+        if own.is_dir() and place.is_dir() and not (place / name).exists():
+            (place / name).symlink_to(own)
+
+
+def _cdk() -> str:
+    """Return the CDK CLI: the project's own, or that on the path."""
+    own = [folder / "node_modules" / ".bin" for folder in (Path.cwd(), *Path.cwd().parents)]
+    path = os.pathsep.join([*(str(folder) for folder in own if folder.is_dir()), os.environ.get("PATH", "")])
+    found = shutil.which("cdk", path=path)
+    if found is None:
+        raise Misuse("--against: the CDK CLI is not found, so a revision cannot be synthesized; npm install aws-cdk")
+    return found
+
+
+def _run(command: Sequence[str], what: str, folder: Path | None = None) -> str:
+    """Return what a command prints; raise `Misuse` with the last line of what it complains of."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=_SYNTH_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        raise Misuse(f"{what}: {failed}") from failed
+    if done.returncode != 0:
+        lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise Misuse(f"{what}: {lines[-1]}" if lines else what)
+    return done.stdout.strip()

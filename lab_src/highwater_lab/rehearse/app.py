@@ -1,0 +1,393 @@
+"""A rehearsal of all tables of an app, before and after a change, each under its own traffic."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from highwater_lab.policies.catalogue import run_policy
+from highwater_lab.policies.declared import Declared
+from highwater_lab.policies.dynamodb import OnDemandMode
+from highwater_lab.recommend.search import recommend
+from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
+from highwater_lab.services.timing import Timing
+from highwater_lab.simulation import Run, TableSetup
+from highwater_lab.template import ListedTable
+from highwater_lab.traffic import Traffic
+
+
+class Change(StrEnum):
+    """How a table differs between the two apps."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one declaration of a table's capacity costs and throttles.
+
+    Attributes:
+        cost_per_month: USD a month, without one-time charges.
+        warm_up: The one-time charge for raising high-water marks, in USD.
+        demanded_units: Units that were requested in the rehearsed time.
+        throttled_units: Units of them that were throttled.
+        throttled_minutes: The number of minutes with throttling.
+        worst_at: The minute that throttles most, UTC; `None` if none does.
+    """
+
+    cost_per_month: float
+    warm_up: float
+    demanded_units: float
+    throttled_units: float
+    throttled_minutes: int
+    worst_at: datetime | None
+
+    @classmethod
+    def of_run(cls, run: Run) -> Outcome:
+        """Return the outcome of a simulated run."""
+        worst = run.worst_minute()
+        return cls(
+            cost_per_month=run.bill.per_month,
+            warm_up=run.bill.warm_up,
+            demanded_units=run.demanded_units,
+            throttled_units=run.throttled_units,
+            throttled_minutes=len(run.throttled_minutes()),
+            worst_at=None if worst is None else run.start + timedelta(minutes=worst[0]),
+        )
+
+    @property
+    def throttled_percent(self) -> float:
+        """The percentage of requested units that are throttled; 0 where nothing is requested."""
+        return 100 * self.throttled_units / self.demanded_units if self.demanded_units else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cheapest:
+    """The cheapest plan that `recommend` finds within a limit, or the one that throttles least if none is.
+
+    Attributes:
+        summary: The plan in a few words.
+        cost_per_month: USD a month.
+        throttled_percent: The percentage of requested units that it throttles.
+    """
+
+    summary: str
+    cost_per_month: float
+    throttled_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRehearsal:
+    """One table before and after.
+
+    Attributes:
+        name: Its name in the app.
+        stage: The stage that it belongs to, empty for none.
+        change: How its declaration differs.
+        before: Its outcome in the old app; `None` without an old app, if the table is not in it, or if it is unknown.
+        after: Its outcome in the new app, likewise.
+        on_demand: Its outcome in on-demand mode, `None` if it is unknown.
+        cheapest: The cheapest plan within a limit on throttling, in words with its cost; `None` if none was looked for.
+        unknown: Why nothing is known of it, such as that there is no traffic for it; empty otherwise.
+        notes: What a reader should know, such as parts of the template that were not read.
+    """
+
+    name: str
+    stage: str
+    change: Change
+    before: Outcome | None = None
+    after: Outcome | None = None
+    on_demand: Outcome | None = None
+    cheapest: Cheapest | None = None
+    unknown: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AppRehearsal:
+    """The result of `rehearse_app`.
+
+    Attributes:
+        tables: The tables, by name.
+        against: The name of the old app, as given; empty if the app is not compared.
+        traffic: Name, start and minutes of the traffic with the most minutes.
+        prices: The regions whose prices were used, with the prices' date.
+    """
+
+    tables: tuple[TableRehearsal, ...]
+    against: str
+    traffic: str
+    prices: str
+
+    def changed(self) -> tuple[TableRehearsal, ...]:
+        """Return the known tables whose declaration differs; all known ones if the app is not compared."""
+        known = (table for table in self.tables if not table.unknown)
+        return tuple(table for table in known if not self.against or table.change is not Change.UNCHANGED)
+
+    def unknown(self) -> tuple[TableRehearsal, ...]:
+        """Return the tables of which nothing is known."""
+        return tuple(table for table in self.tables if table.unknown)
+
+    def in_stage(self, stage: str) -> AppRehearsal:
+        """Return the rehearsal of one stage's tables."""
+        return replace(self, tables=tuple(table for table in self.tables if table.stage == stage))
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages in the order of their names; an empty name stands for stacks outside of stages."""
+        return tuple(sorted({table.stage for table in self.tables}))
+
+    @property
+    def before(self) -> Outcome | None:
+        """The sum of all known tables in the old app; `None` if the app is not compared."""
+        return _total(table.before for table in self.tables) if self.against else None
+
+    @property
+    def after(self) -> Outcome:
+        """The sum of all known tables in the new app."""
+        return _total(table.after for table in self.tables)
+
+
+def _total(outcomes: Iterable[Outcome | None]) -> Outcome:
+    known = [outcome for outcome in outcomes if outcome is not None]
+    return Outcome(
+        cost_per_month=sum(each.cost_per_month for each in known),
+        warm_up=sum(each.warm_up for each in known),
+        demanded_units=sum(each.demanded_units for each in known),
+        throttled_units=sum(each.throttled_units for each in known),
+        throttled_minutes=sum(each.throttled_minutes for each in known),
+        worst_at=None,
+    )
+
+
+def traffic_for(table: ListedTable, by_name: Mapping[str, Traffic]) -> Traffic | None:
+    """Return a table's traffic from that of many tables by name, `None` if there is none or the name is ambiguous.
+
+    A table is known by its physical name, by the form of the names that CloudFormation generates, by the path of its
+    construct, by the path's last part, or by its logical id, in this order.
+    """
+    generated = re.compile(rf"{re.escape(table.stack)}-{re.escape(table.logical_id or '')}-[A-Z0-9]{{8,16}}")
+    last = table.name.rpartition("/")[2]
+    meanings: tuple[Callable[[str], bool], ...] = (
+        lambda name: name == table.physical,
+        lambda name: table.physical is None and bool(table.stack) and generated.fullmatch(name) is not None,
+        lambda name: name == table.name,
+        lambda name: table.physical is None and name.lower() == last.lower(),
+        lambda name: table.physical is None and name == table.logical_id,
+    )
+    for fits in meanings:
+        found = [name for name in by_name if fits(name)]
+        if found:
+            return by_name[found[0]] if len(found) == 1 else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """What the simulations of one table gave."""
+
+    before: Outcome | None
+    after: Outcome | None
+    on_demand: Outcome
+    cheapest: Cheapest | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The simulations of one table; picklable, as other processes carry them out."""
+
+    before: TableSetup | None
+    after: TableSetup | None
+    traffic: Traffic
+    timing: Timing
+    price_region: str | None
+    prices_file: Path | None
+    cheapest_within: float | None
+
+    def run(self) -> _Results:
+        """Simulate."""
+        before = None if self.before is None else self._simulate(self.before, Declared.name)
+        is_same = self.before is not None and self.after is not None and is_same_capacity(self.before, self.after)
+        after = before if is_same or self.after is None else self._simulate(self.after, Declared.name)
+        either = self.after or self.before
+        assert either is not None  # noqa: S101 - a table is in one of the apps
+        on_demand = self._simulate(either, OnDemandMode.name)
+        return _Results(before, after if self.after is not None else None, on_demand, self._look_for_cheapest(either))
+
+    def _look_for_cheapest(self, setup: TableSetup) -> Cheapest | None:
+        if self.cheapest_within is None:
+            return None
+        prices, quota = self.prices(), setup.quota_units
+        found = recommend(
+            self.traffic,
+            max_throttled_percent=self.cheapest_within,
+            table_quota_units=quota,
+            prices=prices,
+            timing=self.timing,
+        )
+        best = found.best
+        return Cheapest(best.summary, best.cost_per_month, best.throttled_percent)
+
+    def prices(self) -> Prices:
+        """Return the prices of the table's region; raises `PriceError`."""
+        setup = self.after or self.before
+        return load_prices(self.price_region or (setup and setup.region) or DEFAULT_REGION, self.prices_file)
+
+    def _simulate(self, setup: TableSetup, policy: str) -> Outcome:
+        # an index that only the other declaration has
+        rates = {
+            stream: each
+            for stream, each in self.traffic.rates.items()
+            if stream.index is None or stream.index in setup.indexes
+        }
+        traffic = replace(self.traffic, rates=rates, counts=None)
+        return Outcome.of_run(run_policy(policy, setup, traffic, timing=self.timing, prices=self.prices()))
+
+
+def is_same_capacity(one: TableSetup, other: TableSetup) -> bool:
+    """Whether two declarations of a table are equal in all that a rehearsal looks at."""
+    return replace(one, notes=(), name="") == replace(other, notes=(), name="")
+
+
+def rehearse_app(
+    after: Sequence[ListedTable],
+    traffic_of: Callable[[ListedTable], Traffic | None],
+    *,
+    before: Sequence[ListedTable] | None = None,
+    against: str = "",
+    timing: Timing | None = None,
+    price_region: str | None = None,
+    prices_file: Path | None = None,
+    cheapest_within: float | None = None,
+    processes: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> AppRehearsal:
+    """Rehearse every table of an app, and of the app before a change.
+
+    Args:
+        after: The tables of the app.
+        traffic_of: Returns a table's traffic, `None` if it is not known: the table then counts as unknown.
+        before: The tables of the old app; `None` to compare with nothing.
+        against: The name of the old app in reports; needed with *before*.
+        timing: The delays of the AWS services; by default those of `Timing`.
+        price_region: The region whose prices are used; by default each table's own, or us-east-1 if it is unknown.
+        prices_file: The file of prices; by default the lab's.
+        cheapest_within: The highest percentage of throttled units of the cheapest plan that is searched for; by
+            default none is. A search simulates tens of plans.
+        processes: How many processes simulate at once, 1 or more; by default one for each processor.
+        progress: Called with the number of tables done and their total.
+
+    Raises:
+        PriceError: The prices cannot be read, or the file has none of a region.
+    """
+    new = {table.name: table for table in after}
+    old = {table.name: table for table in before or ()}
+    known: dict[str, _Work] = {}
+    tables: dict[str, TableRehearsal] = {}
+    spans: list[Traffic] = []
+    for name in sorted(new.keys() | old.keys()):
+        pair = (old.get(name), new.get(name))
+        tables[name] = _listed(name, *pair, is_compared=before is not None)
+        if tables[name].unknown:
+            continue
+        table = pair[1] or pair[0]
+        assert table is not None  # noqa: S101 - a table is in one of the apps
+        traffic = traffic_of(table)
+        setups = [None if each is None else each.setup for each in pair]
+        problem = _does_not_fit(table, traffic, [setup for setup in setups if setup is not None])
+        if traffic is None or problem:
+            tables[name] = replace(tables[name], unknown=problem)
+            continue
+        spans.append(traffic)
+        before_and_after = setups[0], setups[1]
+        known[name] = _Work(*before_and_after, traffic, timing or Timing(), price_region, prices_file, cheapest_within)
+    for name, each in _run_all(known, processes, progress):
+        tables[name] = replace(
+            tables[name], before=each.before, after=each.after, on_demand=each.on_demand, cheapest=each.cheapest
+        )
+    return AppRehearsal(
+        tables=tuple(tables[name] for name in sorted(tables)),
+        against=against if before is not None else "",
+        traffic=_span(spans),
+        prices="; ".join(sorted({each.prices().name for each in known.values()})),
+    )
+
+
+def _listed(name: str, old: ListedTable | None, new: ListedTable | None, *, is_compared: bool) -> TableRehearsal:
+    either = new or old
+    assert either is not None  # noqa: S101 - a table is in one of the apps
+    problems = [each.problem for each in (new, old) if each is not None and each.problem]
+    change = Change.CHANGED
+    if is_compared and old is None:
+        change = Change.ADDED
+    elif is_compared and new is None:
+        change = Change.REMOVED
+    elif not is_compared or (
+        old is not None
+        and new is not None
+        and old.setup is not None
+        and new.setup is not None
+        and is_same_capacity(old.setup, new.setup)
+    ):
+        change = Change.UNCHANGED
+    return TableRehearsal(
+        name=name,
+        stage=either.stage,
+        change=change,
+        unknown="; ".join(dict.fromkeys(problems)),
+        notes=() if either.setup is None else either.setup.notes,
+    )
+
+
+def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[TableSetup]) -> str:
+    """Return why a table cannot be simulated under a traffic; empty if it can."""
+    if traffic is None:
+        names = ", ".join(dict.fromkeys(filter(None, (table.physical, table.name))))
+        return f"there is no traffic of {names}"
+    if not any(any(rates) for rates in traffic.rates.values()):
+        return f"traffic {traffic.name} has no requests"
+    for stream in traffic.rates:
+        if stream.index is not None and not any(stream.index in setup.indexes for setup in setups):
+            return f"traffic {traffic.name} has a column {stream.label}, and the table has no such index"
+    return ""
+
+
+def _run_all(
+    work: Mapping[str, _Work], processes: int | None, progress: Callable[[int, int], None] | None
+) -> Iterable[tuple[str, _Results]]:
+    most = min(processes or os.cpu_count() or 1, len(work))
+    done = 0
+    if most <= 1:
+        for name, each in work.items():
+            yield name, each.run()
+            done += 1
+            if progress is not None:
+                progress(done, len(work))
+        return
+    # a fork would copy the locks of the thread that draws the progress
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(most, mp_context=context) as pool:
+        futures = {pool.submit(each.run): name for name, each in work.items()}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+            done += 1
+            if progress is not None:
+                progress(done, len(work))
+
+
+def _span(traffics: Sequence[Traffic]) -> str:
+    if not traffics:
+        return "no traffic"
+    longest = max(traffics, key=lambda each: each.minutes)
+    days = longest.minutes / 1440
+    return f"{days:.1f} days from {longest.start:%a %Y-%m-%d %H:%M} UTC"

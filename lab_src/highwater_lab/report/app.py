@@ -1,0 +1,196 @@
+"""A rehearsal of all tables of an app: as sentences for the terminal, as markdown for a pull request, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.markup import escape
+
+from highwater_lab.rehearse import AppRehearsal, Change, Outcome, Passed, TableRehearsal
+
+# A comment on a pull request is found again by this line, which names the stage alone.
+MARKER: Final = "<!-- highwater rehearsal: {stage} -->"
+
+
+def usd(amount: float) -> str:
+    """Return an amount of US dollars: whole from 100 on, otherwise with cents."""
+    return f"{amount:,.0f}" if abs(amount) >= 99.995 else f"{amount:,.2f}"
+
+
+def share(percent: float) -> str:
+    """Return a throttled share in percent with two decimals, or as `<0.01` where it is less and not 0."""
+    if percent == 0:
+        return "0"
+    return "<0.01" if percent < 0.005 else f"{percent:.2f}"
+
+
+def _difference(after: float, before: float) -> str:
+    gap = after - before
+    return "±0" if abs(gap) < 0.005 else f"{'+' if gap > 0 else '−'}{usd(abs(gap))}"
+
+
+def sentence(table: TableRehearsal, against: str) -> str:
+    """Return one table's result in words."""
+    if table.unknown:
+        return f"{table.name}: unknown: {table.unknown}."
+    parts = []
+    if table.after is None:
+        parts.append("removed.")
+    else:
+        parts.append(f"{_cost_and_throttles(table.after)}.")
+    if against and table.before is not None:
+        parts.append(_before(table.before, against))
+    elif against:
+        parts.append(f"Not in {against}.")
+    if table.on_demand is not None:
+        parts.append(f"On demand: {usd(table.on_demand.cost_per_month)}.")
+    if table.cheapest is not None:
+        best = table.cheapest
+        parts.append(f"Cheapest: {usd(best.cost_per_month)}, {share(best.throttled_percent)} %, with {best.summary}.")
+    if table.after is not None and table.after.warm_up >= 0.005:
+        parts.append(f"Once: {usd(table.after.warm_up)}.")
+    return f"{table.name}: {' '.join(parts)}"
+
+
+def _before(outcome: Outcome, against: str) -> str:
+    return f"Before ({against}): {usd(outcome.cost_per_month)}, {share(outcome.throttled_percent)} %."
+
+
+def _cost_and_throttles(outcome: Outcome) -> str:
+    text = f"{usd(outcome.cost_per_month)} USD a month, {share(outcome.throttled_percent)} % throttled"
+    if outcome.worst_at is None:
+        return text
+    minutes = "1 minute" if outcome.throttled_minutes == 1 else f"{outcome.throttled_minutes:,} minutes"
+    return f"{text} ({minutes}, worst {outcome.worst_at:%a %H:%M} UTC)"
+
+
+def total_sentence(app: AppRehearsal) -> str:
+    """Return the sum of the app's known tables in words, and how many tables are unknown."""
+    known = len(app.tables) - len(app.unknown())
+    what = "1 table" if known == 1 else f"{known} tables"
+    text = f"{what}: {usd(app.after.cost_per_month)} USD a month, {share(app.after.throttled_percent)} % throttled."
+    if app.before is not None:
+        text += f" {_before(app.before, app.against)}"
+    if left := len(app.unknown()):
+        text += f" {left} more {'is' if left == 1 else 'are'} unknown, and not in these sums."
+    return text
+
+
+def print_app(app: AppRehearsal, console: Console) -> None:
+    """Print the sum, a line for each table that differs, and for each that is unknown."""
+    console.print(f"[bold]{escape(total_sentence(app))}[/]", highlight=False, soft_wrap=True)
+    shown = app.changed()
+    for table in shown:
+        console.print(escape(sentence(table, app.against)), highlight=False, soft_wrap=True)
+    same = len(app.tables) - len(shown) - len(app.unknown())
+    if app.against and same:
+        console.print(f"{same} {'is' if same == 1 else 'are'} unchanged.", highlight=False)
+    for table in app.unknown():
+        console.print(f"[yellow]![/] {escape(sentence(table, app.against))}", highlight=False, soft_wrap=True)
+    console.print(f"[dim]{escape(_sources(app))}[/]", highlight=False, soft_wrap=True)
+
+
+def _sources(app: AppRehearsal) -> str:
+    return f"{app.traffic}; {app.prices or 'no prices'}"
+
+
+def app_markdown(app: AppRehearsal, passed: Sequence[Passed] = ()) -> str:
+    """Return a document for a pull request: for each stage a marker, a headline, a table of what changed, and details.
+
+    The marker is a line that names the stage alone, by which a comment on an earlier version is found. *passed* are the
+    limits that were exceeded. Stages in which nothing differs have the marker and one line.
+    """
+    return "\n".join(_stage_markdown(app.in_stage(stage), stage, passed) for stage in app.stages)
+
+
+def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> str:
+    own = [each.text for each in passed if each.where in (stage, *(table.name for table in app.tables))]
+    lines = [MARKER.format(stage=stage), f"### DynamoDB capacity{f', {_cell(stage)}' if stage else ''}", ""]
+    lines += [_cell(total_sentence(app)), ""]
+    lines += [f"- ❌ {_cell(text)}" for text in own] + [""] * bool(own)
+    shown = app.changed()
+    if shown:
+        lines += [*_table(shown, app.against), ""]
+    same = len(app.tables) - len(shown) - len(app.unknown())
+    if same:
+        lines += [f"{same} {'table' if same == 1 else 'tables'} unchanged.", ""]
+    details = [
+        *(f"- {_cell(sentence(table, app.against))}" for table in (*shown, *app.unknown())),
+        *(f"- {_cell(table.name)}: {_cell(note)}" for table in shown for note in table.notes),
+    ]
+    if details:
+        lines += ["<details><summary>Details</summary>", "", *details, "", "</details>", ""]
+    lines += [f"<sub>Simulated: {_cell(_sources(app))}.</sub>", ""]
+    return "\n".join(lines)
+
+
+def _table(shown: Iterable[TableRehearsal], against: str) -> list[str]:
+    headings = ["table", "USD a month", "before", "", "throttled", "before", "on demand"]
+    lines = []
+    for table in shown:
+        after, before = table.after, table.before
+        cost = throttled = old_cost = old_throttled = gap = ""
+        if after is not None:
+            cost, throttled = f"**{usd(after.cost_per_month)}**", f"**{share(after.throttled_percent)} %**"
+        if before is not None:
+            old_cost, old_throttled = usd(before.cost_per_month), f"{share(before.throttled_percent)} %"
+        if after is not None and before is not None:
+            gap = _difference(after.cost_per_month, before.cost_per_month)
+        name = _cell(table.name) + (f" ({table.change})" if table.change in (Change.ADDED, Change.REMOVED) else "")
+        on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
+        lines.append([name, cost, old_cost, gap, throttled, old_throttled, on_demand])
+    rows = [headings, ["---", *["---:"] * 6], *lines]
+    # without an old app, the columns about it are left out
+    return [f"| {' | '.join(row if against else [row[0], row[1], row[4], row[6]])} |" for row in rows]
+
+
+def _cell(text: str) -> str:
+    """Return a text that stays within a cell or a line of markdown, and is no markup."""
+    for mark in "\\`*_[]<>|#~":
+        text = text.replace(mark, f"\\{mark}")
+    return " ".join(text.split())
+
+
+def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, Any]:
+    """Return the figures ready for `json.dumps`: USD and units are numbers, unknown values are null."""
+    return {
+        "against": app.against or None,
+        "traffic": app.traffic,
+        "prices": app.prices,
+        "before": None if app.before is None else _outcome(app.before),
+        "after": _outcome(app.after),
+        "tables": [
+            {
+                "name": table.name,
+                "stage": table.stage or None,
+                "change": str(table.change),
+                "before": None if table.before is None else _outcome(table.before),
+                "after": None if table.after is None else _outcome(table.after),
+                "on_demand": None if table.on_demand is None else _outcome(table.on_demand),
+                "cheapest": None
+                if table.cheapest is None
+                else {
+                    "summary": table.cheapest.summary,
+                    "cost_per_month_usd": round(table.cheapest.cost_per_month, 2),
+                    "throttled_percent": table.cheapest.throttled_percent,
+                },
+                "unknown": table.unknown or None,
+                "notes": list(table.notes),
+            }
+            for table in app.tables
+        ],
+        "passed": [each.what for each in passed],
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "cost_per_month_usd": round(outcome.cost_per_month, 2),
+        "warm_up_once_usd": round(outcome.warm_up, 2),
+        "throttled_percent": outcome.throttled_percent,
+        "throttled_units": round(outcome.throttled_units, 3),
+        "throttled_minutes": outcome.throttled_minutes,
+        "worst_at": None if outcome.worst_at is None else outcome.worst_at.isoformat(),
+    }

@@ -1,0 +1,205 @@
+"""`highwater rehearse --all` and `--against`: what is printed, how it ends, and an old app from a revision of git."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cdk_cli import ROOT
+from tests.command import Command, refused
+
+CORPUS = Path(__file__).parents[1] / "template" / "corpus"
+TWO = str(CORPUS / "capacity-in-another-stack" / "assembly")
+APP = """
+import sys
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from cdk_highwater import BoostCoordinator, Capacity, HighWaterTable, ThrottleAwareScaler
+app = cdk.App(outdir=sys.argv[1] if len(sys.argv) > 1 else None)
+stage = cdk.Stage(app, "Prod", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+stack = cdk.Stack(stage, "Shop")
+key = dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING)
+follow = Capacity.autoscaled(min_capacity=13, max_capacity=5_000)
+orders = HighWaterTable(
+    stack, "Orders", table_name="orders", partition_key=key, read=follow,
+    write=Capacity.autoscaled(min_capacity=FLOOR, max_capacity=9_000),
+)
+HighWaterTable(stack, "Carts", partition_key=key, read=follow, write=follow)
+scaler = ThrottleAwareScaler(stack, "Scaler")
+scaler.add_table(orders)
+BoostCoordinator(stack, "Boosts", scaler=scaler)
+app.synth()
+"""
+TABLES = ("orders", "Carts")
+RISE = "bin_60s,table,writes\n" + "".join(
+    f"{minute},{table},{60 * (2_000 if minute > 60 else 90 + minute % 7)}\n" for minute in range(90) for table in TABLES
+)
+
+
+def _synthesized(folder: Path, floor: int) -> str:
+    folder.mkdir()
+    (folder / "app.py").write_text(APP.replace("FLOOR", str(floor)))
+    done = subprocess.run(
+        [sys.executable, "app.py", "cdk.out"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return str(folder / "cdk.out")
+
+
+@pytest.fixture(scope="module")
+def apps(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The app with a floor of 17 writes, and with one of 2,900."""
+    folder = tmp_path_factory.mktemp("apps")
+    return _synthesized(folder / "old", 17), _synthesized(folder / "new", 2_900)
+
+
+def test_all_tables_but_highwaters_own_are_rehearsed_each_under_its_own_traffic(
+    command: Command, apps: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "traffic.csv").write_text(RISE)
+    done = command("rehearse", apps[1], "--all", "--traffic", "traffic.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("2 tables: ")
+    assert [line.split(":")[0] for line in lines] == [
+        "Prod/Shop/Carts",
+        "Prod/Shop/Orders",
+        "0.1 days from Mon 2026-11-02 00",
+    ]
+    assert "On demand: " in lines[1]
+
+
+def test_change_is_told_with_its_limits_in_text_markdown_and_json(
+    command: Command, apps: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "traffic.csv").write_text(RISE)
+    against = ("rehearse", apps[1], "--against", apps[0], "--traffic", "traffic.csv", "--max-cost-rise", "5")
+    done = command(*against)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert f"Before ({apps[0]}): " in lines[0]
+    assert lines[1].startswith("Prod/Shop/Orders: ")
+    assert lines[2] == "1 is unchanged."
+    assert lines[-1].startswith("✗ Prod: the cost rises by $")
+    markdown = command(*against, "--format", "markdown").stdout
+    assert markdown.startswith("<!-- highwater rehearsal: Prod -->\n### DynamoDB capacity, Prod\n")
+    assert "\n- ❌ Prod: the cost rises by $" in markdown
+    document = json.loads(command(*against, "--json").stdout)
+    assert document["passed"] == ["cost-rise"]
+    orders = next(table for table in document["tables"] if table["name"] == "Prod/Shop/Orders")
+    assert orders["before"]["throttled_percent"] > 1
+    assert orders["after"]["throttled_percent"] == 0
+    assert json.loads(command(*against, "--format", "json").stdout) == document
+
+
+def test_table_without_traffic_is_unknown_and_in_no_sum(
+    command: Command, apps: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "orders.csv").write_text("bin_60s,writes\n0,54000\n1,54000\n")
+    done = command("rehearse", apps[1], "--all", "--traffic", "orders.csv", "--json")
+    assert done.returncode == 0
+    carts, orders = json.loads(done.stdout)["tables"]
+    assert carts["unknown"] == "there is no traffic of Prod/Shop/Carts"
+    assert carts["after"] is None
+    assert orders["unknown"] is None
+
+
+def test_cheapest_plan_of_a_table_is_searched_for(command: Command, apps: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("bin_60s,writes\n" + "".join(f"{minute},54000\n" for minute in range(60)))
+    options = ("--against", apps[0], "--table", "Orders", "--traffic", "orders.csv", "--cheapest-within", "0.01")
+    done = command("rehearse", apps[1], *options, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    (orders,) = json.loads(done.stdout)["tables"]
+    cheapest = orders["cheapest"]
+    assert cheapest["throttled_percent"] <= 0.01
+    assert cheapest["cost_per_month_usd"] < orders["after"]["cost_per_month_usd"]
+    assert f"with {cheapest['summary']}." in command("rehearse", apps[1], *options).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--all", "--html", "x"], "--html is for one table; remove it beside --all and --against"),
+        (["--all", "--compare", "native"], "--compare is for one table; remove it beside --all and --against"),
+        (["--all", "--table", "Orders"], "give either --all or --table"),
+        (["--format", "markdown"], "--format is for all tables; remove it without --all and --against"),
+        (
+            ["--all", "--max-cost-rise", "1"],
+            "--max-throttled-rise and --max-cost-rise compare with an older app; give it with --against",
+        ),
+        (["--max-cost-rise", "0"], "--max-cost-rise is for all tables; remove it without --all and --against"),
+        (["--against", TWO, "--table", "Nope"], "there is no table 'Nope'; the tables are Data/Orders, Data/Visits"),
+        (
+            ["--against", "--upload-pack=x"],
+            "--against --upload-pack=x: is neither a folder or template nor a revision of git: fatal: not a git "
+            "repository (or any of the parent directories): .git",
+        ),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_options_that_have_no_meaning_are_refused(command: Command, options: list[str], message: str) -> None:
+    assert refused(command("rehearse", TWO, "--scenario", "step", *options)) == f"highwater rehearse: {message}"
+
+
+def test_traffic_of_one_live_table_is_refused(command: Command) -> None:
+    assert refused(command("rehearse", TWO, "--all", "--live-table", "orders")) == (
+        "highwater rehearse: --live-table is for one table; fetch the traffic of all with highwater traffic fetch "
+        "--all, and give it with --traffic"
+    )
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository whose app is in a folder below it, with a floor of 17 in its only commit and of 2,900 since."""
+    folder = tmp_path / "work" / "infra"
+    folder.mkdir(parents=True)
+    (folder / "app.py").write_text(APP.replace("FLOOR", "17"))
+    (folder / "cdk.json").write_text(json.dumps({"app": f"{sys.executable} app.py"}))
+    (folder / "traffic.csv").write_text(RISE)
+    _git(folder.parent, "init")
+    _git(folder.parent, "add", ".")
+    _git(folder.parent, "commit", "-m", "old")
+    (folder / "app.py").write_text(APP.replace("FLOOR", "2_900"))
+    (folder / "node_modules").symlink_to(ROOT / "node_modules")
+    return folder
+
+
+@pytest.mark.cloud
+@pytest.mark.xdist_group("revision")
+def test_old_app_is_synthesized_from_a_revision_which_leaves_nothing_behind(repository: Path) -> None:
+    environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_VALIDATION": "false"}
+    cdk = str(ROOT / "node_modules" / ".bin" / "cdk")
+    subprocess.run([cdk, "synth", "--quiet"], cwd=repository, check=True, capture_output=True, env=environment)
+    command = [shutil.which("highwater") or "highwater", "rehearse", "cdk.out", "--against", "main"]
+    done = subprocess.run(
+        [*command, "--traffic", "traffic.csv", "--json"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    tables = {table["name"]: table["change"] for table in json.loads(done.stdout)["tables"]}
+    assert tables == {"Prod/Shop/Carts": "unchanged", "Prod/Shop/Orders": "changed"}
+    listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
+    assert len(listed.stdout.splitlines()) == 1
+    (repository / "cdk.json").write_text("{")
+    _git(repository.parent, "commit", "-am", "broken")
+    broken = subprocess.run(
+        [*command[:-1], "HEAD", "--traffic", "traffic.csv"], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert broken.returncode == 2
+    assert broken.stderr.startswith("highwater rehearse: --against HEAD: cdk synth: ")
+    assert len(broken.stderr.splitlines()) == 1

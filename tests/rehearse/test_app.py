@@ -1,0 +1,278 @@
+"""All tables of an app before and after a change: what changed, what is unknown, and how traffic finds its table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from highwater.core import Dimension
+from highwater_lab.rehearse import (
+    AppRehearsal,
+    Change,
+    Limits,
+    Outcome,
+    TableRehearsal,
+    rehearse,
+    rehearse_app,
+    traffic_for,
+)
+from highwater_lab.report.app import app_document, app_markdown, sentence, share, total_sentence, usd
+from highwater_lab.services.autoscaling import TargetTracking
+from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.template import ListedTable
+from highwater_lab.traffic import Stream, Traffic, scenario
+
+STEP = scenario("step")
+WRITES = Stream(None, Dimension.WRITE)
+
+
+def _setup(floor: int, *indexes: str, notes: tuple[str, ...] = ()) -> TableSetup:
+    write = TargetSetup(units=floor, min=floor, max=9_000, tracking=TargetTracking(target_percent=70))
+    resources = [ResourceSetup(index=index, read=TargetSetup.fixed(5), write=write) for index in (None, *indexes)]
+    return TableSetup(name="", resources=tuple(resources), region="eu-west-1", notes=notes)
+
+
+def _table(name: str, setup: TableSetup | None, *, problem: str = "", **more: str | None) -> ListedTable:
+    values: dict[str, str | None] = {"stage": "", "stack": "Shop", "logical_id": "X1", "physical": None} | more
+    return ListedTable(name=name, setup=setup, problem=problem, **values)  # type: ignore[arg-type] # texts all
+
+
+def _app(after: list[ListedTable], before: list[ListedTable] | None = None, **traffic: Traffic) -> AppRehearsal:
+    found = traffic or {"*": STEP}
+    return rehearse_app(
+        after,
+        lambda table: found.get("*") or found.get(table.name),
+        before=before,
+        against="main" if before is not None else "",
+        processes=1,
+    )
+
+
+def test_outcomes_are_those_of_a_rehearsal_of_the_table_alone() -> None:
+    app = _app([_table("Orders", _setup(2_900))], [_table("Orders", _setup(300))])
+    (table,) = app.tables
+    assert table.change is Change.CHANGED
+    for outcome, floor in ((table.after, 2_900), (table.before, 300)):
+        alone = rehearse(_setup(floor), STEP, compare=["on-demand"])
+        assert outcome == Outcome.of_run(alone.declared)
+        assert table.on_demand == Outcome.of_run(alone.runs[1])
+    assert table.after is not None
+    assert table.before is not None
+    assert table.after.cost_per_month != table.before.cost_per_month
+
+
+def test_several_processes_give_the_same_as_one() -> None:
+    tables = [_table(f"T{floor}", _setup(floor)) for floor in (300, 900)]
+    one, two = (rehearse_app(tables, lambda _: STEP, processes=processes) for processes in (1, 2))
+    assert one == two
+
+
+def test_tables_that_are_equal_are_unchanged_whatever_their_notes_say() -> None:
+    app = _app(
+        [_table("Same", _setup(300, notes=("one",))), _table("New", _setup(300))],
+        [_table("Same", _setup(300, notes=("other",))), _table("Old", _setup(300))],
+    )
+    assert {table.name: table.change for table in app.tables} == {
+        "New": Change.ADDED,
+        "Old": Change.REMOVED,
+        "Same": Change.UNCHANGED,
+    }
+    assert [table.name for table in app.changed()] == ["New", "Old"]
+    new, old, same = app.tables
+    assert (new.before, old.after) == (None, None)
+    assert same.before == same.after
+    assert app.before is not None
+    assert app.before.cost_per_month == app.after.cost_per_month
+
+
+def test_what_is_not_known_is_in_no_sum_and_says_why() -> None:
+    idle = replace(STEP, name="idle", rates={WRITES: STEP.rates[WRITES][:60]}, counts=None)
+    idle = replace(idle, rates={WRITES: type(idle.rates[WRITES])("q", [0] * 60)})
+    reads = Stream("by_status", Dimension.READ)
+    by_status = replace(STEP, rates={**STEP.rates, reads: STEP.rates[WRITES]}, counts=None)
+    app = _app(
+        [
+            _table("Broken", None, problem="Broken: has provisioned billing but no WriteCapacityUnits"),
+            _table("Idle", _setup(300)),
+            _table("Index", _setup(300)),
+            _table("Lost", _setup(300), physical="lost-1"),
+            _table("Orders", _setup(300)),
+        ],
+        Idle=idle,
+        Index=by_status,
+        Orders=STEP,
+    )
+    assert {table.name: table.unknown for table in app.unknown()} == {
+        "Broken": "Broken: has provisioned billing but no WriteCapacityUnits",
+        "Idle": "traffic idle has no requests",
+        "Index": "traffic step has a column reads:by_status, and the table has no such index",
+        "Lost": "there is no traffic of lost-1, Lost",
+    }
+    known = app.tables[-1].after
+    assert known is not None
+    assert app.after.cost_per_month == known.cost_per_month
+    assert total_sentence(app) == (
+        f"1 table: {usd(known.cost_per_month)} USD a month, {share(known.throttled_percent)} % throttled. 4 more are "
+        "unknown, and not in these sums."
+    )
+
+
+def test_index_that_the_change_adds_is_simulated_after_it_alone() -> None:
+    rates = {**STEP.rates, Stream("by_status", Dimension.READ): STEP.rates[WRITES]}
+    traffic = replace(STEP, rates=rates, counts=None)
+    app = _app([_table("Orders", _setup(300, "by_status"))], [_table("Orders", _setup(300))], Orders=traffic)
+    (table,) = app.tables
+    assert table.unknown == ""
+    assert table.after is not None
+    assert table.before is not None
+    assert table.after.demanded_units > table.before.demanded_units
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["orders-7", "Orders"], "orders-7"),
+        (["Shop/Orders", "Orders"], None),
+    ],
+)
+def test_table_with_a_name_is_found_by_it_alone_unless_by_its_path(names: list[str], found: str | None) -> None:
+    by_name = {name: replace(STEP, name=name) for name in names}
+    traffic = traffic_for(_table("Prod/Shop/Orders", None, physical="orders-7"), by_name)
+    assert (None if traffic is None else traffic.name) == found
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["Shop-X1-ABCDEFGH1234", "Shop/Orders"], "Shop-X1-ABCDEFGH1234"),
+        (["Shop-X1-ABCDEFGH1234", "Shop-X1-ABCDEFGH9999"], None),
+        (["Shop-X12-ABCDEFGH1234", "Prod/Shop/Orders", "orders"], "Prod/Shop/Orders"),
+        (["ORDERS", "X1"], "ORDERS"),
+        (["X1", "other"], "X1"),
+        (["other"], None),
+    ],
+)
+def test_table_whose_name_is_generated_is_found_by_what_is_known_of_it(names: list[str], found: str | None) -> None:
+    by_name = {name: replace(STEP, name=name) for name in names}
+    traffic = traffic_for(_table("Prod/Shop/Orders", None), by_name)
+    assert (None if traffic is None else traffic.name) == found
+
+
+def _outcome(cost: float, throttled: float, minutes: int = 0) -> Outcome:
+    return Outcome(
+        cost_per_month=cost,
+        warm_up=0.0,
+        demanded_units=1e6,
+        throttled_units=throttled * 1e4,
+        throttled_minutes=minutes,
+        worst_at=STEP.start if minutes else None,
+    )
+
+
+ORDERS = TableRehearsal(
+    name="Prod/Shop/Orders",
+    stage="Prod",
+    change=Change.CHANGED,
+    before=_outcome(588.4, 5.06, 90),
+    after=_outcome(701.2, 0.09, 9),
+    on_demand=_outcome(1_039.0, 0.0),
+    notes=("a | b",),
+)
+CARTS = TableRehearsal(
+    name="Beta/Shop/Carts", stage="Beta", change=Change.UNCHANGED, before=ORDERS.before, after=ORDERS.before
+)
+NEW = TableRehearsal(name="Beta/Shop/New_1", stage="Beta", change=Change.ADDED, after=_outcome(9.5, 0.002, 1))
+GONE = TableRehearsal(name="Prod/Shop/Gone", stage="Prod", change=Change.REMOVED, before=_outcome(12.0, 0.0))
+LOST = TableRehearsal(name="Prod/Shop/Lost", stage="Prod", change=Change.UNCHANGED, unknown="no traffic")
+APP = AppRehearsal(
+    tables=(CARTS, NEW, GONE, LOST, ORDERS), against="main", traffic="14.0 days", prices="prices of eu-west-1"
+)
+
+
+def test_result_in_words() -> None:
+    assert [sentence(table, "main") for table in (ORDERS, NEW, GONE, LOST)] == [
+        "Prod/Shop/Orders: 701 USD a month, 0.09 % throttled (9 minutes, worst Mon 00:00 UTC). Before (main): 588, "
+        "5.06 %. On demand: 1,039.",
+        "Beta/Shop/New_1: 9.50 USD a month, <0.01 % throttled (1 minute, worst Mon 00:00 UTC). Not in main.",
+        "Prod/Shop/Gone: removed. Before (main): 12.00, 0 %.",
+        "Prod/Shop/Lost: unknown: no traffic.",
+    ]
+
+
+def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed() -> None:
+    passed = Limits(max_cost_per_month=700, max_cost_rise=50, max_throttled_rise=0).passed_by_app(APP)
+    assert [(each.what, each.where) for each in passed] == [("cost", "Prod/Shop/Orders"), ("cost-rise", "Prod")]
+    assert (
+        app_markdown(APP, passed)
+        == """\
+<!-- highwater rehearsal: Beta -->
+### DynamoDB capacity, Beta
+
+2 tables: 598 USD a month, 2.53 % throttled. Before (main): 588, 5.06 %.
+
+| table | USD a month | before |  | throttled | before | on demand |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| Beta/Shop/New\\_1 (added) | **9.50** |  |  | **<0.01 %** |  |  |
+
+1 table unchanged.
+
+<details><summary>Details</summary>
+
+- Beta/Shop/New\\_1: 9.50 USD a month, \\<0.01 % throttled (1 minute, worst Mon 00:00 UTC). Not in main.
+
+</details>
+
+<sub>Simulated: 14.0 days; prices of eu-west-1.</sub>
+
+<!-- highwater rehearsal: Prod -->
+### DynamoDB capacity, Prod
+
+2 tables: 701 USD a month, 0.09 % throttled. Before (main): 600, 2.53 %. 1 more is unknown, and not in these sums.
+
+- ❌ Prod/Shop/Orders: the cost is $701.20 a month, the limit is $700.00
+- ❌ Prod: the cost rises by $100.80 a month to $701.20, the limit is $50.00
+
+| table | USD a month | before |  | throttled | before | on demand |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| Prod/Shop/Gone (removed) |  | 12.00 |  |  | 0 % |  |
+| Prod/Shop/Orders | **701** | 588 | +113 | **0.09 %** | 5.06 % | 1,039 |
+
+<details><summary>Details</summary>
+
+- Prod/Shop/Gone: removed. Before (main): 12.00, 0 %.
+- Prod/Shop/Orders: 701 USD a month, 0.09 % throttled (9 minutes, worst Mon 00:00 UTC). Before (main): 588, 5.06 %. On \
+demand: 1,039.
+- Prod/Shop/Lost: unknown: no traffic.
+- Prod/Shop/Orders: a \\| b
+
+</details>
+
+<sub>Simulated: 14.0 days; prices of eu-west-1.</sub>
+"""
+    )
+
+
+def test_rise_of_throttling_is_a_limit_of_its_own() -> None:
+    worse = replace(ORDERS, before=ORDERS.after, after=ORDERS.before)
+    app = replace(APP, tables=(worse,))
+    (passed,) = Limits(max_throttled_rise=4.9, max_cost_rise=0).passed_by_app(app)
+    assert passed.text == (
+        "Prod/Shop/Orders: 5.06 % of the requested units are throttled, 4.97 points more than before, the limit is 4.9"
+    )
+    assert Limits(max_throttled_rise=4.98).passed_by_app(app) == ()
+
+
+def test_document_has_nulls_for_what_is_not_known() -> None:
+    document = app_document(APP)
+    by_name = {table["name"]: table for table in document["tables"]}
+    assert by_name["Prod/Shop/Lost"]["after"] is None
+    assert by_name["Prod/Shop/Lost"]["unknown"] == "no traffic"
+    assert by_name["Prod/Shop/Orders"]["after"] == {
+        "cost_per_month_usd": 701.2,
+        "warm_up_once_usd": 0.0,
+        "throttled_percent": pytest.approx(0.09),
+        "throttled_units": 900.0,
+        "throttled_minutes": 9,
+        "worst_at": STEP.start.isoformat(),
+    }
