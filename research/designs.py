@@ -28,7 +28,7 @@ from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.schedules import At
 from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TableSetup, TargetSetup, simulate
 from highwater_lab.traffic import Traffic, scenario
-from highwater_lab.traffic.csv_files import DEFAULT_START
+from highwater_lab.traffic.series import DEFAULT_START
 
 STARTS: Final = DEFAULT_START + timedelta(minutes=30)
 USERS, TOTAL = 4_500, 18_000

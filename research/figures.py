@@ -35,7 +35,7 @@ from highwater_lab.simulation import ResourceSetup, Run, ScheduledChange, TableS
 from highwater_lab.simulation.policy import Policy
 from highwater_lab.simulation.run import EventKind
 from highwater_lab.traffic import scenario
-from highwater_lab.traffic.csv_files import DEFAULT_START
+from highwater_lab.traffic.series import DEFAULT_START
 
 # The time from the start of each figure's scenario to its surge
 SURGE: Final = timedelta(minutes=30)
