@@ -70,15 +70,15 @@ def _equal(found: dict[str, Traffic], units: Units, start: datetime, seconds: in
         assert traffic == expected[name]
 
 
-@slow_folder
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("form", [(",", False), ("\t", False), (";", False), (";", True)], ids=repr)
+@settings(slow_folder, max_examples=20)
 @given(
-    series(),
-    starts(),
-    st.sampled_from([60, 300, 3600]),
-    randoms,
-    st.sampled_from([(",", False), ("\t", False), (";", False), (";", True)]),
-    st.sampled_from(ENCODINGS),
-    st.sampled_from(sorted(TIMES)),
+    units=series(),
+    start=starts(),
+    seconds=st.sampled_from([60, 300, 3600]),
+    random=randoms,
+    encoding=st.sampled_from(ENCODINGS),
 )
 def test_csv_of_any_separator_encoding_and_time(
     tmp_path: Path,
