@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
     from highwater.bulk.send import Rejected
     from highwater.bulk.session import Pacing, pace
+    from highwater.bulk.shared import SharedBudget, SharedBudgetError
     from highwater.bulk.transform import transform
     from highwater.bulk.write import WritePlan, WriteProgress, write
     from highwater.client.boost import (
@@ -62,6 +63,8 @@ __all__ = [
     "ScanPage",
     "ScanPlan",
     "ScanProgress",
+    "SharedBudget",
+    "SharedBudgetError",
     "TargetState",
     "Update",
     "WritePlan",
@@ -100,6 +103,8 @@ _HOMES: Final = {
     "ScanPage": "highwater.bulk.scan",
     "ScanPlan": "highwater.bulk.scan",
     "ScanProgress": "highwater.bulk.scan",
+    "SharedBudget": "highwater.bulk.shared",
+    "SharedBudgetError": "highwater.bulk.shared",
     "TargetState": "highwater.client.boost",
     "Update": "highwater.bulk.items",
     "WritePlan": "highwater.bulk.write",

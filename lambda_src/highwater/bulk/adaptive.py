@@ -271,8 +271,9 @@ class FollowedRate:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop adapting the rates, and release the boost if there is one."""
+        """Stop adapting the rates, release the boost if there is one, and give a share of a budget back."""
         self._ended.set()
+        self.pacer.give_back(self.shows.table)
         self._stack.close()
 
     def rate(self) -> float:

@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
+from highwater.bulk.shared import Lane, SharedBudget
 from highwater.client.hooks import RefusalKind, Throttle
 from highwater.client.sessions import check_session
 from highwater.core.errors import HighwaterError
@@ -107,6 +108,7 @@ def write_checkpoint(path: Path, kind: str, document: Mapping[str, Any]) -> None
 Costs = Mapping[tuple[str, TargetKey], float]
 LEAST_RATE: Final = 0.001
 _LONG_AGO: Final = -(10**30)
+_WHOLE: Final = 10**9
 _KINDS_THAT_BRAKE_ALL: Final = frozenset({RefusalKind.ACCOUNT, RefusalKind.ON_DEMAND})
 
 
@@ -127,22 +129,26 @@ class _Budget:
     """The budget of one table or index.
 
     `goal` is its rate in thousandths of a unit per second while nothing is throttled, `began` the time at which its
-    bucket starts to fill. `is_own` marks an index whose rate was set separately from its table's.
+    bucket starts to fill. `is_own` marks an index whose rate was set separately from its table's. `share_parts` is the
+    part of the goal that this worker leases, in billionths.
     """
 
     goal: int
     began: int
     is_own: bool = False
+    # the share of the goal that this worker leases, where others use the rest
+    share_parts: int = _WHOLE
     bucket: PacingBucket = field(init=False)
     brake: Brake = field(default_factory=Brake)
     spent: int = 0
     refused: int = 0
 
     def __post_init__(self) -> None:
-        self.bucket = PacingBucket(self.goal, _burst(self.goal), self.began)
+        rate = max(self.goal * self.share_parts // _WHOLE, 1)
+        self.bucket = PacingBucket(rate, _burst(rate), self.began)
 
     def follow_brake(self, now: int) -> None:
-        rate = max(self.goal * self.brake.percent // 100, 1)
+        rate = max(self.goal * self.share_parts * self.brake.percent // (_WHOLE * 100), 1)
         self.bucket.change(now, rate, _burst(rate))
 
 
@@ -162,6 +168,10 @@ class Pacer:
         region: The region whose tables are named without it. By default that of the first session or client that is
             paced. A table of another region, `eu-west-1/orders`, has a budget of its own, of the same size unless
             `limit` says otherwise.
+        shared: Shares the budgets with other workers: this one keeps to its share of each rate. By default they are
+            its own.
+        is_shadow: Whether requests do not wait, and what they would have waited is counted in `shadow_seconds`.
+        shadow_seconds: The seconds that all requests together would have waited.
 
     Example:
         ```python
@@ -175,8 +185,12 @@ class Pacer:
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     starts_full: bool = True
     region: str | None = None
+    shared: SharedBudget | None = None
+    is_shadow: bool = False
+    shadow_seconds: float = 0.0
     _budgets: dict[tuple[str, TargetKey], _Budget] = field(default_factory=dict)
     _defaults: dict[tuple[str | None, Dimension], int] = field(default_factory=dict)
+    _shares: dict[Lane, int] = field(default_factory=dict)
     _unbraked: set[tuple[str, Dimension]] = field(default_factory=set)
     # a signal handler may send requests while the thread that it interrupts does
     _lock: Any = field(default_factory=threading.RLock)
@@ -210,7 +224,8 @@ class Pacer:
         with self._lock:
             known = self._budgets.get(at)
             if known is None:
-                self._budgets[at] = _Budget(goal, self._began(self.clock()), is_own=True)
+                parts = self._shares.get(self._lane_of(at), _WHOLE)
+                self._budgets[at] = _Budget(goal, self._began(self.clock()), is_own=True, share_parts=parts)
                 return
             known.goal, known.is_own = goal, True
             known.follow_brake(self.clock())
@@ -221,7 +236,12 @@ class Pacer:
             self._unbraked.add((table, dimension))
 
     def wait(self, costs: Costs) -> Paid:
-        """Pay for a request and block until it may be sent; requests are served in the order of their calls."""
+        """Pay for a request and block until it may be sent; requests are served in the order of their calls.
+
+        Raises `SharedBudgetError` if the budget is shared, and its record cannot be written at all.
+        """
+        lanes = [] if self.shared is None else self._lanes(costs)
+        self._enter(lanes)
         with self._lock:
             now = self.clock()
             paid = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
@@ -229,9 +249,57 @@ class Pacer:
             start = max((budget.bucket.starts_at(now, paid[at]) for at, budget in found.items()), default=now)
             for at, budget in found.items():
                 budget.bucket.reserve(start, paid[at])
-        while (left := start - self.clock()) > 0:
+        if self.is_shadow:
+            self.shadow_seconds += (start - now) / NANOSECONDS
+        while not self.is_shadow and (left := start - self.clock()) > 0:
             self.pause(left / NANOSECONDS)
+        for lane in lanes:
+            assert self.shared is not None  # noqa: S101 - there are no lanes otherwise
+            self.shared.note(lane, has_waited=start > now)
+            if not self.shared.may_send(lane):
+                # the lease ended while the request waited for its turn
+                self._enter([lane])
         return Paid({at: paid[at] for at in found}, has_waited=start > now)
+
+    def give_back(self, table: str | None = None) -> None:
+        """Give this worker's shares back to the others, of one table or of all; the next request leases anew."""
+        if self.shared is not None:
+            for lane in list(self._shares):
+                if table in (None, lane[0]):
+                    del self._shares[lane]
+                    self.shared.leave(lane)
+
+    def _lanes(self, costs: Costs) -> list[Lane]:
+        """Return what has to be leased for these costs; writes of an index follow the lease of its table."""
+        with self._lock:
+            found = [self._lane_of(at) for at in costs if self._goal(*at) is not None]
+        return list(dict.fromkeys(found))
+
+    def _enter(self, lanes: Iterable[Lane]) -> None:
+        """Lease a share of each lane, or wait for one, and follow it."""
+        for lane in lanes:
+            table, index, dimension = lane
+            with self._lock:
+                goal = self._goal(table, (index, dimension))
+                known = self._budgets.get((table, (index, dimension)))
+                spent = 0 if known is None else known.spent
+            if goal is None or self.shared is None:
+                continue
+            parts = min(self.shared.enter(lane, goal, spent) * _WHOLE // goal, _WHOLE)
+            with self._lock:
+                if self._shares.get(lane) == parts:
+                    continue
+                self._shares[lane] = parts
+                now = self.clock()
+                for at, budget in self._budgets.items():
+                    if self._lane_of(at) == lane:
+                        budget.share_parts = parts
+                        budget.follow_brake(now)
+
+    @staticmethod
+    def _lane_of(at: tuple[str, TargetKey]) -> Lane:
+        table, (index, dimension) = at
+        return table, index if dimension is Dimension.READ else None, dimension
 
     def settle(self, paid: Paid, costs: Costs) -> None:
         """Replace the amount paid for a request by the units that it consumed."""
@@ -289,7 +357,8 @@ class Pacer:
             goal = other.goal if other is not None and is_own else self._goal(table, key)
             if goal is None:
                 return None
-            found = self._budgets[at] = _Budget(goal, self._began(now), is_own)
+            parts = self._shares.get(self._lane_of(at), _WHOLE)
+            found = self._budgets[at] = _Budget(goal, self._began(now), is_own, parts)
         if found.brake.recover(now):
             found.follow_brake(now)
         return found

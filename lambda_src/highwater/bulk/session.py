@@ -156,6 +156,7 @@ class Pacing:
                 events.unregister(event, hook, unique_id=f"{self._id}-{event}")
             _PACED.pop(events, None)
         self._installed.clear()
+        self.pacer.give_back()
 
     def _hooks(self) -> Iterator[tuple[str, Callable[..., None]]]:
         yield "before-parameter-build.dynamodb", self._begin

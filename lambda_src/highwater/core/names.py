@@ -26,6 +26,7 @@ LEASES_PATH: Final = "/highwater/leases/"
 PULSES_PATH: Final = "/highwater/pulses/"
 # The attributes of every item in a coordinator's table: its partition key, its sort key, and when DynamoDB deletes it.
 PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
+_BUDGET: Final = "budget#"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
 # In a template, a table's name may be a reference, so any text without a slash is accepted.
@@ -137,3 +138,8 @@ def pulses_parameter(coordinator: str) -> str:
 def leases_parameter(scaler: str) -> str:
     """The name of the SSM parameter with the name of the table with the leases of a scaler's tables."""
     return f"{LEASES_PATH}{scaler}"
+
+
+def budget_partition(budget: str) -> str:
+    """Return the partition key of a shared budget's records in a coordinator's table."""
+    return f"{_BUDGET}{budget}"

@@ -1,0 +1,338 @@
+"""A budget that several workers share: its record in the coordinator's table, and this worker's leases of it."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from random import SystemRandom
+from typing import Any, Final, Literal
+from weakref import WeakSet
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
+from highwater.client.sessions import check_session, session_apart
+from highwater.core.errors import HighwaterError
+from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, budget_partition
+from highwater.core.pacing import NANOSECONDS
+from highwater.core.shares import Member, live_members, members_of_text, members_text, renewed, renews_at, without
+from highwater.core.units import Dimension
+
+_LOG: Final = logging.getLogger("highwater.pace")
+_MILLISECOND: Final = 1_000_000
+# A lost write against another worker's is repeated so often, after a short pause at random
+_ATTEMPTS: Final = 10
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
+# Without an answer, or without a share, the record is asked again after this time
+_ASKED_AGAIN_SECONDS: Final = 1.0
+_COMPLAINT_SECONDS: Final = 60
+_TIMEOUTS: Final = (2, 3)
+_KEPT_SECONDS: Final = 86_400
+_MINE: Final = frozenset({"AccessDeniedException", "ResourceNotFoundException", "ValidationException"})
+# of the demand that was seen, weight of the newest interval, and what is asked for beyond it
+_WEIGHT: Final = 0.5
+_SPARE: Final = 1.25
+_RANDOM: Final = SystemRandom()
+# The table or index that requests consume capacity of, and the dimension; writes of indexes follow their table
+Lane = tuple[str, str | None, Dimension]
+WhenLost = Literal["stop", "known share"]
+
+
+class SharedBudgetError(HighwaterError):
+    """The budget cannot be shared: there is no coordinator, or the caller has no grant for it."""
+
+
+@dataclass(slots=True)
+class _Lease:
+    """This worker's lease of one lane; times are of the monotonic clock, in nanoseconds, but *wall_end*."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    share: int = 0
+    ends_at: int = -1
+    wall_end: float = 0.0
+    renews_at: int = -1
+    asks_at: int = -1
+    known: int = 1
+    demand: float = 0.0
+    spent_before: int = 0
+    since: int = -1
+    requests: int = 0
+    waited: int = 0
+    renewals: int = 0
+
+    def is_live(self, now: int, wall: float) -> bool:
+        """Whether the lease lasts by both clocks: one of them may have stood still while the process was frozen."""
+        return now < self.ends_at and wall < self.wall_end
+
+
+@dataclass(eq=False, kw_only=True)
+class SharedBudget:
+    """One budget for many workers: each leases a share of it, and keeps to it.
+
+    There is one record for each table, or index that is read, and dimension, in the coordinator's table. A worker's
+    share depends on what it uses and what the others use: nobody gets more than it asks for, and what is left over goes
+    to those that ask for more. Together the workers read and write the record about once a second each, for 2 to 30 of
+    them; a new worker waits up to half of a lease, which is 2 seconds for each worker, until others have made room.
+
+    In any window of W seconds, all workers together consume at most rate * (W + 1) units, and what was under way when a
+    share shrank or a lease ended. A worker that is killed or frozen keeps its share until its lease ends, at most a
+    minute; one that wakes up later does not send before it has a new lease.
+
+    Attributes:
+        name: The budget's name, 1 to 100 characters. Workers with the same name, of the same table and dimension,
+            share; each tells the rate of the whole budget, and the lowest counts.
+        coordinator: The coordinator whose table has the record. By default the only one in the account and region.
+        session: The boto3 session whose credentials are used. By default a new one.
+        when_lost: What to do once the lease has ended and the table does not answer: `stop`, which waits until it does,
+            for batch work; or `known share`, the rate divided by the number of workers known last, for services.
+        clock: Monotonic clock, in nanoseconds.
+        wall: Seconds since 1970.
+        pause: Sleeps for the given number of seconds.
+        table: The name of the table with the record. By default the coordinator's.
+        connect: Makes the DynamoDB client. By default from the session's credentials.
+
+    Example:
+        ```python
+        budget = highwater.SharedBudget(name="nightly")
+        highwater.pace(session, write=2_000, table="orders", pacer=highwater.Pacer(shared=budget))
+        ```
+    """
+
+    name: str
+    coordinator: str | None = None
+    session: Any = None
+    when_lost: WhenLost = "stop"
+    clock: Callable[[], int] = lambda: time.monotonic_ns()
+    wall: Callable[[], float] = lambda: time.time()
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+    table: str | None = None
+    connect: Callable[[], Any] | None = None
+    _id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    _leases: dict[Lane, _Lease] = field(default_factory=dict)
+    _making: threading.RLock = field(default_factory=threading.RLock)
+    _dynamodb: Any = None
+    _complained_at: float = -float("inf")
+    # AWS's time in milliseconds, and the monotonic clock when it was told
+    _told: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a name or *when_lost* that is not allowed, `TypeError` for another session."""
+        if not 1 <= len(self.name) <= 100:
+            message = f"budget: name: got {self.name[:120]!r}, allowed: 1 to 100 characters"
+            raise ValueError(message)
+        if self.when_lost not in ("stop", "known share"):
+            message = f"budget {self.name}: when_lost: got {self.when_lost!r}, allowed: 'stop', 'known share'"
+            raise ValueError(message)
+        check_session(self.session, "budget: session")
+        _BUDGETS.add(self)
+        atexit.register(self.leave)
+
+    def enter(self, lane: Lane, rate: int, spent: int) -> int:
+        """Return this worker's share of a lane, in thousandths of a unit per second; waits until it has one.
+
+        Args:
+            lane: The table, the index if it is read, and the dimension.
+            rate: The rate of the whole budget, in thousandths of a unit per second.
+            spent: What this worker has consumed so far, in thousandths of a unit.
+
+        Raises `SharedBudgetError` if the record was never reached, and another try would not help.
+        """
+        lease = self._lease(lane)
+        while True:
+            now = self.clock()
+            if lease.is_live(now, self.wall()) and lease.share:
+                # while another thread renews, the others go on
+                if now < lease.renews_at or not lease.lock.acquire(blocking=False):
+                    return lease.share
+            else:
+                lease.lock.acquire()
+            try:
+                self._renew_if_due(lane, lease, rate, spent)
+                if lease.is_live(self.clock(), self.wall()):
+                    if lease.share:
+                        return lease.share
+                elif lease.renewals and self.when_lost == "known share" and self.clock() < lease.asks_at:
+                    return max(rate // lease.known, 1)
+                # in steps, so that a worker that is to stop does so
+                self.pause(max(min(max(lease.asks_at, 0) - self.clock(), NANOSECONDS), _MILLISECOND) / NANOSECONDS)
+            finally:
+                lease.lock.release()
+
+    def may_send(self, lane: Lane) -> bool:
+        """Whether the lease lasts, after a request has waited for its turn; a lost one counts as `when_lost` says."""
+        lease = self._lease(lane)
+        is_on_its_own = self.when_lost == "known share" and lease.renewals > 0
+        return is_on_its_own or lease.is_live(self.clock(), self.wall())
+
+    def note(self, lane: Lane, *, has_waited: bool) -> None:
+        """Count a request, and whether it had to wait; retries are not counted."""
+        lease = self._lease(lane)
+        lease.requests += 1
+        lease.waited += has_waited
+
+    def renewals(self, lane: Lane) -> int:
+        """Return how often this worker has written the record."""
+        return self._lease(lane).renewals
+
+    def leave(self, lane: Lane | None = None) -> None:
+        """Give the shares back, of one lane or of all; nothing is raised. The next request joins again."""
+        for each in [lane] if lane is not None else list(self._leases):
+            lease = self._leases.pop(each, None)
+            if lease is not None and lease.renewals and lease.is_live(self.clock(), self.wall()):
+                with suppress(Exception):
+                    self._change(each, lambda members, _: (None, without(members, self._id)))
+
+    def begin_anew(self) -> None:
+        """Begin as a worker of its own; called by itself in forked processes."""
+        self._id, self._leases, self._making = uuid.uuid4().hex[:12], {}, threading.RLock()
+        self._dynamodb = None
+
+    def _lease(self, lane: Lane) -> _Lease:
+        found = self._leases.get(lane)
+        if found is None:
+            with self._making:
+                found = self._leases.setdefault(lane, _Lease())
+        return found
+
+    def _renew_if_due(self, lane: Lane, lease: _Lease, rate: int, spent: int) -> None:
+        now = self.clock()
+        if now < lease.asks_at or (lease.is_live(now, self.wall()) and now < lease.renews_at):
+            return
+        wants = self._wants(lease, now, rate, spent)
+        wall = self.wall()
+        try:
+            own, members = self._change(
+                lane, lambda members, at: renewed(members, self._id, now=at, rate=rate, wants=wants)
+            )
+        except (ClientError, BotoCoreError, CoordinatorNotFoundError, _TooManyWritersError) as error:
+            self._bear(lease, error)
+            return
+        assert own is not None  # noqa: S101 - `renewed` returns one
+        at = self._aws_time()
+        # the lease began when the request was sent, at the latest
+        length = own.until - at
+        lease.share, lease.known = own.share, len(live_members(members, at))
+        lease.ends_at, lease.wall_end = now + length * _MILLISECOND, wall + length / 1_000
+        lease.renews_at = now + max(renews_at(own, members, at) - at, 1) * _MILLISECOND
+        lease.asks_at = lease.renews_at if own.share else self.clock() + round(_ASKED_AGAIN_SECONDS * NANOSECONDS)
+        lease.requests, lease.waited, lease.since, lease.spent_before = 0, 0, self.clock(), spent
+        lease.renewals += 1
+
+    def _wants(self, lease: _Lease, now: int, rate: int, spent: int) -> int:
+        """Return what this worker would use: all at the start of work, or if half of its requests had to wait."""
+        is_new = not lease.share or not lease.is_live(now, self.wall())
+        if is_new or lease.waited * 2 >= max(lease.requests, 1):
+            return rate
+        used = (spent - lease.spent_before) * NANOSECONDS / max(now - lease.since, 1)
+        lease.demand += _WEIGHT * (used - lease.demand) if lease.demand else used
+        return min(round(max(lease.demand, used) * _SPARE), rate)
+
+    def _bear(self, lease: _Lease, error: Exception) -> None:
+        """Go on with the present lease after a renewal that failed, unless nothing but a change by hand would help."""
+        code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else ""
+        if not lease.renewals and (code in _MINE or isinstance(error, CoordinatorNotFoundError)):
+            fix = "give the role grant_budget in the CDK app, and deploy"
+            raise SharedBudgetError(f"budget {self.name}: its record cannot be written: {error}; {fix}") from error
+        lease.asks_at = self.clock() + round(_ASKED_AGAIN_SECONDS * NANOSECONDS)
+        is_new = not 0 <= self.wall() - self._complained_at < _COMPLAINT_SECONDS
+        if is_new:
+            self._complained_at = self.wall()
+        _LOG.log(
+            logging.WARNING if is_new else logging.DEBUG, "budget %s: no lease could be renewed: %s", self.name, error
+        )
+
+    def _change(
+        self, lane: Lane, change: Callable[[list[Member], int], tuple[Member | None, list[Member]]]
+    ) -> tuple[Member | None, list[Member]]:
+        """Read the record, change it, and write it, unless another worker has written it meanwhile: then again."""
+        dynamodb, key = self._client(), self._key(lane)
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self.pause(_RANDOM.uniform(_SHORTEST_PAUSE, min(_SHORTEST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)))
+            found = self._timed(dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True))
+            item = found.get("Item", {})
+            version = int(item.get("version", {}).get("N", "0"))
+            own, members = change(members_of_text(item.get("members", {}).get("S", "[]")), self._aws_time())
+            expires = self._aws_time() // 1_000 + _KEPT_SECONDS
+            try:
+                self._timed(
+                    dynamodb.update_item(
+                        TableName=self.table,
+                        Key=key,
+                        UpdateExpression="SET members = :members, version = :new, #expires = :expires",
+                        ConditionExpression="version = :old" if version else "attribute_not_exists(version)",
+                        ExpressionAttributeNames={"#expires": TTL_ATTRIBUTE},
+                        ExpressionAttributeValues={
+                            ":members": {"S": members_text(members)},
+                            ":new": {"N": str(version + 1)},
+                            ":expires": {"N": str(expires)},
+                        }
+                        | ({":old": {"N": str(version)}} if version else {}),
+                    )
+                )
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                    raise
+                continue
+            return own, members
+        raise _TooManyWritersError(f"{_ATTEMPTS} writes lost against other workers'")
+
+    def _key(self, lane: Lane) -> dict[str, Any]:
+        table, index, dimension = lane
+        where = table if index is None else f"{table} {index}"
+        return {PARTITION_KEY: {"S": budget_partition(self.name)}, SORT_KEY: {"S": f"{where} {dimension}"}}
+
+    def _client(self) -> Any:
+        if self._dynamodb is None:
+            with self._making:
+                # hooks of the caller's session would pace, or meter, what this sends
+                given = self.session or boto3.Session()
+                apart = session_apart(given.profile_name, given.region_name, given.get_credentials())
+                if self.table is None:
+                    self.table = CoordinatorClient(coordinator=self.coordinator, session=apart).pulse_table
+                connecting, reading = _TIMEOUTS
+                retries: Any = {"mode": "standard", "total_max_attempts": 2}
+                config = Config(connect_timeout=connecting, read_timeout=reading, retries=retries)
+                self._dynamodb = apart.client("dynamodb", config=config) if self.connect is None else self.connect()
+        return self._dynamodb
+
+    def _timed(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Remember AWS's time, to the second, which the answer has."""
+        date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date is not None:
+            self._told = round(parsedate_to_datetime(date).timestamp() * 1_000), self.clock()
+        return answer
+
+    def _aws_time(self) -> int:
+        """Return AWS's time in milliseconds since 1970; this machine's before AWS has answered."""
+        if self._told is None:
+            return round(self.wall() * 1_000)
+        told, at = self._told
+        return told + (self.clock() - at) // _MILLISECOND
+
+
+class _TooManyWritersError(Exception):
+    """The record was written by others between each read and write."""
+
+
+_BUDGETS: WeakSet[SharedBudget] = WeakSet()
+
+
+def _begin_anew() -> None:
+    for each in list(_BUDGETS):
+        each.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    # not on Windows
+    os.register_at_fork(after_in_child=_begin_anew)

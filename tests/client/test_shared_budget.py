@@ -1,0 +1,359 @@
+"""One worker's leases of a shared budget, against a record in memory that other workers write too."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from highwater import PaceError, Pacer, SharedBudget, SharedBudgetError
+from highwater.bulk.shared import WhenLost
+from highwater.core.shares import Member, lease_ms, members_of_text, members_text
+from highwater.core.units import Dimension
+
+SECOND = 1_000_000_000
+LANE = ("orders", None, Dimension.WRITE)
+AT = ("orders", (None, Dimension.WRITE))
+RATE = 600_000
+# a Friday; AWS's clock and this machine's agree
+BEGAN = 1_805_000_000.0
+
+
+@dataclass
+class Record:
+    """The item of one budget, and the clock, which moves where the worker waits."""
+
+    now: int = 5 * SECOND
+    members: list[Member] = field(default_factory=list)
+    version: int = 0
+    writes: int = 0
+    reads: int = 0
+    losses: int = 0
+    error: Exception | None = None
+    frozen: float = 0.0
+    before_write: Callable[[], None] | None = None
+    key: dict[str, Any] = field(default_factory=dict)
+
+    def worker(self, *, when_lost: WhenLost = "stop") -> SharedBudget:
+        return SharedBudget(
+            name="nightly",
+            when_lost=when_lost,
+            clock=lambda: self.now,
+            wall=self.wall,
+            pause=self.pause,
+            table="leases",
+            connect=lambda: self,
+        )
+
+    def wall(self) -> float:
+        return BEGAN + self.now / SECOND + self.frozen
+
+    def pause(self, seconds: float) -> None:
+        self.now += round(seconds * SECOND)
+
+    @property
+    def at(self) -> int:
+        """AWS's time in milliseconds."""
+        return round(self.wall() * 1_000)
+
+    def add(self, id: str, *, share: int = 0, wants: int = RATE, rate: int = RATE, seconds: float = 30) -> None:
+        self.members = [*self.members, Member(id, rate, wants, share, self.at + round(seconds * 1_000))]
+        self.version += 1
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        self.reads += 1
+        self._fail()
+        self.key = request["Key"]
+        item = {"members": {"S": members_text(self.members)}, "version": {"N": str(self.version)}}
+        return self._answer({"Item": item} if self.version else {})
+
+    def update_item(self, **request: Any) -> dict[str, Any]:
+        if self.before_write is not None:
+            change, self.before_write = self.before_write, None
+            change()
+        self._fail()
+        values = request["ExpressionAttributeValues"]
+        if int(values.get(":old", {}).get("N", "0")) != self.version:
+            self.losses += 1
+            raise ClientError({"Error": {"Code": "ConditionalCheckFailedException"}}, "UpdateItem")
+        self.members, self.version = members_of_text(values[":members"]["S"]), int(values[":new"]["N"])
+        self.writes += 1
+        return self._answer({})
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def _answer(self, found: dict[str, Any]) -> dict[str, Any]:
+        date = format_datetime(datetime.fromtimestamp(int(self.wall()), UTC), usegmt=True)
+        return found | {"ResponseMetadata": {"HTTPHeaders": {"date": date}}}
+
+
+GONE = EndpointConnectionError(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com/")
+
+
+def test_worker_alone_has_the_whole_rate_and_renews_at_half_of_its_lease() -> None:
+    record = Record()
+    worker = record.worker()
+    assert worker.enter(LANE, RATE, 0) == RATE
+    assert record.key == {"table": {"S": "budget#nightly"}, "item": {"S": "orders write"}}
+    for _ in range(40):
+        record.now += SECOND // 2
+        assert worker.enter(LANE, RATE, 0) == RATE
+    # a lease of four seconds, of which up to one is lost as times are told to the second
+    assert 8 <= record.writes <= 14
+    assert record.writes == worker.renewals(LANE)
+
+
+def test_each_table_index_that_is_read_and_dimension_has_a_record_of_its_own() -> None:
+    record = Record()
+    worker = record.worker()
+    worker.enter(("orders", "by_status", Dimension.READ), RATE, 0)
+    assert record.key["item"] == {"S": "orders by_status read"}
+
+
+def test_joiner_waits_until_somebody_has_made_room() -> None:
+    record = Record()
+    record.add("other", share=RATE, seconds=3)
+    began = record.now
+    assert record.worker().enter(LANE, RATE, 0) == RATE
+    # until the other's lease, and two seconds for clocks that differ, are over
+    assert 5 * SECOND - SECOND <= record.now - began <= 7 * SECOND
+    assert record.writes <= 8
+
+
+def test_worker_makes_room_for_others_at_its_next_renewal_and_the_lowest_rate_counts() -> None:
+    record = Record()
+    worker = record.worker()
+    assert worker.enter(LANE, RATE, 0) == RATE
+    record.add("other", rate=RATE // 2)
+    assert worker.enter(LANE, RATE, 0) == RATE
+    record.now += 2 * SECOND
+    worker.note(LANE, has_waited=True)
+    assert worker.enter(LANE, RATE, 0) == RATE // 4
+    # of what it does not use, it keeps half while the other asks for nothing more
+
+
+def test_share_follows_what_was_used_unless_requests_had_to_wait() -> None:
+    record = Record()
+    record.add("other", share=RATE // 2, wants=10 * RATE, seconds=3_000)
+    worker = record.worker()
+    assert worker.enter(LANE, RATE, 0) == RATE // 2
+    spent = 0
+    for _ in range(6):
+        record.now += 3 * SECOND
+        spent += 3 * 60_000
+        worker.note(LANE, has_waited=False)
+        share = worker.enter(LANE, RATE, spent)
+    # 60 units a second were used, and a quarter more is asked for
+    assert 70_000 <= share <= 80_000
+    worker.note(LANE, has_waited=True)
+    record.now += 3 * SECOND
+    assert worker.enter(LANE, RATE, spent) == RATE // 2
+
+
+def test_write_that_loses_against_another_workers_is_computed_anew() -> None:
+    record = Record()
+    record.before_write = lambda: record.add("other", share=200_000)
+    assert record.worker().enter(LANE, RATE, 0) == RATE // 2
+    assert (record.losses, record.writes, record.reads) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("leases", [1.0, 1.5, 3.0])
+def test_batch_work_stops_at_the_end_of_its_lease_until_the_table_answers(
+    leases: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = Record()
+    worker = record.worker()
+    worker.enter(LANE, RATE, 0)
+    began, record.error = record.now, GONE
+    length = lease_ms(1) * SECOND // 1_000
+    ends = began + round(leases * length)
+    sent = []
+
+    def back_in_time(seconds: float) -> None:
+        record.now += round(seconds * SECOND)
+        if record.now >= ends:
+            record.error = None
+
+    worker.pause = back_in_time
+    while record.now < began + 4 * length:
+        worker.enter(LANE, RATE, 0)
+        sent.append(record.now - began)
+        record.now += SECOND // 4
+        if record.now >= ends:
+            record.error = None
+    without = [at for at in sent if length <= at < round(leases * length)]
+    assert without == []
+    assert max(sent) >= 3 * length
+    assert min(at for at in sent if at >= round(leases * length)) <= round(leases * length) + 2 * SECOND
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert warnings == [
+        "budget nightly: no lease could be renewed: Could not connect to the endpoint URL: "
+        '"https://dynamodb.eu-west-1.amazonaws.com/"'
+    ]
+
+
+def test_service_falls_to_its_part_of_the_rate_by_the_workers_known_last() -> None:
+    record = Record()
+    for name in ("a", "b"):
+        record.add(name, share=100_000, wants=100_000)
+    worker = record.worker(when_lost="known share")
+    assert worker.enter(LANE, RATE, 0) == 400_000
+    record.error = GONE
+    record.now += 30 * SECOND
+    assert worker.enter(LANE, RATE, 0) == RATE // 3
+    assert worker.may_send(LANE)
+    record.error = None
+    record.now += 2 * SECOND
+    assert worker.enter(LANE, RATE, 0) == RATE
+
+
+@pytest.mark.parametrize("clock", ["monotonic", "wall"])
+def test_worker_that_was_frozen_past_its_lease_does_not_send_before_it_has_another(clock: str) -> None:
+    record = Record()
+    pacer = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker())
+    pacer.limit("orders", Dimension.WRITE, 600)
+    pacer.wait({AT: 1.0})
+    shared = pacer.shared
+    assert shared is not None
+    assert shared.may_send(LANE)
+    # a suspended machine's monotonic clock stands still
+    record.now += 0 if clock == "wall" else 10 * SECOND
+    record.frozen += 10.0 if clock == "wall" else 0.0
+    assert not shared.may_send(LANE)
+    record.add("other", share=450_000)
+    pacer.wait({AT: 1.0})
+    assert pacer.rate("orders", None, Dimension.WRITE) == 150.0
+
+
+def test_request_whose_lease_ends_while_it_waits_is_not_sent_before_the_next_one() -> None:
+    record = Record()
+    pacer = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker(), starts_full=False)
+    pacer.limit("orders", Dimension.WRITE, 1)
+    pacer.wait({AT: 1.0})
+    writes = record.writes
+    # eight units at one a second, of which one may be ahead: the lease of four seconds ends meanwhile
+    pacer.wait({AT: 8.0})
+    pacer.wait({AT: 1.0})
+    assert record.writes > writes + 1
+
+
+def test_shadow_counts_what_would_have_waited_and_waits_for_nothing() -> None:
+    pacer = Pacer(clock=lambda: 7, pause=lambda _: pytest.fail("a shadow waits"), is_shadow=True, starts_full=False)
+    pacer.limit("orders", Dimension.WRITE, 10)
+    for _ in range(3):
+        pacer.wait({AT: 10.0})
+    assert pacer.shadow_seconds == pytest.approx(1 + 2 + 3)
+
+
+def test_share_is_given_back_and_the_next_request_leases_anew() -> None:
+    record = Record()
+    pacer = Pacer(clock=lambda: record.now, pause=record.pause, shared=record.worker())
+    pacer.limit("orders", Dimension.WRITE, 600)
+    pacer.wait({AT: 1.0})
+    assert [each.share for each in record.members] == [RATE]
+    pacer.give_back("carts")
+    assert len(record.members) == 1
+    pacer.give_back("orders")
+    assert record.members == []
+    pacer.wait({AT: 1.0})
+    assert [each.share for each in record.members] == [RATE]
+    record.error = GONE
+    pacer.give_back()
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (
+            ClientError({"Error": {"Code": "AccessDeniedException", "Message": "not authorized"}}, "GetItem"),
+            "An error occurred (AccessDeniedException) when calling the GetItem operation: not authorized",
+        ),
+        (
+            ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": "no such table"}}, "GetItem"),
+            "An error occurred (ResourceNotFoundException) when calling the GetItem operation: no such table",
+        ),
+    ],
+)
+def test_worker_without_a_grant_is_told_so_at_its_first_request(error: ClientError, why: str) -> None:
+    record = Record(error=error)
+    with pytest.raises(SharedBudgetError) as refused:
+        record.worker().enter(LANE, RATE, 0)
+    assert str(refused.value) == (
+        f"budget nightly: its record cannot be written: {why}; give the role grant_budget in the CDK app, and deploy"
+    )
+
+
+def test_permission_that_is_lost_later_stops_batch_work_as_a_silent_table_does() -> None:
+    record = Record()
+    worker = record.worker()
+    worker.enter(LANE, RATE, 0)
+    record.error = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetItem")
+    record.now += 60 * SECOND
+    assert not worker.may_send(LANE)
+
+    def granted(seconds: float) -> None:
+        record.pause(seconds)
+        record.error = None
+
+    worker.pause = granted
+    assert worker.enter(LANE, RATE, 0) == RATE
+
+
+def test_forked_worker_is_a_worker_of_its_own() -> None:
+    record = Record()
+    worker = record.worker()
+    worker.enter(LANE, RATE, 0)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        ended = 1
+        try:
+            worker.enter(LANE, RATE, 0)
+            os.write(writing, str(len({each.id for each in record.members})).encode())
+            ended = 0
+        finally:
+            os._exit(ended)
+    os.close(writing)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert os.read(reading, 10) == b"2"
+    os.close(reading)
+
+
+@pytest.mark.parametrize("name", ["", "n" * 101])
+def test_name_is_checked(name: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"budget: name: got {name!r}, allowed: 1 to 100 characters")):
+        SharedBudget(name=name)
+
+
+def test_what_to_do_without_the_table_is_checked() -> None:
+    with pytest.raises(ValueError, match=r"^budget b: when_lost: got 'go on', allowed: 'stop', 'known share'$"):
+        SharedBudget(name="b", when_lost="go on")  # type: ignore[arg-type] # that is the test
+
+
+def test_log_does_not_repeat_itself(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "highwater.pace")
+    record = Record()
+    worker = record.worker(when_lost="known share")
+    worker.enter(LANE, RATE, 0)
+    record.error = GONE
+    for _ in range(200):
+        record.now += SECOND
+        worker.enter(LANE, RATE, 0)
+    levels = [each.levelname for each in caplog.records]
+    assert levels.count("WARNING") == 4
+    assert levels.count("DEBUG") > 20
+
+
+def test_rate_that_is_not_valid_is_refused_as_before() -> None:
+    with pytest.raises(PaceError):
+        Pacer(shared=Record().worker()).limit("orders", Dimension.WRITE, 0)

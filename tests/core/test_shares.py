@@ -1,0 +1,171 @@
+"""Shares of one budget: they never add up to more than the rate, and are fair once everybody has renewed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from highwater.core.shares import (
+    LEAST_WANTS,
+    SKEW_MS,
+    Member,
+    fair_shares,
+    is_short,
+    lease_ms,
+    live_members,
+    members_of_text,
+    members_text,
+    renewed,
+    renews_at,
+    without,
+)
+
+RATE = 600_000
+WANTS = st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.integers(0, 2 * RATE), min_size=1, max_size=12)
+
+
+@given(WANTS, st.integers(1, RATE))
+def test_fair_shares_use_the_rate_up_and_differ_only_where_somebody_wants_less(
+    wants: dict[str, int], rate: int
+) -> None:
+    shares = fair_shares(wants, rate)
+    assert shares.keys() == wants.keys()
+    assert all(0 <= shares[name] <= wants[name] for name in wants)
+    assert sum(shares.values()) == min(rate, sum(wants.values()))
+    short = [shares[name] for name in wants if shares[name] < wants[name]]
+    assert not short or max(shares.values()) <= min(short) + 1
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from("abcdefg"),
+        st.integers(0, 9_000),
+        st.sampled_from([RATE, RATE // 2, 10 * RATE]),
+        st.integers(0, 2 * RATE),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_shares_in_use_never_add_up_to_more_than_the_lowest_rate_of_them(
+    steps: list[tuple[str, int, int, int]],
+) -> None:
+    members: list[Member] = []
+    now = 1_000_000
+    for id, passed, rate, wants in steps:
+        now += passed
+        before = live_members(members, now)
+        own, members = renewed(members, id, now=now, rate=rate, wants=wants)
+        live = live_members(members, now)
+        assert own in members
+        assert own.share <= min(each.rate for each in live)
+        # what is held already under a higher rate shrinks at its own renewal; nothing is added to it
+        held = sum(each.share for each in live)
+        lowest = min(each.rate for each in live)
+        assert held <= max(lowest, sum(each.share for each in before if each.id != id))
+        assert {each.id: each for each in members if each.id != id}.items() <= {
+            each.id: each for each in before
+        }.items() | {each.id: each for each in members}.items()
+
+
+def _run(workers: int, until: int, *, wants: int = RATE) -> tuple[list[Member], list[int]]:
+    """Workers that begin a hundredth of a second apart, and renew when they are due; and when they renewed."""
+    due = {f"w{number:02}": number * 10 for number in range(workers)}
+    members: list[Member] = []
+    times = []
+    while (now := min(due.values())) < until:
+        name = min(due, key=lambda each: due[each])
+        own, members = renewed(members, name, now=now, rate=RATE, wants=wants)
+        due[name] = renews_at(own, members, now)
+        times.append(now)
+        assert sum(each.share for each in live_members(members, now)) <= RATE
+    assert wants > LEAST_WANTS
+    return members, times
+
+
+@pytest.mark.parametrize("workers", [1, 2, 6, 20, 30])
+def test_workers_that_want_all_have_equal_shares_within_two_leases(workers: int) -> None:
+    members, _ = _run(workers, 2 * lease_ms(workers))
+    shares = [each.share for each in members]
+    assert len(shares) == workers
+    assert max(shares) - min(shares) <= 1
+    assert sum(shares) >= RATE - workers
+
+
+@pytest.mark.parametrize("workers", [2, 6, 20, 30])
+def test_all_together_renew_about_once_a_second_however_many_they_are(workers: int) -> None:
+    _, times = _run(workers, 600_000)
+    settled = [at for at in times if at >= 120_000]
+    assert 0.95 <= len(settled) / 480 <= 1.05
+
+
+def test_lease_is_at_least_four_seconds_and_at_most_a_minute() -> None:
+    assert [lease_ms(workers) for workers in (1, 2, 3, 30, 1_000)] == [4_000, 4_000, 6_000, 60_000, 60_000]
+
+
+def test_share_of_a_worker_that_is_gone_is_free_when_its_lease_has_surely_ended() -> None:
+    a, members = renewed([], "a", now=0, rate=RATE, wants=RATE)
+    assert a == Member("a", RATE, RATE, RATE, 4_000)
+    early, members = renewed(members, "b", now=4_000 + SKEW_MS - 1, rate=RATE, wants=RATE)
+    assert early.share == 0
+    assert is_short(early, members, 4_000 + SKEW_MS - 1)
+    late, members = renewed(members, "b", now=4_000 + SKEW_MS, rate=RATE, wants=RATE)
+    assert late.share == RATE
+    assert not is_short(late, members, 4_000 + SKEW_MS)
+    assert [each.id for each in members] == ["a", "b"]
+    assert [each.id for each in renewed(members, "b", now=64_000, rate=RATE, wants=RATE)[1]] == ["b"]
+
+
+def test_share_that_is_given_back_is_free_at_once() -> None:
+    _, members = renewed([], "a", now=0, rate=RATE, wants=RATE)
+    b, _ = renewed(without(members, "a"), "b", now=1, rate=RATE, wants=RATE)
+    assert b.share == RATE
+
+
+def test_what_nobody_asks_for_is_divided_evenly() -> None:
+    _, members = renewed([], "a", now=0, rate=RATE, wants=60_000)
+    assert [each.share for each in members] == [RATE]
+    for name in "ba":
+        _, members = renewed(members, name, now=0, rate=RATE, wants=60_000 if name == "a" else 100_000)
+    assert [each.share for each in members] == [60_000 + 220_000, 0]
+    _, members = renewed(members, "b", now=0, rate=RATE, wants=100_000)
+    assert [each.share for each in members] == [280_000, 320_000]
+
+
+def test_worker_that_wants_little_leaves_the_rest_to_others() -> None:
+    _, members = renewed([], "a", now=0, rate=RATE, wants=60_000)
+    _, members = renewed(members, "b", now=0, rate=RATE, wants=RATE)
+    _, members = renewed(members, "a", now=0, rate=RATE, wants=60_000)
+    _, members = renewed(members, "b", now=0, rate=RATE, wants=RATE)
+    assert [each.share for each in members] == [60_000, 540_000]
+    # a wants all now: it gets what nobody holds, and half once b has renewed
+    a, members = renewed(members, "a", now=0, rate=RATE, wants=RATE)
+    assert a.share == 60_000
+    _, members = renewed(members, "b", now=0, rate=RATE, wants=RATE)
+    a, members = renewed(members, "a", now=0, rate=RATE, wants=RATE)
+    assert [each.share for each in members] == [300_000, 300_000]
+
+
+@given(st.lists(st.builds(Member, st.text(max_size=4), *[st.integers(1, 10**12)] * 4), max_size=5))
+def test_record_is_read_as_it_was_written(members: list[Member]) -> None:
+    assert members_of_text(members_text(members)) == members
+
+
+NO_RECORDS = ["", "{", "7", "{}", "[7]", "[" * 100_000]
+NO_ENTRIES = ["1,1,1", "0,1,1,1", "1,1,-1,1", "1,1,1.5,1", "1,1,1,1e400", "true,1,1,1", f"1,1,1,{10**15}"]
+
+
+@pytest.mark.parametrize("text", [*NO_RECORDS, *(f'[["a",{entry}]]' for entry in NO_ENTRIES), "[[1,1,1,1,1]]"])
+def test_entries_that_make_no_sense_are_left_out(text: str) -> None:
+    assert members_of_text(text) == []
+
+
+def test_member_is_replaced_and_not_doubled() -> None:
+    own, members = renewed([], "a", now=0, rate=RATE, wants=5_000)
+    again, members = renewed(members, "a", now=7, rate=RATE // 2, wants=9_000)
+    assert members == [again] == [replace(own, wants=9_000, rate=RATE // 2, share=RATE // 2, until=4_007)]
