@@ -348,6 +348,23 @@ class BoostCoordinator(Construct):
         self._pulse_grants.add(grantee, tables)
         self._scaler.watch_pulses()
 
+    def grant_budget(self, grantee: iam.IGrantable, *budgets: str) -> None:
+        """Let a role or user share budgets with other workers, as `highwater.pace(..., budget="nightly")` does.
+
+        The permissions allow reading and writing the records of these budgets in the coordinator's table. A worker with
+        them can take a budget's whole rate for a minute, and nothing else. For a Lambda function, this sets the
+        environment variable by which it finds the table.
+
+        Args:
+            grantee: A role, a user, or a construct with a role, such as a Lambda function.
+            budgets: The names of the budgets, 1 to 100 characters each.
+
+        Raises:
+            TypeError: The grantee is neither a role nor a user, or a name is not a text.
+            ValueError: No budget is given, or a name is empty or too long.
+        """
+        self._pulse_grants.add_budgets(grantee, budgets)
+
     def grant_boost_events(
         self,
         source: str,

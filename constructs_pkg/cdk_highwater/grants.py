@@ -25,7 +25,14 @@ from cdk_highwater.ownership import Granted, GrantedTablesAreManaged
 from cdk_highwater.scaler_function import OLDEST_EVENT, ScalerFunction
 from cdk_highwater.subject import Subject, refuse_other_than_tables, subject_of
 from highwater.core.findings import is_whole
-from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, boost_caps_path
+from highwater.core.names import (
+    MOST_BUDGET_CHARACTERS,
+    PARTITION_KEY,
+    SORT_KEY,
+    TTL_ATTRIBUTE,
+    boost_caps_path,
+    budget_partition,
+)
 from highwater.core.plan.capacity import is_deploy_time
 from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partition, told_attributes
 
@@ -258,11 +265,7 @@ class PulseGrants:
                 },
             )
         )
-        grantee.grant_principal.add_to_principal_policy(
-            iam.PolicyStatement(
-                actions=["ssm:GetParameter", "ssm:GetParametersByPath"], resources=pulses_arns(stack, self._name)
-            )
-        )
+        self._let_find(grantee, stack)
         if self._scope.node.try_find_child(_PULSE_EVENTS) is None:
             self._add_rule()
         types = [pulse_detail_type(name) for name in names]
@@ -270,6 +273,38 @@ class PulseGrants:
         conditions = {"StringEquals": {"events:source": PULSE_SOURCE, "events:detail-type": types}}
         grantee.grant_principal.add_to_principal_policy(
             iam.PolicyStatement(actions=["events:PutEvents"], resources=[bus], conditions=conditions)
+        )
+
+    def add_budgets(self, grantee: iam.IGrantable, budgets: tuple[str, ...]) -> None:
+        """Let a role or user share budgets; `BoostCoordinator.grant_budget` has the arguments and errors."""
+        _require_grantee(grantee)
+        if not budgets:
+            message = "budgets: got none, allowed: names of budgets; give the names that its workers share"
+            raise ValueError(message)
+        for name in budgets:
+            require("budgets", name, str, "names of budgets", "give the names in quotes")
+            if not 1 <= len(name) <= MOST_BUDGET_CHARACTERS:
+                message = f"budgets: got {name[:120]!r}, allowed: names of 1 to {MOST_BUDGET_CHARACTERS} characters"
+                raise ValueError(message)
+        stack = cdk.Stack.of(self._scope)
+        grantee.grant_principal.add_to_principal_policy(
+            iam.PolicyStatement(
+                actions=["dynamodb:GetItem", "dynamodb:UpdateItem"],
+                resources=[self._table.table_arn],
+                conditions={
+                    "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [budget_partition(name) for name in budgets]},
+                    "Null": {"dynamodb:LeadingKeys": "false"},
+                },
+            )
+        )
+        self._let_find(grantee, stack)
+
+    def _let_find(self, grantee: iam.IGrantable, stack: cdk.Stack) -> None:
+        """Let a role or user find the coordinator's table."""
+        grantee.grant_principal.add_to_principal_policy(
+            iam.PolicyStatement(
+                actions=["ssm:GetParameter", "ssm:GetParametersByPath"], resources=pulses_arns(stack, self._name)
+            )
         )
         if isinstance(grantee, lambda_.Function):
             grantee.add_environment(PULSES_VARIABLE, self._table.table_name)

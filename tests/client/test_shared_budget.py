@@ -11,9 +11,11 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+import highwater
 from highwater import PaceError, Pacer, SharedBudget, SharedBudgetError
 from highwater.bulk.shared import WhenLost
 from highwater.core.shares import Member, lease_ms, members_of_text, members_text
@@ -357,3 +359,41 @@ def test_log_does_not_repeat_itself(caplog: pytest.LogCaptureFixture) -> None:
 def test_rate_that_is_not_valid_is_refused_as_before() -> None:
     with pytest.raises(PaceError):
         Pacer(shared=Record().worker()).limit("orders", Dimension.WRITE, 0)
+
+
+def test_pace_shares_a_budget_by_its_name() -> None:
+    session = _session()
+    pacing = highwater.pace(session, write=60, table="orders", budget="nightly")
+    shared = pacing.pacer.shared
+    assert shared is not None
+    assert (shared.name, shared.session, pacing.pacer.starts_full) == ("nightly", session, False)
+    pacing.stop()
+    shadow = highwater.pace(session, write=60, table="orders", budget="nightly", is_shadow=True)
+    assert (shadow.pacer.shared, shadow.pacer.is_shadow) == (None, True)
+    shadow.stop()
+
+
+@pytest.mark.parametrize("what", ["scan", "write", "transform"])
+def test_work_takes_a_pacer_or_a_budget(what: str) -> None:
+    given: dict[str, Any] = {"pacer": Pacer(), "budget": "nightly"}
+    calls: dict[str, Callable[[], Any]] = {
+        "scan": lambda: next(highwater.scan("orders", read=7, session=_session(), **given)),
+        "write": lambda: highwater.write("orders", [], write=7, session=_session(), **given),
+        "transform": lambda: highwater.transform("orders", lambda _: None, read=7, write=7, **given),
+    }
+    with pytest.raises(PaceError) as refused:
+        calls[what]()
+    assert str(refused.value) == f"{what}: give either pacer or budget; a pacer has shared="
+
+
+def test_pace_takes_a_pacer_or_a_budget() -> None:
+    with pytest.raises(PaceError) as refused:
+        highwater.pace(_session(), write=7, pacer=Pacer(), budget="nightly")
+    assert str(refused.value) == "pace: give either pacer or budget and is_shadow; a pacer has shared= and is_shadow="
+    with pytest.raises(PaceError) as refused:
+        highwater.pace(_session(), write=7, budget="")
+    assert str(refused.value) == "budget: name: got '', allowed: 1 to 100 characters"
+
+
+def _session() -> boto3.Session:
+    return boto3.Session(aws_access_key_id="k", aws_secret_access_key="s", region_name="eu-west-1")

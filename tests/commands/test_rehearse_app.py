@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cdk_cli import ROOT
-from tests.command import Command, refused
+from tests.command import SCRIPT, Command, refused
 
 CORPUS = Path(__file__).parents[1] / "template" / "corpus"
 TWO = str(CORPUS / "capacity-in-another-stack" / "assembly")
@@ -181,7 +180,7 @@ def test_old_app_is_synthesized_from_a_revision_which_leaves_nothing_behind(repo
     environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_VALIDATION": "false"}
     cdk = str(ROOT / "node_modules" / ".bin" / "cdk")
     subprocess.run([cdk, "synth", "--quiet"], cwd=repository, check=True, capture_output=True, env=environment)
-    command = [shutil.which("highwater") or "highwater", "rehearse", "cdk.out", "--against", "main"]
+    command = [SCRIPT, "rehearse", "cdk.out", "--against", "main"]
     done = subprocess.run(
         [*command, "--traffic", "traffic.csv", "--json"],
         cwd=repository,

@@ -305,3 +305,33 @@ def test_region_that_may_have_no_function_urls_is_named(region: str, *, is_told:
         "windows and the scaler without boosts and pulses [highwater:urlsMissing]"
     )
     assert [text.split(" [ack")[0] for text in messages(there, "warning")] == [told] * is_told
+
+
+def test_budgets_are_granted_by_name_in_the_coordinators_table(stack: cdk.Stack) -> None:
+    coordinator = BoostCoordinator(stack, "Boosts")
+    role = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    coordinator.grant_budget(role, "nightly", "hourly")
+    (statement,) = [each for each in TemplateView(stack).statements() if "dynamodb:LeadingKeys" in str(each)]
+    assert statement["Action"] == ["dynamodb:GetItem", "dynamodb:UpdateItem"]
+    assert statement["Condition"] == {
+        "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["budget#nightly", "budget#hourly"]},
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("budgets", "error", "message"),
+    [
+        ([], ValueError, "budgets: got none, allowed: names of budgets; give the names that its workers share"),
+        (["n" * 101], ValueError, f"budgets: got {'n' * 101!r}, allowed: names of 1 to 100 characters"),
+        ([""], ValueError, "budgets: got '', allowed: names of 1 to 100 characters"),
+        ([7], TypeError, "budgets must be names of budgets, got 7; give the names in quotes"),
+    ],
+)
+def test_names_of_budgets_are_checked(
+    stack: cdk.Stack, budgets: list[Any], error: type[Exception], message: str
+) -> None:
+    role = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    with pytest.raises(error) as refused:
+        BoostCoordinator(stack, "Boosts").grant_budget(role, *budgets)
+    assert str(refused.value) == message

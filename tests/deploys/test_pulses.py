@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+import highwater
 from highwater.client.fleet import FleetTable
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
@@ -54,6 +56,8 @@ role = iam.Role(stack, "Service", role_name="pulsed-service", assumed_by=iam.Acc
 coordinator.grant_pulse(role, tables=["pulsed-direct"])
 other = iam.Role(stack, "Orderer", role_name="pulsed-orderer", assumed_by=iam.AccountRootPrincipal())
 coordinator.grant_pulse(other, tables=[orders])
+for each in (role, other):
+    coordinator.grant_budget(each, "nightly")
 for table in (direct, orders):
     for each in (role, other):
         table.grant_read_write_data(each)
@@ -168,12 +172,17 @@ class Stage:
 
     def service(self) -> Any:
         """A client with the role that may pulse."""
+        return self.session("pulsed-service").client(
+            "dynamodb", endpoint_url=self.cloud.environment()["AWS_ENDPOINT_URL"]
+        )
+
+    def session(self, role: str) -> boto3.Session:
+        """A session of a role."""
         sts = self.cloud.client("sts")
-        arn = "arn:aws:iam::000000000000:role/pulsed-service"
+        arn = f"arn:aws:iam::000000000000:role/{role}"
         found = sts.assume_role(RoleArn=arn, RoleSessionName="service")["Credentials"]
         sts.close()
-        session = boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
-        return session.client("dynamodb", endpoint_url=self.cloud.environment()["AWS_ENDPOINT_URL"])
+        return boto3.Session(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"], "us-east-1")
 
 
 @pytest.fixture(scope="module")
@@ -293,6 +302,33 @@ def test_role_may_add_to_the_items_of_its_tables_and_to_nothing_else(stage: Stag
         with pytest.raises(ClientError, match="AccessDenied"):
             call()
     dynamodb.close()
+
+
+def test_two_roles_share_a_budget_and_only_the_granted_one(stage: Stage) -> None:
+    stage.cloud.advance(timedelta(minutes=10))
+    consumed = {}
+    endpoint = stage.cloud.environment()["AWS_ENDPOINT_URL"]
+    for role in ("pulsed-service", "pulsed-orderer"):
+        session = stage.session(role)
+        pacing = highwater.pace(session, write=40, table="pulsed-direct", budget="nightly")
+        dynamodb = session.client("dynamodb", endpoint_url=endpoint)
+        shared = pacing.pacer.shared
+        assert shared is not None
+        shared.table = stage.pulse_table
+        shared.connect = lambda role=role: stage.session(role).client("dynamodb", endpoint_url=endpoint)
+        dynamodb.put_item(TableName="pulsed-direct", Item={"pk": {"S": role}})
+        consumed[role] = pacing.pacer.rate("pulsed-direct", None, Dimension.WRITE)
+        pacing.stop()
+        dynamodb.close()
+    # the first has given its share back
+    assert consumed == {"pulsed-service": pytest.approx(40, abs=0.1), "pulsed-orderer": pytest.approx(40, abs=0.1)}
+    for budget, item in (("weekly", "orders write"), ("nightly", "orders write")):
+        call = partial(stage.service().get_item, TableName=stage.pulse_table, Key=_key(f"budget#{budget}", item))
+        if budget == "nightly":
+            call()
+        else:
+            with pytest.raises(ClientError, match="AccessDenied"):
+                call()
 
 
 def _result(loader: subprocess.Popen[str]) -> dict[str, Any]:

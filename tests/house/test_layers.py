@@ -84,6 +84,7 @@ CORE_ARROWS = {
     "checks": {"plan", "schedule"},
     "pulses": {"plan"},
     "pacing": set(),
+    "shares": set(),
     "scaler": {"plan", "schedule", "checks", "boosts", "pulses"},
 }
 LAB = "highwater_lab"

@@ -372,6 +372,29 @@ class Pacer:
         return next((goal for goal in goals if goal is not None), None)
 
 
+def check_budget(what: str, pacer: Pacer | None, budget: str | None) -> None:
+    """Raise `PaceError`, whose message begins with *what*, if both are given."""
+    if pacer is not None and budget is not None:
+        raise PaceError(f"{what}: give either pacer or budget; a pacer has shared=")
+
+
+def pacer_for(
+    what: str, pacer: Pacer | None, budget: str | None, session: Any = None, coordinator: str | None = None
+) -> Pacer:
+    """Return the pacer of work: the given one, or a new one that starts with nothing, and shares *budget* if given.
+
+    Raises `PaceError`, whose message begins with *what*, for both, and for a name that is not valid.
+    """
+    check_budget(what, pacer, budget)
+    if budget is None:
+        return pacer or Pacer(starts_full=False)
+    try:
+        shared = SharedBudget(name=budget, session=session, coordinator=coordinator)
+    except ValueError as error:
+        raise PaceError(str(error)) from error
+    return Pacer(starts_full=False, shared=shared)
+
+
 _PACERS: WeakSet[Pacer] = WeakSet()
 
 

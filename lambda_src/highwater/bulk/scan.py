@@ -20,7 +20,15 @@ from typing import Any, Final
 from boto3.dynamodb.types import TypeDeserializer
 
 from highwater.bulk.adaptive import FollowedRate, check_rate, follow, read_start
-from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client
+from highwater.bulk.budget import (
+    PacedWorkError,
+    Pacer,
+    check_budget,
+    check_workers,
+    describe_table,
+    paced_client,
+    pacer_for,
+)
 from highwater.bulk.checkpoint import SCAN_KIND, Checkpoint, ScanHeader, held, warn_of_others
 from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.bulk.send import PageReader
@@ -279,6 +287,7 @@ def scan(
     progress: Callable[[ScanProgress], None] | None = None,
     session: Any = None,
     pacer: Pacer | None = None,
+    budget: str | None = None,
     **request: Any,
 ) -> Iterator[ScanPage]:
     """Read a table or index within a budget, page by page from segments in random order.
@@ -307,6 +316,8 @@ def scan(
         progress: Called after each page.
         session: A boto3 session. By default a new one.
         pacer: Has the budget; pass one to share it with other work. By default a new one.
+        budget: The name of a budget that all workers with this name share; the rate is that of all together. Needs a
+            coordinator and `grant_budget`. By default the budget is this process's own.
         **request: `FilterExpression`, `ProjectionExpression`, `ExpressionAttributeNames`, `ExpressionAttributeValues`
             and `Select`, as `Scan` has them.
 
@@ -340,6 +351,7 @@ def scan(
         checkpoint=None if checkpoint is None else Path(checkpoint),
         session=session,
         pacer=pacer,
+        budget=budget,
         request=request,
     )
     made.check()
@@ -373,6 +385,7 @@ class PacedScan:
     checkpoint: Path | None = None
     session: Any = None
     pacer: Pacer | None = None
+    budget: str | None = None
     is_stopped: threading.Event = field(default_factory=threading.Event)
 
     def pages(
@@ -433,6 +446,7 @@ class PacedScan:
 
     def check(self) -> None:
         """Raise `PacedWorkError` or `PaceError` for arguments that are not valid; sends no request."""
+        check_budget("scan", self.pacer, self.budget)
         check_rate(self.read, read_start(self.start), Dimension.READ)
         unknown = sorted(set(self.request) - _PASSED_ON)
         if unknown:
@@ -513,7 +527,7 @@ class PacedScan:
     def followed(self) -> FollowedRate:
         """Adapts the budget to the table while the scan runs."""
         return follow(
-            self.pacer or Pacer(starts_full=False),
+            pacer_for("scan", self.pacer, self.budget, self.session, self.coordinator),
             self.read,
             table=self.table,
             dimension=Dimension.READ,

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import boto3
 
-from highwater.bulk.budget import Costs, PaceError, Pacer, Paid
+from highwater.bulk.budget import Costs, PaceError, Pacer, Paid, pacer_for
 from highwater.client.hooks import (
     PAGED,
     RefusalKind,
@@ -45,6 +45,8 @@ def pace(
     table: str | None = None,
     indexes: Mapping[str, float] | None = None,
     pacer: Pacer | None = None,
+    budget: str | None = None,
+    is_shadow: bool = False,
 ) -> Pacing:
     """Keep requests within a budget: each attempt, retries included, waits until the budget allows it.
 
@@ -63,6 +65,10 @@ def pace(
             of its table's.
         pacer: Has the budgets; pass one to share them between sessions. By default a new one, or that of the session or
             client if it is paced already: these budgets are then added, or replace those of the same table.
+        budget: The name of a budget that all workers with this name share; the rates are those of all together. Needs a
+            coordinator and `grant_budget`. By default the budget is this process's own.
+        is_shadow: Whether requests do not wait, and the pacer counts in `shadow_seconds` what they would have waited;
+            a shadow takes no share of a budget that is shared.
 
     Returns:
         The pacing, whose `stop` ends it; the same one for a session or client that is paced already.
@@ -88,6 +94,11 @@ def pace(
             boto3.setup_default_session()
         session_or_client = boto3.DEFAULT_SESSION
     events = events_of(session_or_client, "pace: session_or_client")
+    if budget is not None or is_shadow:
+        if pacer is not None:
+            raise PaceError("pace: give either pacer or budget and is_shadow; a pacer has shared= and is_shadow=")
+        pacer = pacer_for("pace", None, None if is_shadow else budget, _session_of(session_or_client))
+        pacer.is_shadow = is_shadow
     known = _PACED.get(events)
     if known is not None and pacer not in (None, known.pacer):
         raise PaceError("pace: another pacer has the budgets of this session or client; stop its pacing first")
@@ -100,6 +111,13 @@ def pace(
     if known is None:
         made.install(session_or_client)
     return made
+
+
+def _session_of(session_or_client: Any) -> Any:
+    """Return the session whose credentials share a budget: the given one, or a new one in a client's region."""
+    if hasattr(session_or_client, "events"):
+        return session_or_client
+    return boto3.Session(region_name=session_or_client.meta.region_name)
 
 
 @dataclass(slots=True)

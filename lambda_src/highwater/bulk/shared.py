@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from highwater.client.coordinator import CoordinatorClient, CoordinatorNotFoundError
 from highwater.client.sessions import check_session, session_apart
 from highwater.core.errors import HighwaterError
-from highwater.core.names import PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, budget_partition
+from highwater.core.names import MOST_BUDGET_CHARACTERS, PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, budget_partition
 from highwater.core.pacing import NANOSECONDS
 from highwater.core.shares import Member, live_members, members_of_text, members_text, renewed, renews_at, without
 from highwater.core.units import Dimension
@@ -127,8 +127,8 @@ class SharedBudget:
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a name or *when_lost* that is not allowed, `TypeError` for another session."""
-        if not 1 <= len(self.name) <= 100:
-            message = f"budget: name: got {self.name[:120]!r}, allowed: 1 to 100 characters"
+        if not 1 <= len(self.name) <= MOST_BUDGET_CHARACTERS:
+            message = f"budget: name: got {self.name[:120]!r}, allowed: 1 to {MOST_BUDGET_CHARACTERS} characters"
             raise ValueError(message)
         if self.when_lost not in ("stop", "known share"):
             message = f"budget {self.name}: when_lost: got {self.when_lost!r}, allowed: 'stop', 'known share'"

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from highwater.bulk.budget import Pacer
+from highwater.bulk.budget import Pacer, pacer_for
 from highwater.bulk.items import Action
 from highwater.bulk.scan import PacedScan, ScanProgress
 from highwater.bulk.send import Rejected
@@ -32,6 +32,7 @@ def transform(
     progress: Callable[[ScanProgress, WriteProgress], None] | None = None,
     session: Any = None,
     pacer: Pacer | None = None,
+    budget: str | None = None,
     **request: Any,
 ) -> WriteProgress:
     """Call *change* with each item of a table or index, and write what it returns.
@@ -58,6 +59,8 @@ def transform(
         progress: Called after each page.
         session: A boto3 session. By default a new one.
         pacer: Has the budgets; pass one to share them with other work. By default a new one.
+        budget: The name of a budget that all workers with this name share; the rate is that of all together. Needs a
+            coordinator and `grant_budget`. By default the budget is this process's own.
         **request: As for `scan`.
 
     Returns:
@@ -76,7 +79,7 @@ def transform(
         highwater.transform("orders", drop_drafts, read="30%", write=150)
         ```
     """
-    shared = pacer or Pacer(starts_full=False)
+    shared = pacer_for("transform", pacer, budget, session, coordinator)
     paced: Any = {"start": start, "allow_throttles": allow_throttles, "coordinator": coordinator}
     scan = PacedScan(
         table=table,

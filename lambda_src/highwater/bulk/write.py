@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from highwater.bulk.adaptive import FollowedRate, follow, read_start
-from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client
+from highwater.bulk.budget import PacedWorkError, Pacer, check_workers, describe_table, paced_client, pacer_for
 from highwater.bulk.checkpoint import WRITES_KIND, WritePlace, held, warn_of_others
 from highwater.bulk.in_flight import MOST_AT_FIRST, MOST_IN_FLIGHT, InFlight
 from highwater.bulk.items import Action
@@ -146,6 +146,7 @@ def write(
     progress: Callable[[WriteProgress], None] | None = None,
     session: Any = None,
     pacer: Pacer | None = None,
+    budget: str | None = None,
 ) -> WriteProgress:
     """Write actions within a budget: puts and deletes in batches, updates one by one.
 
@@ -173,6 +174,8 @@ def write(
         progress: Called after each block.
         session: A boto3 session. By default a new one.
         pacer: Has the budget; pass one to share it with other work. By default a new one.
+        budget: The name of a budget that all workers with this name share; the rate is that of all together. Needs a
+            coordinator and `grant_budget`. By default the budget is this process's own.
 
     Returns:
         The totals of the writes.
@@ -200,6 +203,7 @@ def write(
         checkpoint=None if checkpoint is None else Path(checkpoint),
         session=session,
         pacer=pacer,
+        budget=budget,
     )
     return made.run(actions, reject or refuse, progress)
 
@@ -220,6 +224,7 @@ class PacedWrite:
     checkpoint: Path | None = None
     session: Any = None
     pacer: Pacer | None = None
+    budget: str | None = None
     is_stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(
@@ -311,7 +316,7 @@ class PacedWrite:
     def followed(self) -> FollowedRate:
         """Adapts the budget to the table while the writes run."""
         return follow(
-            self.pacer or Pacer(starts_full=False),
+            pacer_for("write", self.pacer, self.budget, self.session, self.coordinator),
             self.write,
             table=self.table,
             dimension=Dimension.WRITE,

@@ -16,7 +16,7 @@ import boto3
 import click
 from botocore.exceptions import BotoCoreError
 
-from highwater import PacedWorkError, PaceError, Put, Rejected, WritePlan, WriteProgress
+from highwater import PacedWorkError, PaceError, Put, Rejected, SharedBudgetError, WritePlan, WriteProgress
 from highwater.bulk.write import PacedWrite
 from highwater.cli.items import InputError, Line, read_lines
 from highwater.cli.options import NO_REGION, RateType, account_options, as_json_option, pace_options
@@ -147,7 +147,7 @@ def load(
             work.tell_plan(as_json=as_json)
         except BotoCoreError as error:
             raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
-        except (PacedWorkError, PaceError, InputError) as error:
+        except (PacedWorkError, PaceError, SharedBudgetError, InputError) as error:
             raise click.UsageError(str(error)) from error
         return
     if resume and place is None:
@@ -165,7 +165,7 @@ def load(
             done = work.run(file, show)
     except BotoCoreError as error:
         raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
-    except (PacedWorkError, PaceError, InputError) as error:
+    except (PacedWorkError, PaceError, SharedBudgetError, InputError) as error:
         if not work.has_begun:
             raise click.UsageError(str(error)) from error
         _end_early(str(error), place, _FINDING)

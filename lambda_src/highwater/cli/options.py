@@ -58,7 +58,7 @@ def account_options(command: F) -> F:
     return region_option(profile_option(command))
 
 
-_NAMES = ("start", "allow_throttles", "coordinator")
+_NAMES = ("start", "allow_throttles", "coordinator", "budget")
 
 
 class RateType(click.ParamType["float | str"]):
@@ -93,6 +93,11 @@ def pace_options(command: F) -> F:
         help="Keep the rate when requests are throttled; for tables nobody else uses.",
     )
     @click.option("--coordinator", help="Name or URL of the coordinator of a boosted start. By default the only one.")
+    @click.option(
+        "--budget",
+        metavar="NAME",
+        help="Share the rate with all workers that give this name, on this machine and others; needs a coordinator.",
+    )
     @functools.wraps(command)
     def with_pacing(*arguments: Any, **options: Any) -> Any:
         pacing = {name: options.pop(name) for name in _NAMES}

@@ -15,7 +15,7 @@ import boto3
 import click
 from botocore.exceptions import BotoCoreError
 
-from highwater import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress
+from highwater import PacedScan, PacedWorkError, PaceError, ScanPlan, ScanProgress, SharedBudgetError
 from highwater.bulk.checkpoint import Checkpoint
 from highwater.cli.items import ItemOutput, OutputError
 from highwater.cli.options import NO_REGION, RateType, account_options, as_json_option, pace_options
@@ -108,7 +108,7 @@ def scan(
         scanned, units = _run(paced, path, place, is_resumed=resume)
     except BotoCoreError as error:
         raise click.UsageError(NO_REGION if "region" in str(error) else str(error)) from error
-    except (PacedWorkError, PaceError, OutputError) as error:
+    except (PacedWorkError, PaceError, SharedBudgetError, OutputError) as error:
         raise click.UsageError(str(error)) from error
     if as_json and path is not None:
         click.echo(json.dumps({"scanned": scanned, "units": units, "path": str(path)}))
@@ -141,7 +141,7 @@ def _run(paced: PacedScan, path: Path | None, place: Path | None, *, is_resumed:
         try:
             for page in pages:
                 output().write(page.raw)
-        except (PacedWorkError, OutputError) as error:
+        except (PacedWorkError, SharedBudgetError, OutputError) as error:
             _close(pages)
             if not last:
                 raise

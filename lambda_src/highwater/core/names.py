@@ -27,6 +27,7 @@ PULSES_PATH: Final = "/highwater/pulses/"
 # The attributes of every item in a coordinator's table: its partition key, its sort key, and when DynamoDB deletes it.
 PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _BUDGET: Final = "budget#"
+MOST_BUDGET_CHARACTERS: Final = 100
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
 # In a template, a table's name may be a reference, so any text without a slash is accepted.
