@@ -19,6 +19,7 @@ from highwater_lab.rehearse import (
 )
 from highwater_lab.report.app import app_document, app_markdown, sentence, share, total_sentence, usd
 from highwater_lab.services.autoscaling import TargetTracking
+from highwater_lab.services.prices import Commitments, load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable
 from highwater_lab.traffic import Stream, Traffic, scenario
@@ -55,7 +56,7 @@ def test_outcomes_are_those_of_a_rehearsal_of_the_table_alone() -> None:
     assert table.change is Change.CHANGED
     for outcome, floor in ((table.after, 2_900), (table.before, 300)):
         alone = rehearse(_setup(floor), STEP, compare=["on-demand"])
-        assert outcome == Outcome.of_run(alone.declared)
+        assert outcome == Outcome.of_run(alone.declared, alone.prices.throughput())
         assert table.on_demand == Outcome.of_run(alone.runs[1])
     assert table.after is not None
     assert table.before is not None
@@ -276,3 +277,36 @@ def test_document_has_nulls_for_what_is_not_known() -> None:
         "throttled_minutes": 9,
         "worst_at": STEP.start.isoformat(),
     }
+
+
+def test_reserved_capacity_is_shared_by_the_tables_and_counts_once() -> None:
+    tables = [
+        _table("A", _setup(2_900)),
+        _table("B", _setup(2_900)),
+        _table("C", replace(_setup(2_900), is_on_demand=True)),
+    ]
+    plain = rehearse_app(tables, lambda _: STEP, processes=1)
+    for reserved in (1_000, 10_000_000):
+        commitments = Commitments(reserved_write_units=reserved)
+        app = rehearse_app(tables, lambda _: STEP, commitments=commitments, processes=1)
+        assert [table.after for table in app.tables] == [table.after for table in plain.tables]
+        units = sum(
+            min(sum(hour), reserved)
+            for hour in zip(*(t.after.hourly[Dimension.WRITE] for t in app.tables[:2] if t.after), strict=True)
+        )
+        a = app.tables[0].after
+        assert a is not None
+        hours = len(a.hourly[Dimension.WRITE])
+        saved = units / hours * 730 * load_prices("eu-west-1").throughput().write_unit_hour
+        assert plain.after.cost_per_month - app.after.cost_per_month == pytest.approx(saved)
+    one = rehearse(_setup(2_900), STEP, price_region="eu-west-1", commitments=Commitments(reserved_write_units=1_000))
+    alone = rehearse_app(tables[:1], lambda _: STEP, commitments=Commitments(reserved_write_units=1_000), processes=1)
+    assert alone.after.cost_per_month == pytest.approx(one.cost_per_month)
+
+
+def test_savings_plan_counts_in_each_table() -> None:
+    tables = [_table("A", _setup(2_900))]
+    plan = rehearse_app(tables, lambda _: STEP, commitments=Commitments(has_savings_plan=True), processes=1)
+    alone = rehearse(_setup(2_900), STEP, price_region="eu-west-1", commitments=Commitments(has_savings_plan=True))
+    assert plan.after.cost_per_month == pytest.approx(alone.cost_per_month)
+    assert plan.prices == "prices of eu-west-1, 2026-11, savings plan"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from highwater.core import Dimension
-from highwater_lab.services.billing import BilledReplica, bill
-from highwater_lab.services.prices import PriceError, Prices, RegionPrices, UnitPrices, load_prices
+from highwater_lab.services.billing import Bill, BilledReplica, bill
+from highwater_lab.services.prices import Commitments, PriceError, Prices, RegionPrices, UnitPrices, load_prices
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
 _MEMBERS = ("write_unit_hour", "read_unit_hour", "on_demand_write_million", "on_demand_read_million")
@@ -176,3 +177,45 @@ def test_file_that_holds_no_prices_is_told(text: str | None, message: str, tmp_p
     with pytest.raises(PriceError) as refused:
         load_prices(file=file)
     assert str(refused.value) == message.format(file=file)
+
+
+def _bill(prices: Prices, *, is_infrequent_access: bool = False) -> Bill:
+    """Two hours of a table and an index, and some requests on demand."""
+    return bill(
+        prices,
+        [
+            (Dimension.WRITE, (100, 300)),
+            (Dimension.WRITE, (50, 70)),
+            (Dimension.READ, (900, 20)),
+        ],
+        [(Dimension.READ, 4e6)],
+        hours=2,
+        seconds=7_200,
+        policies=0,
+        metrics_requested=0,
+        is_infrequent_access=is_infrequent_access,
+        warm_up=0.0,
+    )
+
+
+def test_capacity_that_is_reserved_costs_nothing_more_in_each_hour() -> None:
+    prices = load_prices()
+    unit = prices.throughput()
+    reserved = Commitments(reserved_write_units=160, reserved_read_units=100)
+    # 150 and 370 write units, 900 and 20 read units
+    saved = unit.write_unit_hour * (150 + 160) + unit.read_unit_hour * (100 + 20)
+    before, after = _bill(prices), _bill(prices.committed(reserved))
+    assert before.provisioned - after.provisioned == pytest.approx(saved)
+    assert after.on_demand == before.on_demand
+    assert _bill(prices.committed(reserved), is_infrequent_access=True) == _bill(prices, is_infrequent_access=True)
+    assert prices.committed(reserved).name.endswith(", 100 read units reserved, 160 write units reserved")
+
+
+def test_savings_plan_covers_what_is_not_reserved_and_requests() -> None:
+    prices = load_prices()
+    reserved = Commitments(reserved_write_units=160)
+    both = replace(reserved, has_savings_plan=True)
+    without, with_plan = _bill(prices.committed(reserved)), _bill(prices.committed(both))
+    assert with_plan.provisioned == pytest.approx(0.88 * without.provisioned)
+    assert with_plan.on_demand == pytest.approx(0.82 * without.on_demand)
+    assert prices.committed(both).name.endswith(", 160 write units reserved, savings plan")

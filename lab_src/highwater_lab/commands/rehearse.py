@@ -251,6 +251,7 @@ def rehearse_command(
                 region=source.table_region,
                 price_region=source.price_region,
                 prices_file=source.prices_file,
+                commitments=source.commitments,
                 progress=progress,
             )
         if source.save is not None:

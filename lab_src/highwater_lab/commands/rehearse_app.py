@@ -76,6 +76,7 @@ class AppCommand:
                     timing=self.source.timing(),
                     price_region=self.source.price_region,
                     prices_file=self.source.prices_file,
+                    commitments=self.source.commitments,
                     cheapest_within=self.cheapest_within,
                     progress=progress,
                 )

@@ -18,7 +18,7 @@ from highwater.cli.terminal import say
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
 from highwater_lab.rehearse.app import traffic_for
-from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
+from highwater_lab.services.prices import DEFAULT_REGION, Commitments, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.template import ListedTable
 from highwater_lab.traffic import SCENARIOS, Traffic, TrafficError, fetch_traffic, read_traffic, read_traffic_by_table
@@ -51,6 +51,18 @@ class TrafficSource:
     metric_delay: int
     price_region: str | None
     prices_file: Path | None
+    reserved_read: int
+    reserved_write: int
+    savings_plan: bool
+
+    @property
+    def commitments(self) -> Commitments:
+        """What was bought before: reserved capacity, a savings plan."""
+        return Commitments(
+            reserved_read_units=self.reserved_read,
+            reserved_write_units=self.reserved_write,
+            has_savings_plan=self.savings_plan,
+        )
 
     @property
     def inputs(self) -> dict[str, Path | None]:
@@ -127,7 +139,8 @@ class TrafficSource:
 
         Raises `PriceError`.
         """
-        return load_prices(self.price_region or self.table_region or DEFAULT_REGION, self.prices_file)
+        prices = load_prices(self.price_region or self.table_region or DEFAULT_REGION, self.prices_file)
+        return prices.committed(self.commitments)
 
     def timing(self) -> Timing:
         """The delays of the AWS services."""
@@ -219,6 +232,19 @@ _OPTIONS = (
     click.option(
         "--prices", "prices_file", type=_path, help="Use the prices in this JSON file; `highwater prices` makes one."
     ),
+    click.option(
+        "--reserved-read",
+        type=click.IntRange(0, 10_000_000),
+        default=0,
+        help="Reserved read units in the region: capacity up to them costs nothing more.",
+    ),
+    click.option(
+        "--reserved-write",
+        type=click.IntRange(0, 10_000_000),
+        default=0,
+        help="Reserved write units in the region, likewise.",
+    ),
+    click.option("--savings-plan", is_flag=True, help="A Database Savings Plan covers what is not reserved."),
 )
 
 

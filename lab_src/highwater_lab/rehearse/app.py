@@ -7,16 +7,25 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from highwater.core import Dimension
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
-from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
+from highwater_lab.services.billing import HOURS_PER_MONTH, hourly_units
+from highwater_lab.services.prices import (
+    DEFAULT_REGION,
+    NO_COMMITMENTS,
+    Commitments,
+    Prices,
+    UnitPrices,
+    load_prices,
+)
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup
 from highwater_lab.template import ListedTable
@@ -43,6 +52,8 @@ class Outcome:
         throttled_units: Units of them that were throttled.
         throttled_minutes: The number of minutes with throttling.
         worst_at: The minute that throttles most, UTC; `None` if none does.
+        hourly: By dimension the provisioned units of each clock hour that reserved capacity may cover.
+        unit_hour: By dimension the price of one of these unit-hours in USD.
     """
 
     cost_per_month: float
@@ -51,10 +62,13 @@ class Outcome:
     throttled_units: float
     throttled_minutes: int
     worst_at: datetime | None
+    hourly: Mapping[Dimension, tuple[int, ...]] = field(default_factory=dict)
+    unit_hour: Mapping[Dimension, float] = field(default_factory=dict)
 
     @classmethod
-    def of_run(cls, run: Run) -> Outcome:
-        """Return the outcome of a simulated run."""
+    def of_run(cls, run: Run, prices: UnitPrices | None = None) -> Outcome:
+        """Return the outcome of a simulated run; *prices* are those that reserved capacity may replace."""
+        peaks = ((target.dimension, target.hour_peaks) for target in run.targets)
         worst = run.worst_minute()
         return cls(
             cost_per_month=run.bill.per_month,
@@ -63,6 +77,8 @@ class Outcome:
             throttled_units=run.throttled_units,
             throttled_minutes=len(run.throttled_minutes()),
             worst_at=None if worst is None else run.start + timedelta(minutes=worst[0]),
+            hourly={} if prices is None else hourly_units(peaks),
+            unit_hour={} if prices is None else {dimension: prices.unit_hour(dimension) for dimension in Dimension},
         )
 
     @property
@@ -122,12 +138,15 @@ class AppRehearsal:
         against: The name of the old app, as given; empty if the app is not compared.
         traffic: Name, start and minutes of the traffic with the most minutes.
         prices: The regions whose prices were used, with the prices' date.
+        commitments: What was bought before. Reserved capacity is subtracted from the sums of an app, as its tables
+            share it, and not from the costs of single tables.
     """
 
     tables: tuple[TableRehearsal, ...]
     against: str
     traffic: str
     prices: str
+    commitments: Commitments = NO_COMMITMENTS
 
     def changed(self) -> tuple[TableRehearsal, ...]:
         """Return the known tables whose declaration differs; all known ones if the app is not compared."""
@@ -150,24 +169,43 @@ class AppRehearsal:
     @property
     def before(self) -> Outcome | None:
         """The sum of all known tables in the old app; `None` if the app is not compared."""
-        return _total(table.before for table in self.tables) if self.against else None
+        return _total((table.before for table in self.tables), self.commitments) if self.against else None
 
     @property
     def after(self) -> Outcome:
         """The sum of all known tables in the new app."""
-        return _total(table.after for table in self.tables)
+        return _total((table.after for table in self.tables), self.commitments)
 
 
-def _total(outcomes: Iterable[Outcome | None]) -> Outcome:
+def _total(outcomes: Iterable[Outcome | None], commitments: Commitments) -> Outcome:
     known = [outcome for outcome in outcomes if outcome is not None]
     return Outcome(
-        cost_per_month=sum(each.cost_per_month for each in known),
+        cost_per_month=sum(each.cost_per_month for each in known) - _covered(known, commitments),
         warm_up=sum(each.warm_up for each in known),
         demanded_units=sum(each.demanded_units for each in known),
         throttled_units=sum(each.throttled_units for each in known),
         throttled_minutes=sum(each.throttled_minutes for each in known),
         worst_at=None,
     )
+
+
+def _covered(outcomes: Sequence[Outcome], commitments: Commitments) -> float:
+    """Return what reserved capacity pays for in a month, of all tables together, in USD."""
+    usd = 0.0
+    for dimension in Dimension:
+        series = [each.hourly[dimension] for each in outcomes if dimension in each.hourly]
+        # tables whose traffic is shorter count with their mean, as their months do
+        hours = max(map(len, series), default=0)
+        means = [sum(each) / len(each) for each in series if each]
+        if not hours or not means:
+            continue
+        whole = [each for each in series if len(each) == hours]
+        rest = sum(mean for mean, each in zip(means, series, strict=True) if len(each) != hours)
+        reserved = commitments.reserved_units(dimension)
+        covered = sum(min(sum(units) + rest, reserved) for units in zip(*whole, strict=True)) / hours
+        prices = [each.unit_hour[dimension] for each in outcomes if dimension in each.unit_hour]
+        usd += covered * min(prices) * commitments.provisioned_factor * HOURS_PER_MONTH
+    return usd
 
 
 def traffic_for(table: ListedTable, by_name: Mapping[str, Traffic]) -> Traffic | None:
@@ -203,6 +241,16 @@ class _Results:
 
 
 @dataclass(frozen=True, slots=True)
+class _Pricing:
+    """What `rehearse_app` was told of prices, and of the cheapest plan to look for."""
+
+    region: str | None
+    file: Path | None
+    commitments: Commitments
+    cheapest_within: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Work:
     """The simulations of one table; picklable, as other processes carry them out."""
 
@@ -210,9 +258,7 @@ class _Work:
     after: TableSetup | None
     traffic: Traffic
     timing: Timing
-    price_region: str | None
-    prices_file: Path | None
-    cheapest_within: float | None
+    pricing: _Pricing
 
     def run(self) -> _Results:
         """Simulate."""
@@ -225,12 +271,12 @@ class _Work:
         return _Results(before, after if self.after is not None else None, on_demand, self._look_for_cheapest(either))
 
     def _look_for_cheapest(self, setup: TableSetup) -> Cheapest | None:
-        if self.cheapest_within is None:
+        if self.pricing.cheapest_within is None:
             return None
         prices, quota = self.prices(), setup.quota_units
         found = recommend(
             self.traffic,
-            max_throttled_percent=self.cheapest_within,
+            max_throttled_percent=self.pricing.cheapest_within,
             table_quota_units=quota,
             prices=prices,
             timing=self.timing,
@@ -241,7 +287,9 @@ class _Work:
     def prices(self) -> Prices:
         """Return the prices of the table's region; raises `PriceError`."""
         setup = self.after or self.before
-        return load_prices(self.price_region or (setup and setup.region) or DEFAULT_REGION, self.prices_file)
+        prices = load_prices(self.pricing.region or (setup and setup.region) or DEFAULT_REGION, self.pricing.file)
+        # reserved capacity is shared by all tables, and so subtracted from their sum
+        return prices.committed(Commitments(has_savings_plan=self.pricing.commitments.has_savings_plan))
 
     def _simulate(self, setup: TableSetup, policy: str) -> Outcome:
         # an index that only the other declaration has
@@ -251,7 +299,10 @@ class _Work:
             if stream.index is None or stream.index in setup.indexes
         }
         traffic = replace(self.traffic, rates=rates, counts=None)
-        return Outcome.of_run(run_policy(policy, setup, traffic, timing=self.timing, prices=self.prices()))
+        prices = self.prices()
+        run = run_policy(policy, setup, traffic, timing=self.timing, prices=prices)
+        can_be_reserved = not setup.is_infrequent_access and policy != OnDemandMode.name and not setup.is_on_demand
+        return Outcome.of_run(run, prices.throughput() if can_be_reserved else None)
 
 
 def is_same_capacity(one: TableSetup, other: TableSetup) -> bool:
@@ -268,6 +319,7 @@ def rehearse_app(
     timing: Timing | None = None,
     price_region: str | None = None,
     prices_file: Path | None = None,
+    commitments: Commitments = NO_COMMITMENTS,
     cheapest_within: float | None = None,
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -282,6 +334,7 @@ def rehearse_app(
         timing: The delays of the AWS services; by default those of `Timing`.
         price_region: The region whose prices are used; by default each table's own, or us-east-1 if it is unknown.
         prices_file: The file of prices; by default the lab's.
+        commitments: Reserved capacity, which the tables share, and savings plans. By default none.
         cheapest_within: The highest percentage of throttled units of the cheapest plan that is searched for; by
             default none is. A search simulates tens of plans.
         processes: How many processes simulate at once, 1 or more; by default one for each processor.
@@ -293,6 +346,7 @@ def rehearse_app(
     new = {table.name: table for table in after}
     old = {table.name: table for table in before or ()}
     known: dict[str, _Work] = {}
+    pricing = _Pricing(price_region, prices_file, commitments, cheapest_within)
     tables: dict[str, TableRehearsal] = {}
     spans: list[Traffic] = []
     for name in sorted(new.keys() | old.keys()):
@@ -310,7 +364,7 @@ def rehearse_app(
             continue
         spans.append(traffic)
         before_and_after = setups[0], setups[1]
-        known[name] = _Work(*before_and_after, traffic, timing or Timing(), price_region, prices_file, cheapest_within)
+        known[name] = _Work(*before_and_after, traffic, timing or Timing(), pricing)
     for name, each in _run_all(known, processes, progress):
         tables[name] = replace(
             tables[name], before=each.before, after=each.after, on_demand=each.on_demand, cheapest=each.cheapest
@@ -320,6 +374,7 @@ def rehearse_app(
         against=against if before is not None else "",
         traffic=_span(spans),
         prices="; ".join(sorted({each.prices().name for each in known.values()})),
+        commitments=commitments,
     )
 
 

@@ -17,7 +17,7 @@ from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.policies.clairvoyant import NAME as CLAIRVOYANT
 from highwater_lab.policies.declared import Declared
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob, boosts_of, jobs_of, leases_of
-from highwater_lab.services.prices import DEFAULT_REGION, Prices, load_prices
+from highwater_lab.services.prices import DEFAULT_REGION, NO_COMMITMENTS, Commitments, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup
 from highwater_lab.template import find_table, load_templates
@@ -81,6 +81,7 @@ def rehearse(
     region: str | None = None,
     price_region: str | None = None,
     prices_file: Path | None = None,
+    commitments: Commitments = NO_COMMITMENTS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rehearsal:
     """Rehearse a template (a `cdk.out` folder or a file) under traffic (a CSV file or `Traffic`).
@@ -109,6 +110,7 @@ def rehearse(
         region: The table's region, if the template does not say it.
         price_region: The region whose prices are used; by default the table's region, or us-east-1 if that is unknown.
         prices_file: The file of prices, see `load_prices`; by default the lab's.
+        commitments: Reserved capacity and savings plans. By default none.
         progress: Called from time to time with the minutes simulated and their total over all runs.
 
     Raises:
@@ -141,6 +143,7 @@ def rehearse(
         if name != CLAIRVOYANT:
             find_policy(name)  # raises for an unknown name before the first run, which may take minutes
     prices = load_prices(price_region or setup.region or region or DEFAULT_REGION, prices_file)
+    prices = prices.committed(commitments)
     runs = []
     for number, name in enumerate([Declared.name, *names]):
         minutes_before = number * series.minutes

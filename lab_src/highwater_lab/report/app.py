@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.console import Console
@@ -93,7 +94,9 @@ def print_app(app: AppRehearsal, console: Console) -> None:
 
 
 def _sources(app: AppRehearsal) -> str:
-    return f"{app.traffic}; {app.prices or 'no prices'}"
+    reserved = replace(app.commitments, has_savings_plan=False).name
+    shared = f"; {reserved}, which the sums count and the tables do not" if reserved else ""
+    return f"{app.traffic}; {app.prices or 'no prices'}{shared}"
 
 
 def app_markdown(app: AppRehearsal, passed: Sequence[Passed] = ()) -> str:

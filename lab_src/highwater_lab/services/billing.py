@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from highwater.core import Dimension
@@ -71,6 +72,19 @@ class BilledReplica:
     read_units: int
 
 
+def hourly_units(peaks: Iterable[tuple[Dimension, tuple[int, ...]]]) -> dict[Dimension, tuple[int, ...]]:
+    """Return the provisioned units of each clock hour by dimension, of all targets together."""
+    found: dict[Dimension, list[tuple[int, ...]]] = {}
+    for dimension, hourly in peaks:
+        found.setdefault(dimension, []).append(hourly)
+    return {dimension: tuple(map(sum, zip_longest(*each, fillvalue=0))) for dimension, each in found.items()}
+
+
+def reserved_unit_hours(hourly: Iterable[int], reserved_units: int) -> int:
+    """Return how many unit-hours of provisioned capacity reserved units cover."""
+    return sum(min(units, reserved_units) for units in hourly)
+
+
 def bill(
     prices: Prices,
     peaks: Iterable[tuple[Dimension, tuple[int, ...]]],
@@ -103,8 +117,11 @@ def bill(
         replicas: The further replicas of a global table; each has the same policies.
     """
     own = prices.throughput(is_infrequent_access=is_infrequent_access)
-    peaks, requested = list(peaks), list(requested)
-    provisioned = sum(own.unit_hour(dimension) * sum(hourly) for dimension, hourly in peaks)
+    peaks, requested, committed = list(peaks), list(requested), prices.commitments
+    provisioned = 0.0
+    for dimension, hourly in hourly_units(peaks).items():
+        reserved = 0 if is_infrequent_access else committed.reserved_units(dimension)
+        provisioned += own.unit_hour(dimension) * (sum(hourly) - reserved_unit_hours(hourly, reserved))
     on_demand = sum(own.on_demand_million(dimension) * units / 1e6 for dimension, units in requested)
     for replica in replicas:
         writes = sum(sum(hourly) for dimension, hourly in peaks if dimension is Dimension.WRITE)
@@ -112,6 +129,8 @@ def bill(
         provisioned += replica.prices.write_unit_hour * writes + replica.prices.read_unit_hour * reads
         written = sum(units for dimension, units in requested if dimension is Dimension.WRITE)
         on_demand += replica.prices.on_demand_write_million * written / 1e6
+    provisioned *= committed.provisioned_factor
+    on_demand *= committed.on_demand_factor
     all_alarms = ALARMS_PER_POLICY * policies * (1 + len(replicas)) + alarms
     alarm_cost = prices.alarm_month * all_alarms * hours / HOURS_PER_MONTH
     metrics = prices.thousand_metrics_requested * metrics_requested / 1000

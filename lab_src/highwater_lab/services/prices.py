@@ -67,6 +67,54 @@ class RegionPrices:
     infrequent_access: UnitPrices
 
 
+# The discounts of Database Savings Plans, one year without upfront payment, since December 2025 (FACTS.md, section 11)
+_PLAN_PROVISIONED: Final = 0.88
+_PLAN_ON_DEMAND: Final = 0.82
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commitments:
+    """What was bought before: capacity below it is paid for, whether it is used or not, and so costs nothing more.
+
+    Attributes:
+        reserved_read_units: Reserved read units in the region, 0 or more. They cover provisioned capacity of class
+            Standard, without replicated writes (Amazon DynamoDB pricing, "Reserved capacity").
+        reserved_write_units: Likewise for writes.
+        has_savings_plan: Whether a Database Savings Plan covers the rest, also of class Standard-IA.
+    """
+
+    reserved_read_units: int = 0
+    reserved_write_units: int = 0
+    has_savings_plan: bool = False
+
+    def reserved_units(self, dimension: Dimension) -> int:
+        """Return the reserved units of one dimension."""
+        return self.reserved_read_units if dimension is Dimension.READ else self.reserved_write_units
+
+    @property
+    def provisioned_factor(self) -> float:
+        """The factor on prices of provisioned capacity that is not reserved."""
+        return _PLAN_PROVISIONED if self.has_savings_plan else 1.0
+
+    @property
+    def on_demand_factor(self) -> float:
+        """The factor on prices of request units."""
+        return _PLAN_ON_DEMAND if self.has_savings_plan else 1.0
+
+    @property
+    def name(self) -> str:
+        """The commitments for reports; empty for none."""
+        reserved = [
+            f"{units:,} {kind} units reserved"
+            for kind, units in (("read", self.reserved_read_units), ("write", self.reserved_write_units))
+            if units
+        ]
+        return ", ".join([*reserved, *(["savings plan"] if self.has_savings_plan else [])])
+
+
+NO_COMMITMENTS: Final = Commitments()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """Prices in USD of one region, and of the other regions for replicas.
@@ -78,6 +126,7 @@ class Prices:
         thousand_metrics_requested: The price of a thousand metrics requested with GetMetricData, likewise.
         regions: The prices of throughput by region.
         source: The name of the prices' file, for messages.
+        commitments: What was bought before. By default nothing.
     """
 
     region: str
@@ -86,6 +135,7 @@ class Prices:
     thousand_metrics_requested: float
     regions: Mapping[str, RegionPrices]
     source: str = "prices.json"
+    commitments: Commitments = NO_COMMITMENTS
 
     def in_region(self, region: str) -> Prices:
         """Return the prices for another region; raises `PriceError` for a region without prices."""
@@ -105,7 +155,12 @@ class Prices:
     @property
     def name(self) -> str:
         """Region and date, for reports."""
-        return f"prices of {self.region}, {self.dated}"
+        commitments = self.commitments.name
+        return f"prices of {self.region}, {self.dated}" + (f", {commitments}" if commitments else "")
+
+    def committed(self, commitments: Commitments) -> Prices:
+        """Return the same prices with what was bought before."""
+        return replace(self, commitments=commitments)
 
 
 def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Prices:
@@ -116,13 +171,21 @@ def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Price
     """
     name = str(file) if file else "prices.json"
     document = _load_shipped() if file is None else _load(file)
-    flat = {key: _price(name, key, document.get(key)) for key in ("alarm_month", "thousand_metrics_requested")}
+    alarm, metrics = (_price(name, key, document.get(key)) for key in ("alarm_month", "thousand_metrics_requested"))
     regions = document.get("regions")
     if not isinstance(regions, dict):
         raise PriceError(f"{name}: regions is {str(regions)[:60]}; expected the prices of throughput by region")
     read = {str(key): _region(name, str(key), value) for key, value in regions.items()}
     dated = str(document.get("dated", "undated"))
-    return Prices(region=region, dated=dated, regions=read, source=name, **flat).in_region(region)
+    made = Prices(
+        region=region,
+        dated=dated,
+        alarm_month=alarm,
+        thousand_metrics_requested=metrics,
+        regions=read,
+        source=name,
+    )
+    return made.in_region(region)
 
 
 def _region(name: str, region: str, document: Any) -> RegionPrices:
