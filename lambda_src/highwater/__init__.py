@@ -1,8 +1,9 @@
 """Highwater's runtime: provisioned capacity for DynamoDB.
 
 `boost` requests capacity before a job starts, `pulse` reports a process's demand, `pace` keeps the requests of a
-session within a budget, and `scan`, `write` and `transform` read and write many items within a budget. Their value
-types and errors are here too; everything else in the package is internal, except what `cdk_highwater` exports.
+session within a budget, and `scan`, `write` and `transform` read and write many items within a budget. `ShardedKey`
+spreads a hot partition key over several, and `scatter_query` and `scatter_get` read it. Their value types and errors
+are here too; everything else in the package is internal, except what `cdk_highwater` exports.
 
 Names are imported when they are first used, so that code that uses only the core does not import boto3.
 """
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from highwater.bulk.budget import PacedWorkError, PaceError, Pacer
     from highwater.bulk.items import Delete, Put, Update
     from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
+    from highwater.bulk.scatter import ScatterQuery, scatter_get, scatter_query
     from highwater.bulk.send import Rejected
     from highwater.bulk.session import Pacing, pace
     from highwater.bulk.shared import SharedBudget, SharedBudgetError
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from highwater.client.hooks import Meter
     from highwater.client.pulse import Pulse, pulse
     from highwater.client.sizing import read_units_for_scan, write_units_for_load
+    from highwater.core.shards.key import ShardedKey, ShardError, Shards
 
 __all__ = [
     "Boost",
@@ -65,6 +68,10 @@ __all__ = [
     "ScanProgress",
     "SharedBudget",
     "SharedBudgetError",
+    "ScatterQuery",
+    "ShardError",
+    "ShardedKey",
+    "Shards",
     "TargetState",
     "Update",
     "WritePlan",
@@ -74,6 +81,8 @@ __all__ = [
     "pulse",
     "read_units_for_scan",
     "scan",
+    "scatter_get",
+    "scatter_query",
     "transform",
     "write",
     "write_units_for_load",
@@ -105,6 +114,10 @@ _HOMES: Final = {
     "ScanProgress": "highwater.bulk.scan",
     "SharedBudget": "highwater.bulk.shared",
     "SharedBudgetError": "highwater.bulk.shared",
+    "ScatterQuery": "highwater.bulk.scatter",
+    "ShardError": "highwater.core.shards.key",
+    "ShardedKey": "highwater.core.shards.key",
+    "Shards": "highwater.core.shards.key",
     "TargetState": "highwater.client.boost",
     "Update": "highwater.bulk.items",
     "WritePlan": "highwater.bulk.write",
@@ -114,6 +127,8 @@ _HOMES: Final = {
     "pulse": "highwater.client.pulse",
     "read_units_for_scan": "highwater.client.sizing",
     "scan": "highwater.bulk.scan",
+    "scatter_get": "highwater.bulk.scatter",
+    "scatter_query": "highwater.bulk.scatter",
     "transform": "highwater.bulk.transform",
     "write": "highwater.bulk.write",
     "write_units_for_load": "highwater.client.sizing",

@@ -85,6 +85,7 @@ CORE_ARROWS = {
     "pulses": {"plan"},
     "pacing": set(),
     "shares": set(),
+    "shards": set(),
     "scaler": {"plan", "schedule", "checks", "boosts", "pulses"},
 }
 LAB = "highwater_lab"

@@ -34,7 +34,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 20.0
 
 
 class PacedWorkError(HighwaterError):
-    """A scan, or writes, cannot start or continue."""
+    """A scan, a query of shards, or writes, cannot start or continue."""
 
 
 def paced_client(session: Any) -> Any:
