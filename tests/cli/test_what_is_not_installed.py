@@ -41,6 +41,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         f"  recommend  {missing}",
         f"  traffic    {missing}",
         f"  prices     {missing}",
+        "  shards     Which partition keys of a trace need how many shards.",
         "",
         "Live tables:",
         "  status   All managed tables, one line per target.",

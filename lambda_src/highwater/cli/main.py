@@ -18,7 +18,7 @@ COMMANDS_GROUP = "highwater.commands"
 _LAB, _LAB_COMMANDS = "highwater-lab", ("local", "prices", "recommend", "rehearse", "traffic")
 # what the commands are for, in the order of --help
 _PURPOSES = {
-    "Before a deploy": ("rehearse", "recommend", "traffic", "prices"),
+    "Before a deploy": ("rehearse", "recommend", "traffic", "prices", "shards"),
     "Live tables": ("status", "explain", "pulses", "pause", "resume"),
     "Jobs": ("boost", "scan", "load"),
     "An AWS endpoint on this machine": ("local",),

@@ -1,0 +1,104 @@
+"""`highwater shards`: the keys of a trace that need shards, and traces that cannot be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command import Command, refused
+
+FORM = "timestamp,key,units, such as 2026-12-01T12:00:00Z,TENANT#1,1; or one key a line, with --seconds"
+
+
+def _trace(folder: Path, *lines: str) -> str:
+    path = folder / "trace.csv"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+LINES = (
+    "timestamp,key,units",
+    "2026-12-01T12:00:01Z,TENANT#1,900",
+    "2026-12-01T12:00:00Z,TENANT#1,2500",
+    "2026-12-01T14:00:00.5+02:00,TENANT#1,2500.5",
+    "1796126400,TENANT#2,600",
+    '1796126400.9,"a,b",12',
+)
+
+
+def test_busiest_second_of_each_key_says_how_many_shards_it_needs(command: Command, tmp_path: Path) -> None:
+    done = command("shards", "orders", "--trace", _trace(tmp_path, *LINES))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "orders: 2 of 3 keys need shards for their writes (1,000 units/s less 50 % each)",
+        "  TENANT#1: 11 shards, for 5,000 units/s at 2026-12-01T12:00:00Z",
+        "  TENANT#2: 2 shards, for 600 units/s at 2026-12-01T12:00:00Z",
+    ]
+
+
+def test_reads_have_more_room_and_headroom_is_yours(command: Command, tmp_path: Path) -> None:
+    done = command("shards", "orders", "--trace", _trace(tmp_path, *LINES), "--reads", "--headroom", "10", "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout) == {
+        "table": "orders",
+        "dimension": "read",
+        "partition_units": 3_000,
+        "headroom_percent": 10,
+        "keys_seen": 3,
+        "keys": [{"key": "TENANT#1", "units_per_second": 5_000.5, "at": "2026-12-01T12:00:00Z", "shards": 2}],
+    }
+
+
+def test_keys_without_times_have_a_mean(command: Command) -> None:
+    given = "TENANT#1\n" * 2_000 + "a,b\n" * 3
+    done = command("shards", "orders", "--trace", "-", "--seconds", "2", given=given)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "orders: 1 of 2 keys needs shards for their writes (1,000 units/s less 50 % each)",
+        "  TENANT#1: 2 shards, for 1,000 units/s on average",
+    ]
+
+
+def test_calm_trace_is_no_finding(command: Command, tmp_path: Path) -> None:
+    done = command("shards", "orders", "--trace", _trace(tmp_path, "1796126400,TENANT#2,400", "1796126400,b,2"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "orders: none of 2 keys needs shards for its writes (1,000 units/s less 50 % each); the busiest is TENANT#2 "
+        "with 400\n"
+    )
+    empty = command("shards", "orders", "--trace", "-", given="\n")
+    assert empty.stdout == "orders: none of 0 keys needs shards for its writes (1,000 units/s less 50 % each)\n"
+
+
+def test_many_keys_are_shown_in_part(command: Command) -> None:
+    given = "".join(f"1796126400,k{number:02d},{900 - number}\n" for number in range(52))
+    lines = command("shards", "orders", "--trace", "-", given=given).stdout.splitlines()
+    assert len(lines) == 52
+    assert lines[-1] == "  and 2 more; all of them: --json"
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("TENANT#1", "TENANT#1"),
+        ("1796126400,TENANT#1", "1796126400,TENANT#1"),
+        ("noon,TENANT#1,1", "noon"),
+        ("nan,TENANT#1,1", "nan"),
+        ("1796126400,TENANT#1,many", "many"),
+        ("1796126400,TENANT#1,-1", "-1"),
+        ("1796126400,TENANT#1,inf", "inf"),
+        ("1796126400000,TENANT#1,1", "1796126400000"),
+    ],
+)
+def test_line_that_cannot_be_read_is_named(command: Command, line: str, wrong: str) -> None:
+    done = command("shards", "orders", "--trace", "-", given=f"1796126400,TENANT#1,1\n{line}\n")
+    assert refused(done) == f"highwater: trace -, line 2: got {wrong!r}, allowed: {FORM}"
+
+
+def test_trace_is_asked_for(command: Command) -> None:
+    assert refused(command("shards", "orders")) == "highwater shards: Missing option '--trace'."
+    assert refused(command("shards", "orders", "--trace", "none.csv")) == (
+        "highwater shards: Invalid value for '--trace': File 'none.csv' does not exist."
+    )
