@@ -186,3 +186,61 @@ def test_functions_of_the_page_do_what_it_says(clients: dict[str, Any]) -> None:
     names: dict[str, Any] = {"partition_key": "pk", "sort": {"sk": old["sk"]}, "hashed": "o-01"}
     found = highwater.scatter_get(dynamodb, "orders-of-page", moved, "TENANT#1", at=begun - timedelta(hours=4), **names)
     assert found is not None
+
+
+def test_index_key_of_several_attributes_is_one_partition_key_and_its_shards_are_spread(
+    cloud: LocalCloud, clients: dict[str, Any]
+) -> None:
+    dynamodb = clients["dynamodb"]
+    names = ("pk", "tenant", "shard", "day", "hour")
+    dynamodb.create_table(
+        TableName="several",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
+        GlobalSecondaryIndexes=[
+            {
+                "IndexName": name,
+                "KeySchema": [
+                    *({"AttributeName": each, "KeyType": "HASH"} for each in keys),
+                    {"AttributeName": "day", "KeyType": "RANGE"},
+                    {"AttributeName": "hour", "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+                "ProvisionedThroughput": {"ReadCapacityUnits": 1_000, "WriteCapacityUnits": 20_000},
+            }
+            for name, keys in (("by-tenant", ["tenant"]), ("by-shard", ["tenant", "shard"]))
+        ],
+        ProvisionedThroughput={"ReadCapacityUnits": 1_000, "WriteCapacityUnits": 20_000},
+    )
+
+    def put_60(**more: str) -> None:
+        for number in range(60):
+            item = {"pk": str(number), "tenant": "t", "shard": str(number % 20), "day": "2026-12-01", "fill": FILL}
+            item |= {name: value.format(number) for name, value in more.items()}
+            dynamodb.put_item(TableName="several", Item={name: {"S": value} for name, value in item.items()})
+
+    cloud.advance(MINUTE)
+    # without an hour an item is in no index
+    put_60()
+    cloud.advance(SECOND)
+    with pytest.raises(dynamodb.exceptions.ProvisionedThroughputExceededException) as error:
+        put_60(hour="{:02d}")
+    (reason,) = error.value.response["ThrottlingReasons"]
+    assert reason["reason"] == "IndexWriteKeyRangeThroughputExceeded"
+    assert reason["resource"].endswith(":table/several/index/by-tenant"), "not the one with the shards"
+
+    dynamodb.update_table(TableName="several", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-tenant"}}])
+    cloud.advance(MINUTE)
+    put_60(hour="{:02d}")
+    values = {":t": {"S": "t"}, ":s": {"S": "7"}, ":d": {"S": "2026-12-01"}, ":h": {"S": "10"}}
+    asked: dict[str, Any] = {
+        "TableName": "several",
+        "IndexName": "by-shard",
+        "KeyConditionExpression": "tenant = :t AND #s = :s AND #d = :d AND #h > :h",
+        "ExpressionAttributeNames": {"#s": "shard", "#d": "day", "#h": "hour"},
+        "ExpressionAttributeValues": values,
+        "ReturnConsumedCapacity": "INDEXES",
+    }
+    answer = dynamodb.query(**asked)
+    assert [item["hour"]["S"] for item in answer["Items"]] == ["27", "47"]
+    assert answer["ConsumedCapacity"]["GlobalSecondaryIndexes"]["by-shard"]["CapacityUnits"] == 6.5

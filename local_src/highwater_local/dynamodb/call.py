@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -242,8 +242,9 @@ def write_charge(table: Document, old: Document | None, new: Document | None, fa
         if units:
             name = index["IndexName"]
             charge.indexes[name] = int(units * QUANTA_PER_UNIT)
-            key = next(part["AttributeName"] for part in index["KeySchema"] if part["KeyType"] == "HASH")
-            hashes[name] = hash_of((new or {}).get(key) or (old or {}).get(key))
+            keys = _partition_attributes(index["KeySchema"])
+            # an item that leaves the index is charged in the partition that it leaves
+            hashes[name] = _hash_of_item(new if _has_all(new, keys) else old, keys)
     return charge, hashes
 
 
@@ -255,16 +256,16 @@ def page_charge(
     A scan is also charged the minimum for each partition without items, with its last page.
     """
     items = list(page)
-    key = _hash_attribute(table, index)
+    keys = _hash_attributes(table, index)
     least = read_units(0, is_consistent=call.is_consistent)
     amount = read_units(sum(size_of(item) for item in items), is_consistent=call.is_consistent)
     if is_last and call.operation == "Scan" and index not in _local_indexes(table):
         partitions = meters_of(table).partitions(index, call.second)
         filled = {
-            partitions.find(hash_of(item[key]))
+            partitions.find(_hash_of_item(item, keys))
             for own in table["items"].values()
             for item in own.values()
-            if key in item
+            if _has_all(item, keys)
         }
         # an empty page of a table without items has already been charged for the first partition
         empty = partitions.count - max(1, len(filled))
@@ -276,7 +277,7 @@ def page_charge(
         charge.local_indexes[index] = amount
     else:
         charge.indexes[index] = amount
-    first = hash_of(items[0].get(key)) if items else 0
+    first = _hash_of_item(items[0], keys) if items else 0
     return charge, {None: first, index: first}
 
 
@@ -284,12 +285,26 @@ def _local_indexes(table: Document) -> list[str]:
     return [index["IndexName"] for index in table.get("LocalSecondaryIndexes") or ()]
 
 
-def _hash_attribute(table: Document, index: str | None) -> str:
+def _hash_attributes(table: Document, index: str | None) -> list[str]:
     if index is None:
-        return str(table["pk_name"])
+        return [str(table["pk_name"])]
     indexes = [*(table.get("GlobalSecondaryIndexes") or []), *(table.get("LocalSecondaryIndexes") or [])]
-    schema = next(found["KeySchema"] for found in indexes if found["IndexName"] == index)
-    return next(str(part["AttributeName"]) for part in schema if part["KeyType"] == "HASH")
+    return _partition_attributes(next(found["KeySchema"] for found in indexes if found["IndexName"] == index))
+
+
+def _partition_attributes(schema: Iterable[Document]) -> list[str]:
+    """Return the attributes of a partition key: a global index has up to four."""
+    return [str(part["AttributeName"]) for part in schema if part["KeyType"] == "HASH"]
+
+
+def _has_all(item: Document | None, keys: Iterable[str]) -> bool:
+    return item is not None and all(key in item for key in keys)
+
+
+def _hash_of_item(item: Document | None, keys: Sequence[str]) -> int:
+    """Return the hash of an item's partition key; one of several attributes is hashed as a whole."""
+    values = [(item or {}).get(key) for key in keys]
+    return hash_of(values[0] if len(values) == 1 else values)
 
 
 Answer = tuple[int, dict[str, Any], Any]
