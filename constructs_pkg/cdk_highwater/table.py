@@ -20,6 +20,7 @@ from cdk_highwater.manage import manage_capacity
 from cdk_highwater.nag import annotate
 from highwater.core import Capacity, Finding, IndexCapacity, Plan, Window
 from highwater.core.findings import above_quota, is_whole, units_not_positive
+from highwater.core.limits import MAX_KEY_ATTRIBUTES
 from highwater.core.names import resource_label
 from highwater.core.plan.capacity import is_deploy_time
 
@@ -32,6 +33,8 @@ class GlobalSecondaryIndex:
         index_name: The name of the index, 3 to 255 characters.
         partition_key: The partition key of the index.
         sort_key: The sort key of the index. By default none.
+        partition_keys: Instead of *partition_key*, up to four attributes that are the partition key together.
+        sort_keys: Instead of *sort_key*, up to four attributes that are the sort key together, in their order.
         projection_type: The attributes that the index contains. By default all.
         non_key_attributes: Further attributes, for projection type INCLUDE.
         read: Read capacity. By default the table's.
@@ -55,8 +58,10 @@ class GlobalSecondaryIndex:
     """
 
     index_name: str
-    partition_key: dynamodb.Attribute
+    partition_key: dynamodb.Attribute | None = None
     sort_key: dynamodb.Attribute | None = None
+    partition_keys: Sequence[dynamodb.Attribute] | None = None
+    sort_keys: Sequence[dynamodb.Attribute] | None = None
     projection_type: dynamodb.ProjectionType = dynamodb.ProjectionType.ALL
     non_key_attributes: Sequence[str] | None = None
     read: Capacity | None = None
@@ -70,6 +75,20 @@ class GlobalSecondaryIndex:
         require("index_name", self.index_name, str, "a text", "give the name in quotes")
         if self.non_key_attributes is not None:
             list_of("non_key_attributes", self.non_key_attributes, str)
+        self._check_keys("partition", self.partition_key, self.partition_keys)
+        self._check_keys("sort", self.sort_key, self.sort_keys)
+        if self.partition_key is None and self.partition_keys is None:
+            raise ValueError(f"index {self.index_name!r} has no partition key; {_key_fix('partition')}")
+
+    def _check_keys(self, kind: str, key: object, keys: Sequence[dynamodb.Attribute] | None) -> None:
+        if keys is None:
+            return
+        number = len(list_of(f"{kind}_keys", keys, dynamodb.Attribute))
+        where = f"index {self.index_name!r}: {kind}"
+        if key is not None:
+            raise ValueError(f"{where}_key and {kind}_keys are both given; {_key_fix(kind)}")
+        if not 1 <= number <= MAX_KEY_ATTRIBUTES:
+            raise ValueError(f"{where}_keys: got {number}, allowed: 1 to {MAX_KEY_ATTRIBUTES}; {_key_fix(kind)}")
 
     @property
     def plan(self) -> IndexCapacity:
@@ -78,6 +97,10 @@ class GlobalSecondaryIndex:
         if self.windows is not None:
             windows = list_of(f"windows of index {self.index_name!r}", self.windows, Window)
         return IndexCapacity(index_name=self.index_name, read=self.read, write=self.write, windows=windows)
+
+
+def _key_fix(kind: str) -> str:
+    return f"give one attribute in {kind}_key=, or several in {kind}_keys="
 
 
 # The value must never change: after a change in the template, CloudFormation would reset the live capacity.
@@ -215,6 +238,8 @@ class HighWaterTable(dynamodb.Table):
                 index_name=index.index_name,
                 partition_key=index.partition_key,
                 sort_key=index.sort_key,
+                partition_keys=index.partition_keys,
+                sort_keys=index.sort_keys,
                 projection_type=index.projection_type,
                 non_key_attributes=index.non_key_attributes,
                 read_capacity=synthesizable(_first(index.initial_read_units, initial_read_units)),

@@ -255,6 +255,10 @@ TYPES: dict[str, tuple[Call, str]] = {
         lambda _: GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), non_key_attributes="name"),
         "non_key_attributes must be a list of str, got one str; put it in brackets",
     ),
+    "partition-keys": (
+        lambda _: GlobalSecondaryIndex(index_name="by-day", partition_keys=key("day")),  # type: ignore[arg-type]
+        "partition_keys must be a list of Attribute, got one Attribute; put it in brackets",
+    ),
 }
 
 
@@ -266,6 +270,26 @@ def test_argument_of_another_type_is_refused_in_one_line(call: Call, told: str) 
 
 
 VALUES: dict[str, tuple[Call, str]] = {
+    "no-partition-key": (
+        lambda _: GlobalSecondaryIndex(index_name="by-day"),
+        "index 'by-day' has no partition key; give one attribute in partition_key=, or several in partition_keys=",
+    ),
+    "two-partition-keys": (
+        lambda _: GlobalSecondaryIndex(index_name="by-day", partition_key=key("day"), partition_keys=[key("day")]),
+        "index 'by-day': partition_key and partition_keys are both given; give one attribute in partition_key=, or "
+        "several in partition_keys=",
+    ),
+    "five-sort-keys": (
+        lambda _: GlobalSecondaryIndex(
+            index_name="by-day", partition_key=key("day"), sort_keys=[key(name) for name in "abcde"]
+        ),
+        "index 'by-day': sort_keys: got 5, allowed: 1 to 4; give one attribute in sort_key=, or several in sort_keys=",
+    ),
+    "no-partition-keys": (
+        lambda _: GlobalSecondaryIndex(index_name="by-day", partition_keys=[]),
+        "index 'by-day': partition_keys: got 0, allowed: 1 to 4; give one attribute in partition_key=, or several in "
+        "partition_keys=",
+    ),
     "granted-text": (
         lambda stack: _made().grant_boost(_role(stack), max_write="5"),  # type: ignore[arg-type]
         f"max_write is '5' and max_read is 0; {UNITS}",

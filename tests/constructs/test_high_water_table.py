@@ -155,6 +155,19 @@ def test_index_differs_where_it_says_so() -> None:
     assert index["Projection"] == {"NonKeyAttributes": ["total"], "ProjectionType": "INCLUDE"}
 
 
+def test_keys_of_an_index_may_have_several_attributes() -> None:
+    several = GlobalSecondaryIndex(
+        index_name="by-shard", partition_keys=[key("tenant"), key("shard")], sort_keys=[key("day"), key("hour")]
+    )
+    index = _view(indexes=[several]).properties_of("AWS::DynamoDB::Table")["GlobalSecondaryIndexes"][0]
+    assert [(each["AttributeName"], each["KeyType"]) for each in index["KeySchema"]] == [
+        ("tenant", "HASH"),
+        ("shard", "HASH"),
+        ("day", "RANGE"),
+        ("hour", "RANGE"),
+    ]
+
+
 def test_fixed_capacity_has_a_target_without_a_policy() -> None:
     view = _view(read=Capacity.fixed(units=44))
     assert view.targets["table read"].bounds == (44, 44)
