@@ -199,6 +199,23 @@ def test_nothing_is_read_before_the_first_item_and_one_page_ahead_of_each_shard(
     assert found.cursor is not None
 
 
+def test_limit_has_no_page_read_ahead() -> None:
+    one = ShardedKey((Shards(1),), unsharded_until=None)
+    client = MemoryShards(_numbered(30, one), 10)
+    assert len([*_query(client, one, limit=10, workers=1)]) == 10
+    assert len(client.asked) == 1
+
+
+def test_pages_that_a_filter_empties_are_passed_over() -> None:
+    items: list[Raw] = [
+        {**item, "kind": {"S": "last" if number > 36 else ""}} for number, item in enumerate(_numbered(40))
+    ]
+    wanted: dict[str, Any] = {"FilterExpression": "kind = :kind", "ExpressionAttributeValues": {":kind": {"S": "last"}}}
+    found = _query(MemoryShards(items, 1), limit=3, **wanted)
+    assert [*found] == items[37:]
+    assert found.scanned == 40
+
+
 def test_pages_of_several_shards_are_read_at_once() -> None:
     together = threading.Barrier(4)
     client = MemoryShards(_numbered(40))

@@ -106,7 +106,9 @@ def test_shards_to_read_are_those_that_were_in_use_in_the_span(now: datetime, sp
 def test_shards_that_are_no_longer_in_use_are_read_for_what_was_written_to_them() -> None:
     fewer = ShardedKey((Shards(8), Shards(2, since=RAISED)), unsharded_until=None)
     assert fewer.shards_of(now=MOVED) == tuple(range(8))
-    assert fewer.shards_of(now=MOVED, written_from=RAISED + HOUR) == (0, 1)
+    late = timedelta(minutes=5)
+    assert fewer.shards_of(now=MOVED, written_from=RAISED + late) == tuple(range(8))
+    assert fewer.shards_of(now=MOVED, written_from=RAISED + late + timedelta(seconds=1)) == (0, 1)
 
 
 def test_one_item_is_in_one_shard_for_each_number_of_them() -> None:

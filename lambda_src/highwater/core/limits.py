@@ -38,8 +38,8 @@ ON_DEMAND_WARM_WRITE_UNITS: Final = 4_000
 PARTITION_READ_UNITS: Final = 3_000
 PARTITION_WRITE_UNITS: Final = 1_000
 
-# The same guide, "Multi-attribute keys pattern": attributes of a global secondary index's partition key, and of its sort
-# key.
+# That guide, "Multi-attribute keys pattern": attributes of the partition key of a global secondary index, and of its
+# sort key.
 MAX_KEY_ATTRIBUTES: Final = 4
 
 # AWS Systems Manager User Guide, "Managing parameter tiers": bytes of a parameter in the advanced tier.
