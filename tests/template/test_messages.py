@@ -16,6 +16,12 @@ TABLE: dict[str, Any] = {
 }
 
 
+NEITHER = (
+    "{file}: is neither a CloudFormation template, as it has no Resources section, nor a Terraform plan or state as "
+    "JSON; give a template, or what terraform show -json prints"
+)
+
+
 def _target(**properties: Any) -> dict[str, Any]:
     return {
         "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
@@ -120,13 +126,13 @@ def test_template_that_cannot_be_rehearsed(resources: dict[str, Any], message: s
     ("name", "text", "message"),
     [
         ("t.json", "{", "{file}, line 1: is not valid JSON: Expecting property name enclosed in double quotes"),
-        ("t.json", "[]", "{file}: has no Resources section; give a CloudFormation template"),
+        ("t.json", "[]", NEITHER),
         (
             "t.yaml",
             "Resources:\n\tOrders: 1\n",
             "{file}, line 2: is not valid YAML: found character '\\t' that cannot start any token",
         ),
-        ("t.yaml", "", "{file}: has no Resources section; give a CloudFormation template"),
+        ("t.yaml", "", NEITHER),
     ],
 )
 def test_file_that_is_no_template(name: str, text: str, message: str, tmp_path: Path) -> None:

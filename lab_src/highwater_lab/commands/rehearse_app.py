@@ -21,8 +21,10 @@ from highwater_lab.commands.options import Misuse, check_places, progress_bar
 from highwater_lab.commands.traffic_source import TrafficSource
 from highwater_lab.rehearse import AppRehearsal, Limits, rehearse_app
 from highwater_lab.report.app import app_document, app_markdown, print_app
-from highwater_lab.template import ListedTable, list_tables, load_templates
+from highwater_lab.template import ListedTable, is_plan, list_tables, load_prior, load_templates
 
+# What --against is for the state that a Terraform plan was made from
+PRIOR = "prior"
 FORMATS = ("text", "markdown", "json")
 _SYNTH_SECONDS = 600
 
@@ -32,8 +34,9 @@ class AppCommand:
     """The options of the command for all tables of an app.
 
     Attributes:
-        template: The app's `cdk.out` folder, or a template.
-        against: The old app: a folder, a template, or a revision of git, which is synthesized; `None` for none.
+        template: The app's `cdk.out` folder, a template, or a Terraform plan.
+        against: The old app: a folder, a template, a Terraform plan or state, `prior` for the state that the plan in
+            *template* was made from, or a revision of git, which is synthesized; `None` for none.
         table: The end of the path, or another name, of the only table to rehearse; `None` for all.
         parameters: Values of template parameters, of both apps.
         source: The traffic.
@@ -60,7 +63,9 @@ class AppCommand:
         try:
             after = self._tables(self.template)
             before = None
-            if self.against is not None:
+            if self.against == PRIOR and is_plan(self.template):
+                before = list_tables(load_prior(self.template), self.parameters)
+            elif self.against is not None:
                 with _old_app(self.against) as old:
                     before = self._tables(old)
             if not after and not before:
@@ -93,12 +98,8 @@ class AppCommand:
         if self.table is None:
             return after, before
         name = self.table
-
-        def is_chosen(table: ListedTable) -> bool:
-            return name in (table.name, table.logical_id, table.physical) or table.name.endswith(f"/{name}")
-
-        kept = [table for table in after if is_chosen(table)]
-        kept_before = None if before is None else [table for table in before if is_chosen(table)]
+        kept = [table for table in after if table.is_called(name)]
+        kept_before = None if before is None else [table for table in before if table.is_called(name)]
         if not kept and not kept_before:
             names = ", ".join(sorted({table.name for table in (*after, *(before or ()))}))
             raise Misuse(f"there is no table {name!r}; the tables are {names}")

@@ -1,6 +1,7 @@
-"""Reads the capacity, targets, scaling policies and schedules of each table from CloudFormation templates."""
+"""Reads the capacity, targets, scaling policies and schedules of each table from templates and Terraform plans."""
 
-from highwater_lab.template.document import TemplateError, load_templates
+from highwater_lab.template.assembly import is_plan, load_prior, load_templates
+from highwater_lab.template.document import TemplateError
 from highwater_lab.template.selection import ListedTable, find_table, list_tables
 
-__all__ = ["ListedTable", "TemplateError", "find_table", "list_tables", "load_templates"]
+__all__ = ["ListedTable", "TemplateError", "find_table", "is_plan", "list_tables", "load_prior", "load_templates"]

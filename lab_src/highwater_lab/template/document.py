@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import yaml
 
 from highwater.core import HighwaterError
 from highwater_lab.files import read_file
+
+_ZIP: Final = b"PK\x03\x04"
 
 
 class TemplateError(HighwaterError, ValueError):
@@ -54,6 +56,33 @@ class Doubled:
 
 
 @dataclass(frozen=True, slots=True)
+class Dialect:
+    """The words of messages about a template: CloudFormation's, or those of the format that it was made from.
+
+    Attributes:
+        words: By word of CloudFormation, such as `MinCapacity`, the other format's.
+        separator: What is before the last part of a table's name: `/` in a construct's path.
+    """
+
+    words: Mapping[str, str] = field(default_factory=dict)
+    separator: str = "/"
+
+    def say(self, text: str) -> str:
+        """Return a message in these words."""
+        if not self.words:
+            return text
+        # a word that begins with a space or a parenthesis stands right behind another
+        longest_first = sorted(self.words, key=len, reverse=True)
+        pattern = "|".join(("\\b" if word[0].isalnum() else "") + re.escape(word) for word in longest_first)
+        return re.sub(rf"(?:{pattern})(?!\w)", lambda match: self.words[match[0]], text)
+
+    def is_end(self, end: str, name: str) -> bool:
+        """Return whether *end* is the last parts of a table's name, with its last index or without."""
+        whole = re.sub(r"\[[^\[]*\]$", "", name) if self.separator == "." else name
+        return any(each.endswith(f"{self.separator}{end}") for each in (name, whole))
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """One CloudFormation template.
 
@@ -64,6 +93,8 @@ class Template:
         doubled: Duplicate keys.
         nested: By logical id the file of each nested stack's template, if the assembly contains it.
         paths: By logical id the path of the construct that made it, if the assembly has it.
+        dialect: The words in which messages speak of it.
+        notes: What its reader left out, a line each.
     """
 
     where: str
@@ -72,6 +103,8 @@ class Template:
     doubled: tuple[Doubled, ...] = ()
     nested: Mapping[str, str] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
+    dialect: Dialect = field(default_factory=Dialect)
+    notes: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -107,13 +140,39 @@ def load_template(file: Path, *, may_be_empty: bool = False) -> Template:
 
     Raises `TemplateError` if it cannot be read, is neither JSON nor YAML, or is not a template.
     """
+    body, doubled = read_document(file)
+    if may_be_empty and isinstance(body, dict) and "Resources" not in body:
+        body = {**body, "Resources": {}}
+    return template_of(file, body, doubled)
+
+
+def template_of(file: Path, body: Any, doubled: list[Doubled]) -> Template:
+    """Return the parsed document of a file as a template; raises `TemplateError` if it is none."""
+    if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
+        raise TemplateError(
+            f"{file}: is neither a CloudFormation template, as it has no Resources section, nor a Terraform "
+            "plan or state as JSON; give a template, or what terraform show -json prints"
+        )
+    return Template(str(file), body, doubled=tuple(doubled))
+
+
+def read_document(file: Path) -> tuple[Any, list[Doubled]]:
+    """Return the content of a file of JSON or YAML, with its duplicate keys.
+
+    Raises `TemplateError` if it cannot be read, or is neither JSON nor YAML.
+    """
     try:
-        text = read_file(file).decode("utf-8-sig")
+        content = read_file(file)
+        if content.startswith(_ZIP):
+            raise TemplateError(
+                f"{file}: is a ZIP file, which Terraform writes plans in; give what terraform show -json {file} prints"
+            )
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a UTF-8 text file"
         raise TemplateError(f"{file}: cannot be read: {reason}") from error
     try:
-        body, doubled = _parse(text, is_json=file.suffix == ".json")
+        return _parse(text, is_json=file.suffix == ".json")
     except json.JSONDecodeError as error:
         raise TemplateError(f"{file}, line {error.lineno}: is not valid JSON: {error.msg}") from error
     except yaml.YAMLError as error:
@@ -124,11 +183,6 @@ def load_template(file: Path, *, may_be_empty: bool = False) -> Template:
         raise TemplateError(f"{file}: is nested too deeply to be a CloudFormation template") from error
     except (KeyError, TypeError, ValueError) as error:
         raise TemplateError(f"{file}: contains a value that cannot be read: {str(error).splitlines()[0]}") from error
-    if may_be_empty and isinstance(body, dict) and "Resources" not in body:
-        body = {**body, "Resources": {}}
-    if not isinstance(body, dict) or not isinstance(body.get("Resources"), dict):
-        raise TemplateError(f"{file}: has no Resources section; give a CloudFormation template")
-    return Template(str(file), body, doubled=tuple(doubled))
 
 
 def _parse(text: str, is_json: bool) -> tuple[Any, list[Doubled]]:
@@ -225,141 +279,3 @@ _Loader.yaml_implicit_resolvers = {
     letter: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_TEXT]
     for letter, resolvers in _Loader.yaml_implicit_resolvers.items()
 }
-
-
-_ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/([^/]+)")
-_UNKNOWN: Final = ("unknown-account", "unknown-region")
-_ENDING: Final = ".template.json"
-_NESTED: Final = "AWS::CloudFormation::Stack"
-# path and logical id of each construct
-_Ids: TypeAlias = list[tuple[str, str]]
-
-
-def load_templates(path: Path) -> list[Template]:
-    """Load the templates of a cloud assembly (`cdk.out`), including stages and nested stacks, or one template file.
-
-    Raises `TemplateError` if *path* is neither a folder with templates nor a readable template.
-    """
-    try:
-        if not path.exists():
-            raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
-        if not path.is_dir():
-            known = (_stacks(path.parent) or {}).get(path.name)
-            template = load_template(path)
-            return [template if known is None else replace(template, environment=known[0], paths=_own(known[1], []))]
-        templates = list(_templates_of(path))
-    except OSError as error:
-        where = error.filename or path
-        raise TemplateError(f"{where}: cannot be read: {error.strerror}") from error
-    if not templates:
-        raise TemplateError(f"{path}: contains no template; run cdk synth first, or give a template file")
-    return sorted(templates, key=lambda template: Path(template.where))
-
-
-def _templates_of(folder: Path) -> Iterator[Template]:
-    """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
-    stacks = _stacks(folder)
-    for name in _stages(folder):
-        yield from _templates_of(folder / name)
-    if stacks is None:
-        # not an assembly, but a folder of templates
-        yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
-        return
-    # files that an earlier cdk synth left behind do not belong to this assembly
-    for name, (environment, ids) in stacks.items():
-        yield from _with_nested(folder / name, environment, _assets(folder / name), ids)
-
-
-def _with_nested(
-    file: Path, environment: Environment, assets: dict[str, str], ids: _Ids, outer: tuple[Path, ...] = ()
-) -> Iterator[Template]:
-    template = load_template(file, may_be_empty=True)
-    if file in outer:
-        raise TemplateError(f"{file}: is nested in itself")
-    nested = dict(_nested_of(template, file.parent, assets))
-    # a nested stack's resource is Shop/Inner.NestedStack/Inner.NestedStackResource; its contents are Shop/Inner/...
-    inner = {logical_id: path.partition(".NestedStack/")[0] + "/" for path, logical_id in ids if logical_id in nested}
-    yield replace(template, environment=environment, nested=nested, paths=_own(ids, inner.values()))
-    for logical_id, child in nested.items():
-        within = [(path, each) for path, each in ids if path.startswith(inner.get(logical_id, "/"))]
-        # CloudFormation chooses the name of a nested stack
-        yield from _with_nested(Path(child), replace(environment, stack=None), assets, within, (*outer, file))
-
-
-def _own(ids: _Ids, inner: Collection[str]) -> dict[str, str]:
-    """Return the constructs' paths by logical id, without those of nested stacks, whose paths begin as *inner* says."""
-    return {logical_id: path for path, logical_id in ids if not path.startswith(tuple(inner))}
-
-
-def _nested_of(template: Template, folder: Path, assets: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the logical id of each nested stack with its template's file, if the assembly contains it."""
-    for logical_id in template.section("Resources"):
-        resource = template.resource(logical_id)
-        if resource.get("Type") != _NESTED:
-            continue
-        metadata, properties = resource.get("Metadata"), resource.get("Properties")
-        # the CDK CLI has it written into the resource's metadata; without that, the asset's hash is in the URL
-        noted = metadata.get("aws:asset:path") if isinstance(metadata, dict) else None
-        url = json.dumps(properties.get("TemplateURL")) if isinstance(properties, dict) else ""
-        name = noted or next((path for asset, path in assets.items() if asset in url), None)
-        if isinstance(name, str) and (folder / name).is_file():
-            yield logical_id, str(folder / name)
-
-
-def _assets(template: Path) -> dict[str, str]:
-    """Return by hash the files of a stack's assets; empty if its list of assets cannot be read."""
-    listed = template.with_name(template.name.removesuffix(_ENDING) + ".assets.json")
-    try:
-        files = json.loads(read_file(listed))["files"]
-        return {str(asset): str(file["source"]["path"]) for asset, file in files.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
-
-
-def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
-    """Return by template file its environment and its constructs; `None` without a readable manifest."""
-    try:
-        manifest = json.loads(read_file(folder / "manifest.json"))
-        artifacts = manifest["artifacts"].values()
-        stacks = [artifact for artifact in artifacts if artifact["type"] == "aws:cloudformation:stack"]
-        return {
-            stack["properties"]["templateFile"]: (_environment(stack), list(_ids(stack, folder))) for stack in stacks
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-
-
-def _stages(folder: Path) -> list[str]:
-    """Return the folders of the stages of an assembly, as its manifest has them."""
-    try:
-        artifacts = json.loads(read_file(folder / "manifest.json"))["artifacts"].values()
-        names = [
-            str(artifact["properties"]["directoryName"])
-            for artifact in artifacts
-            if artifact["type"] == "cdk:cloud-assembly"
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        names = [entry.name for entry in folder.iterdir() if entry.name.startswith("assembly-")]
-    return [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
-
-
-def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield path and logical id of the constructs of a stack, nested stacks included."""
-    entries = artifact.get("metadata")
-    # newer versions of the CDK write them to a separate file
-    if not entries and (name := artifact.get("additionalMetadataFile")):
-        try:
-            entries = json.loads(read_file(folder / name))
-        except (OSError, ValueError, RecursionError):
-            return
-    for path, notes in entries.items() if isinstance(entries, dict) else ():
-        for note in notes if isinstance(notes, list) else ():
-            if isinstance(note, dict) and note.get("type") == "aws:cdk:logicalId":
-                yield path.removeprefix("/"), str(note.get("data"))
-
-
-def _environment(artifact: dict[str, Any]) -> Environment:
-    match = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
-    account, region = (None if part in _UNKNOWN else part for part in match.groups()) if match else (None, None)
-    stack = artifact["properties"].get("stackName")
-    return Environment(account, region, str(stack) if stack else None)

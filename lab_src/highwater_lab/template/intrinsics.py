@@ -119,7 +119,7 @@ class Resolver:
 
     def error(self, text: str) -> TemplateError:
         """Return, without raising it, a `TemplateError` with the template's file name before *text*."""
-        return TemplateError(f"{self._template.where}: {text}")
+        return TemplateError(f"{self._template.where}: {self._template.dialect.say(text)}")
 
     def resolve(self, value: Any, depth: int = 0) -> Any:
         """Return the value with its functions evaluated; `None` for `AWS::NoValue`.

@@ -39,7 +39,7 @@ class Part:
         logical_id: Its logical id.
         properties: Its properties, unresolved.
         table: The table's identity: its name, or a reference that names its template.
-        index: The index's name, `None` for the table itself.
+        index: The index's name, which may be a reference; `None` for the table itself.
         dimension: Reads or writes, if it belongs to one of them.
         place: The scope of the table, if it differs from the stack's: one of them says account and region, and the
             other leaves them open.
@@ -67,8 +67,8 @@ class Part:
 class Parts:
     """The parts of every table, by scope and the table's identity."""
 
-    def __init__(self, stacks: Stacks, bound: Mapping[str, str]) -> None:
-        """Find the parts in *stacks*; *bound* has the identity of the table of some targets, by their logical ids."""
+    def __init__(self, stacks: Stacks, bound: Mapping[str, tuple[str, str | None]]) -> None:
+        """Find the parts in *stacks*; *bound* has the table's identity and the index of some targets, by logical id."""
         self._bound = bound
         self.tables = {
             (stack.scope, identity(stack, str(stack.resolver.resolve({"Ref": logical_id}))))
@@ -137,6 +137,9 @@ class Parts:
         """Yield the first target of each table that no template defines."""
         seen = set(self.tables)
         for part in self.targets:
+            if part.index is not None and is_open(part.index) and is_open(part.table):
+                # an index of which nothing is known makes no table
+                continue
             if (part.scope, part.table) not in seen and may_exist(part.stack, part.logical_id):
                 seen.add((part.scope, part.table))
                 yield part
@@ -166,13 +169,16 @@ class Parts:
             part = _part(stack, logical_id, properties, properties.get("ResourceId"))
             if part is not None:
                 bound = self._bound.get(logical_id)
-                yield part if bound is None else replace(part, table=bound)
+                yield part if bound is None else replace(part, table=bound[0], index=bound[1] or part.index)
 
     def _policies_of(self, stack: Stack) -> Iterator[Part]:
         for logical_id, properties in stack.resources(_POLICY):
             target_id = _text(stack, properties.get("ScalingTargetId"))
             reference = re.fullmatch(r"\$\{(?:[^}:]+:)?([^}.:]+)(?:\.Id)?\}", target_id)
-            if properties.get("ScalingTargetId") is None or target_id == "None":
+            own = self._by_target.get((stack.template.where, target_id[2:-1]))
+            if own is not None:
+                yield Part(stack, logical_id, properties, own.table, own.index, own.dimension)
+            elif properties.get("ScalingTargetId") is None or target_id == "None":
                 part = _part(stack, logical_id, properties, properties.get("ResourceId"))
                 if part is not None:
                     yield part
@@ -241,7 +247,8 @@ def _part(stack: Stack, logical_id: str, properties: dict[str, Any], resource_id
     name = TargetName.find(text, dimension[0])
     if name is None:
         # the whole ResourceId is a reference
-        return Part(stack, logical_id, properties, identity(stack, text), None, Dimension(dimension[2].lower()))
+        index = text if dimension[1] == "index" else None
+        return Part(stack, logical_id, properties, identity(stack, text), index, Dimension(dimension[2].lower()))
     return Part(stack, logical_id, properties, identity(stack, name.table), name.index, name.dimension)
 
 

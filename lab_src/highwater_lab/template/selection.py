@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.simulation.setup import TableSetup
-from highwater_lab.template.document import Template, TemplateError
+from highwater_lab.template.document import Dialect, Template, TemplateError
 from highwater_lab.template.parts import Parts
 from highwater_lab.template.stacks import Stacks, is_open
 from highwater_lab.template.tables import Found, read_table, tables_of
@@ -29,11 +29,13 @@ def find_table(
 
     Args:
         templates: A template, or those of an assembly, which are joined: one stack can import exports of another.
-        name: The path of the table's construct or any end of it, its logical id or the start of it, its physical name,
-            or the name of a table that the templates only scale. Needed only if there is more than one table.
+        name: The path of the table's construct, or its address in a Terraform plan, or any end of it, its logical id or
+            the start of it, its physical name, or the name of a table that the templates only scale. Needed only if
+            there is more than one table.
         likely: Such a name, too, but only to decide between several tables; ignored if it matches none of them.
         parameters: Values of template parameters; by default the template's own defaults.
-        targets: By the logical id of a scalable target the name of its table, if the templates leave that open.
+        targets: By the logical id of a scalable target the name of its table, or `TABLE/index/INDEX`, if the templates
+            leave that open.
 
     Raises:
         TemplateError: No table or more than one matches, a resource of the table cannot be read, or it is not known
@@ -70,6 +72,7 @@ class ListedTable:
         physical: Its physical name, `None` where CloudFormation generates it.
         setup: Its capacity and scaling, `None` if that could not be read.
         problem: Why it could not be read; empty if it was.
+        dialect: The words of its template.
     """
 
     name: str
@@ -79,6 +82,11 @@ class ListedTable:
     physical: str | None
     setup: TableSetup | None
     problem: str = ""
+    dialect: Dialect = field(default_factory=Dialect)
+
+    def is_called(self, name: str) -> bool:
+        """Return whether people may mean this table by *name*: one of its names, or an end of its path or address."""
+        return name in (self.name, self.logical_id, self.physical) or self.dialect.is_end(name, self.name)
 
 
 # The metadata of tables that belong to Highwater itself
@@ -111,6 +119,7 @@ def _list_table(label: str, found: Found, parts: Parts) -> ListedTable:
         physical=None if is_open(found.table) else found.table,
         setup=setup,
         problem=problem,
+        dialect=template.dialect,
     )
 
 
@@ -127,11 +136,12 @@ def _find(
     stacks = Stacks(templates, parameters)
     defined = _by_label(list(tables_of(stacks, Parts(stacks, {}))))
     bound = {}
-    for logical_id, table in targets.items():
+    for logical_id, named in targets.items():
+        table, _, index = named.partition("/index/")
         matching = _matching(defined, table)
         if len(matching) > 1:
             raise TemplateError(f"--target {logical_id}: {len(matching)} tables match {table!r}: {_listed(matching)}")
-        bound[logical_id] = next((found.table for found in matching.values()), table)
+        bound[logical_id] = (next((found.table for found in matching.values()), table), index or None)
     parts = Parts(stacks, bound)
     return stacks, parts, _by_label(list(tables_of(stacks, parts)))
 
@@ -149,7 +159,7 @@ def _matching(tables: dict[str, Found], name: str) -> dict[str, Found]:
     """Return the tables that match *name*, by the first kind of name that matches any table."""
     meanings: tuple[Any, ...] = (
         lambda label, found: name in (label, found.name, found.logical_id, found.table),
-        lambda _, found: found.name.endswith(f"/{name}"),
+        lambda _, found: found.stack.template.dialect.is_end(name, found.name),
         lambda _, found: bool(name) and (found.logical_id or found.name).startswith(name),
     )
     for fits in meanings:

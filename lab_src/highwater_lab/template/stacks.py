@@ -146,7 +146,7 @@ class Stack:
         except RecursionError as error:
             raise plain.error("is nested too deeply to be a CloudFormation template") from error
         self.resolver = Resolver(self.template, parameters, _Neighbours(self, stacks))
-        self.unread = tuple(loops.unread)
+        self.unread = (*template.notes, *loops.unread)
         self.twins: frozenset[str] = frozenset()
 
     @property
@@ -177,6 +177,9 @@ class Stack:
 
     def outward(self, value: Any) -> Any:
         """Return a resolved value for use by another stack: its references name this template."""
+        if self.template.dialect.words:
+            # addresses are unique in a plan
+            return value
         if isinstance(value, list):
             return [self.outward(item) for item in value]
         return _LOCAL.sub(rf"${{{self.template.stem}:\1\2}}", value) if isinstance(value, str) else value

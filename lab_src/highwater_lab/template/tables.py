@@ -142,6 +142,7 @@ _GLOBAL: Final = "AWS::DynamoDB::GlobalTable"
 _SIMPLE: Final = "AWS::Serverless::SimpleTable"
 _UNREAD: Final = {
     "AWS::AutoScalingPlans::ScalingPlan": "scaling plans (AWS::AutoScalingPlans) are not read, nor what they scale",
+    "aws_dynamodb_table_replica": "replicas of aws_dynamodb_table_replica are not paid for here; use replica blocks",
     "Custom::DynamoDBReplica": "replicas that the CDK's replicationRegions make are not paid for here; use TableV2",
 }
 # sections whose values a table may use without this being traceable
@@ -203,7 +204,8 @@ def read_table(found: Found, parts: Parts) -> TableSetup:
     table = _with_scaler(table, parts.scaler(scope, found.table))
     if found.logical_id is not None:
         _check_open(found, table, scaling, parts)
-    return replace(table, notes=(*table.notes, *notes))
+    say = found.stack.template.dialect.say
+    return replace(table, notes=tuple(say(note) for note in (*table.notes, *notes)))
 
 
 def _unread(stack: Stack) -> Iterator[str]:
@@ -258,14 +260,25 @@ def _check_open(found: Found, table: TableSetup, scaling: dict[Key, TemplateScal
     if table.is_on_demand or table.scaler is not None:
         return
     for part in parts.left_open():
-        is_wanting = (found.table, part.index, part.dimension) not in scaling
-        is_index = part.index is None or part.index in table.indexes
-        if part.scope == found.stack.scope and is_wanting and is_index and could_be(part, found.table):
+        is_any = part.index is not None and is_open(part.index)
+        wanting = [
+            index
+            for index in (table.indexes if is_any else (part.index,))
+            if (index is None or index in table.indexes) and (found.table, index, part.dimension) not in scaling
+        ]
+        if not wanting or part.scope != found.stack.scope or not could_be(part, found.table):
+            continue
+        what = f"{found.name} has no scalable target for its {part.dimension}s"
+        if is_any:
             raise found.stack.resolver.error(
-                f"{found.name} has no scalable target for its {part.dimension}s, but {part.where} scales a table whose "
-                f"name is known only at deployment ({part.table}); say which table that is with --target "
-                f"{part.logical_id}={found.name}, or with the name of another"
+                f"{what} of index {wanting[0]}, but {part.where} scales an index that is known only at deployment "
+                f"({part.table}); say which index that is with --target {part.logical_id}={found.name}/index/"
+                f"{wanting[0]}, or with another"
             )
+        raise found.stack.resolver.error(
+            f"{what}, but {part.where} scales a table whose name is known only at deployment ({part.table}); say which "
+            f"table that is with --target {part.logical_id}={found.name}, or with the name of another"
+        )
 
 
 def _table(

@@ -1,0 +1,179 @@
+"""Loads the templates of a cloud assembly with its stages and nested stacks, of a folder or of one file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from highwater_lab.files import read_file
+from highwater_lab.template.document import (
+    Environment,
+    Template,
+    TemplateError,
+    load_template,
+    read_document,
+    template_of,
+)
+from highwater_lab.template.terraform import is_terraform, templates_of
+
+_ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/([^/]+)")
+_UNKNOWN: Final = ("unknown-account", "unknown-region")
+_ENDING: Final = ".template.json"
+_NESTED: Final = "AWS::CloudFormation::Stack"
+# path and logical id of each construct
+_Ids: TypeAlias = list[tuple[str, str]]
+
+
+def load_templates(path: Path) -> list[Template]:
+    """Load the templates of a cloud assembly (`cdk.out`), including stages and nested stacks, or one file.
+
+    The file is a template, or a plan or state of Terraform or OpenTofu as JSON: a template for each region.
+
+    Raises `TemplateError` if *path* is neither a folder with templates nor such a readable file.
+    """
+    try:
+        if not path.exists():
+            raise TemplateError(f"{path}: does not exist; give a cdk.out folder (made by cdk synth) or a template file")
+        if not path.is_dir():
+            body, doubled = read_document(path)
+            if is_terraform(body):
+                return templates_of(str(path), body)
+            known = (_stacks(path.parent) or {}).get(path.name)
+            template = template_of(path, body, doubled)
+            return [template if known is None else replace(template, environment=known[0], paths=_own(known[1], []))]
+        templates = list(_templates_of(path))
+    except OSError as error:
+        where = error.filename or path
+        raise TemplateError(f"{where}: cannot be read: {error.strerror}") from error
+    if not templates:
+        raise TemplateError(f"{path}: contains no template; run cdk synth first, or give a template file")
+    return sorted(templates, key=lambda template: Path(template.where))
+
+
+def is_plan(path: Path) -> bool:
+    """Return whether *path* is a plan or state of Terraform or OpenTofu; `False` if it cannot be read."""
+    try:
+        return path.is_file() and is_terraform(read_document(path)[0])
+    except (OSError, TemplateError):
+        return False
+
+
+def load_prior(path: Path) -> list[Template]:
+    """Load the tables of the state that a Terraform plan was made from; none before the first apply.
+
+    Raises `TemplateError` if *path* is not a plan as JSON.
+    """
+    return templates_of(str(path), read_document(path)[0], is_prior=True)
+
+
+def _templates_of(folder: Path) -> Iterator[Template]:
+    """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
+    stacks = _stacks(folder)
+    for name in _stages(folder):
+        yield from _templates_of(folder / name)
+    if stacks is None:
+        # not an assembly, but a folder of templates
+        yield from (load_template(entry) for entry in folder.iterdir() if entry.name.endswith(_ENDING))
+        return
+    # files that an earlier cdk synth left behind do not belong to this assembly
+    for name, (environment, ids) in stacks.items():
+        yield from _with_nested(folder / name, environment, _assets(folder / name), ids)
+
+
+def _with_nested(
+    file: Path, environment: Environment, assets: dict[str, str], ids: _Ids, outer: tuple[Path, ...] = ()
+) -> Iterator[Template]:
+    template = load_template(file, may_be_empty=True)
+    if file in outer:
+        raise TemplateError(f"{file}: is nested in itself")
+    nested = dict(_nested_of(template, file.parent, assets))
+    # a nested stack's resource is Shop/Inner.NestedStack/Inner.NestedStackResource; its contents are Shop/Inner/...
+    inner = {logical_id: path.partition(".NestedStack/")[0] + "/" for path, logical_id in ids if logical_id in nested}
+    yield replace(template, environment=environment, nested=nested, paths=_own(ids, inner.values()))
+    for logical_id, child in nested.items():
+        within = [(path, each) for path, each in ids if path.startswith(inner.get(logical_id, "/"))]
+        # CloudFormation chooses the name of a nested stack
+        yield from _with_nested(Path(child), replace(environment, stack=None), assets, within, (*outer, file))
+
+
+def _own(ids: _Ids, inner: Collection[str]) -> dict[str, str]:
+    """Return the constructs' paths by logical id, without those of nested stacks, whose paths begin as *inner* says."""
+    return {logical_id: path for path, logical_id in ids if not path.startswith(tuple(inner))}
+
+
+def _nested_of(template: Template, folder: Path, assets: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the logical id of each nested stack with its template's file, if the assembly contains it."""
+    for logical_id in template.section("Resources"):
+        resource = template.resource(logical_id)
+        if resource.get("Type") != _NESTED:
+            continue
+        metadata, properties = resource.get("Metadata"), resource.get("Properties")
+        # the CDK CLI has it written into the resource's metadata; without that, the asset's hash is in the URL
+        noted = metadata.get("aws:asset:path") if isinstance(metadata, dict) else None
+        url = json.dumps(properties.get("TemplateURL")) if isinstance(properties, dict) else ""
+        name = noted or next((path for asset, path in assets.items() if asset in url), None)
+        if isinstance(name, str) and (folder / name).is_file():
+            yield logical_id, str(folder / name)
+
+
+def _assets(template: Path) -> dict[str, str]:
+    """Return by hash the files of a stack's assets; empty if its list of assets cannot be read."""
+    listed = template.with_name(template.name.removesuffix(_ENDING) + ".assets.json")
+    try:
+        files = json.loads(read_file(listed))["files"]
+        return {str(asset): str(file["source"]["path"]) for asset, file in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
+    """Return by template file its environment and its constructs; `None` without a readable manifest."""
+    try:
+        manifest = json.loads(read_file(folder / "manifest.json"))
+        artifacts = manifest["artifacts"].values()
+        stacks = [artifact for artifact in artifacts if artifact["type"] == "aws:cloudformation:stack"]
+        return {
+            stack["properties"]["templateFile"]: (_environment(stack), list(_ids(stack, folder))) for stack in stacks
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _stages(folder: Path) -> list[str]:
+    """Return the folders of the stages of an assembly, as its manifest has them."""
+    try:
+        artifacts = json.loads(read_file(folder / "manifest.json"))["artifacts"].values()
+        names = [
+            str(artifact["properties"]["directoryName"])
+            for artifact in artifacts
+            if artifact["type"] == "cdk:cloud-assembly"
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        names = [entry.name for entry in folder.iterdir() if entry.name.startswith("assembly-")]
+    return [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
+
+
+def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and logical id of the constructs of a stack, nested stacks included."""
+    entries = artifact.get("metadata")
+    # newer versions of the CDK write them to a separate file
+    if not entries and (name := artifact.get("additionalMetadataFile")):
+        try:
+            entries = json.loads(read_file(folder / name))
+        except (OSError, ValueError, RecursionError):
+            return
+    for path, notes in entries.items() if isinstance(entries, dict) else ():
+        for note in notes if isinstance(notes, list) else ():
+            if isinstance(note, dict) and note.get("type") == "aws:cdk:logicalId":
+                yield path.removeprefix("/"), str(note.get("data"))
+
+
+def _environment(artifact: dict[str, Any]) -> Environment:
+    match = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
+    account, region = (None if part in _UNKNOWN else part for part in match.groups()) if match else (None, None)
+    stack = artifact["properties"].get("stackName")
+    return Environment(account, region, str(stack) if stack else None)
