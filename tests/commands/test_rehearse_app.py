@@ -12,6 +12,7 @@ import pytest
 
 from tests.cdk_cli import ROOT
 from tests.command import SCRIPT, Command, refused
+from tests.template.plans import action, plan, state, table, target
 
 CORPUS = Path(__file__).parents[1] / "template" / "corpus"
 TWO = str(CORPUS / "capacity-in-another-stack" / "assembly")
@@ -202,3 +203,37 @@ def test_old_app_is_synthesized_from_a_revision_which_leaves_nothing_behind(repo
     assert broken.returncode == 2
     assert broken.stderr.startswith("highwater rehearse: --against HEAD: cdk synth: ")
     assert len(broken.stderr.splitlines()) == 1
+
+
+def test_plan_of_terraform_is_compared_with_the_state_that_it_was_made_from(command: Command, tmp_path: Path) -> None:
+    carts = "aws_dynamodb_table.carts"
+    same = (
+        table(carts, name="carts"),
+        target("aws_appautoscaling_target.carts", resource_id="table/carts"),
+        action("aws_appautoscaling_scheduled_action.carts", resource_id="table/carts"),
+    )
+    planned = plan(
+        *same, table(), target(min_capacity=2_900, max_capacity=9_000), action(), prior=(*same, table(), target())
+    )
+    (tmp_path / "plan.json").write_text(json.dumps(planned))
+    (tmp_path / "traffic.csv").write_text(RISE.replace("Carts", "carts"))
+    done = command("rehearse", "plan.json", "--against", "prior", "--traffic", "traffic.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert "Before (prior): " in lines[0]
+    assert lines[1].startswith("aws_dynamodb_table.orders: ")
+    assert lines[2] == "1 is unchanged."
+    every = command("rehearse", "plan.json", "--all", "--traffic", "traffic.csv", "--json")
+    assert (every.returncode, every.stderr) == (0, "")
+    assert [each["name"] for each in json.loads(every.stdout)["tables"]] == [carts, "aws_dynamodb_table.orders"]
+    one = command(
+        "rehearse", "plan.json", "--against", "prior", "--table", "orders", "--traffic", "traffic.csv", "--json"
+    )
+    assert [each["name"] for each in json.loads(one.stdout)["tables"]] == ["aws_dynamodb_table.orders"]
+
+
+def test_what_is_no_plan_has_no_prior_state(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text(json.dumps(state(table())))
+    assert refused(command("rehearse", "state.json", "--against", "prior", "--scenario", "step")) == (
+        "highwater rehearse: state.json: is no plan, so it has no prior state; give terraform show -json of a plan"
+    )

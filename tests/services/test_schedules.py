@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -371,3 +372,11 @@ def test_next_run_is_later_than_asked_and_never_goes_back(text: str, zone: str, 
             assert expression.next_run(at - timedelta(microseconds=1)) == at, "nothing may lie between"
     for (_, earlier), (_, later) in pairwise(runs):
         assert later is None or (earlier is not None and earlier <= later)
+
+
+@pytest.mark.parametrize("text", ["cron(0/5 8-17 ? * MON#2 *)", "cron(15 10 L * ? 2027)", "rate(2 hours)"])
+def test_equal_schedules_are_equal_and_go_to_another_process(text: str) -> None:
+    one, other = (parse_expression(text, _NEW_YORK, _START) for _ in range(2))
+    assert one == other
+    copied = pickle.loads(pickle.dumps(one))  # noqa: S301 - made right here
+    assert (copied, copied.next_run(_START)) == (one, one.next_run(_START))

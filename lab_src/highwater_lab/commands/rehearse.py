@@ -43,9 +43,12 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--against",
     metavar="OLD",
-    help="Compare with an older app: a cdk.out folder, a template, or a revision of git, which is synthesized.",
+    help="Compare with an older app: a cdk.out folder, a template, a Terraform plan or state, or a revision of git, "
+    "which is synthesized; or prior, the state that the plan TEMPLATE was made from.",
 )
-@click.option("--table", help="The template's table: its construct's path or any end of it, logical id, or name.")
+@click.option(
+    "--table", help="The template's table: its construct's path or its address or any end of them, logical id, or name."
+)
 @click.option(
     "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
 )
@@ -54,7 +57,7 @@ _path = click.Path(path_type=Path)
     "targets",
     type=Pairs("LOGICAL_ID=TABLE"),
     multiple=True,
-    help="Which table a scalable target belongs to, where only the deployment knows.",
+    help="Which table a scalable target belongs to, or TABLE/index/INDEX, where only the deployment knows.",
 )
 @click.option(
     "--compare", default="", help=f"Further policies to simulate, separated by commas: {', '.join(POLICY_NAMES)}."
@@ -163,7 +166,9 @@ def rehearse_command(
     png: Path | None,
     as_json: bool,
 ) -> None:
-    """Simulate TEMPLATE, a cdk.out folder or a CloudFormation template, under traffic.
+    """Simulate TEMPLATE, a cdk.out folder, a CloudFormation template or a Terraform plan, under traffic.
+
+    A plan or state of Terraform or OpenTofu is given as terraform show -json prints it.
 
     Shows how much is throttled, when and why, and the cost, for the template's own scaling and for each policy in
     --compare. Give the traffic with --traffic or --scenario, or with --live-table, which reads the past traffic of a
@@ -181,6 +186,7 @@ def rehearse_command(
     \b
     highwater rehearse cdk.out --all --traffic traffic
     highwater rehearse cdk.out --against main --traffic traffic --format markdown --max-cost-rise 100
+    highwater rehearse plan.json --against prior --traffic traffic
 
     Exit status: 0 fine, 1 a limit is exceeded, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks

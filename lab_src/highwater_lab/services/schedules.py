@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from highwater.core.plan.zones import instant
@@ -52,11 +53,15 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A schedule that runs at each minute of a zone's local time that all its fields match."""
+    """A schedule that runs at each minute of a zone's local time that all its fields match.
+
+    *days* are the fields day of month, month, day of week and year, as text, so that equal schedules are equal and can
+    be handed to another process.
+    """
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
-    matches_day: Callable[[date], bool]
+    days: tuple[str, str, str, str]
     zone: ZoneInfo
 
     def next_run(self, after: datetime) -> datetime | None:
@@ -64,8 +69,9 @@ class Cron:
         # When clocks go back, a local time before that of *after* can be a later instant; no change is this long
         earliest = after.astimezone(self.zone).replace(tzinfo=None) - _LONGEST_CHANGE
         day = earliest.date()
+        matches_day = _day_test(self.days)
         while day < after.date() + _HORIZON:
-            if self.matches_day(day):
+            if matches_day(day):
                 for hour in self.hours:
                     if datetime.combine(day, time(hour, 59)) < earliest:
                         continue
@@ -116,15 +122,18 @@ def _parse_cron(body: str, zone: ZoneInfo) -> Cron:
     minute, hour, day_of_month, month, day_of_week, year = fields
     if (day_of_month == "?") == (day_of_week == "?") or "?" in (minute, hour, month, year):
         raise ValueError(body)
-    months = _parse_field(month, 1, 12, _MONTHS)
-    years = _parse_field(year, 1970, 2199, {})
+    days = (day_of_month, month, day_of_week, year)
+    _day_test(days)  # raises for a field that is invalid
+    return Cron(_parse_field(minute, 0, 59, {}), _parse_field(hour, 0, 23, {}), days, zone)
+
+
+@lru_cache(maxsize=512)
+def _day_test(days: tuple[str, str, str, str]) -> Callable[[date], bool]:
+    """Return the test of a day for the fields day of month, month, day of week and year; raises `ValueError`."""
+    day_of_month, month, day_of_week, year = days
+    months, years = _parse_field(month, 1, 12, _MONTHS), _parse_field(year, 1970, 2199, {})
     matches_day_of_month, matches_weekday = _month_day_test(day_of_month), _weekday_test(day_of_week)
-    return Cron(
-        _parse_field(minute, 0, 59, {}),
-        _parse_field(hour, 0, 23, {}),
-        lambda day: day.month in months and day.year in years and matches_day_of_month(day) and matches_weekday(day),
-        zone,
-    )
+    return lambda day: day.month in months and day.year in years and matches_day_of_month(day) and matches_weekday(day)
 
 
 def _parse_field(field: str, low: int, high: int, names: dict[str, int]) -> tuple[int, ...]:
