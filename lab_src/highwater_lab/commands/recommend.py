@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -19,12 +19,14 @@ from highwater_lab.commands.options import Finite, Misuse, check_places, progres
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
+from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.report.picture import write_curve
 from highwater_lab.services.prices import Prices
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
 _MINUTES_PER_WEEK = 7 * 24 * 60
+_WRITERS: Final = {"cdk": code_of, "hcl": hcl_of}
 _path = click.Path(path_type=Path)
 
 
@@ -45,6 +47,14 @@ _path = click.Path(path_type=Path)
     show_default=True,
     help="Your account's quota of units per table and index.",
 )
+@click.option(
+    "--code",
+    "language",
+    type=click.Choice(list(_WRITERS)),
+    default="cdk",
+    show_default=True,
+    help="The code to print the plan as: the CDK's in Python, or Terraform's.",
+)
 @click.option("--png", type=_path, help="Draw the trade-off curve to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
@@ -52,17 +62,20 @@ def recommend_command(
     max_throttled: float,
     timezone: str,
     table_quota: int,
+    language: str,
     png: Path | None,
     as_json: bool,
 ) -> None:
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for known traffic.
 
-    Shows the trade-off between cost and throttling, and prints the Python code of the best plan. Ctrl-C ends the search
-    and shows the best result so far. A table with vector indexes can only be on demand, whatever is cheapest.
+    Shows the trade-off between cost and throttling, and prints the code of the best plan, for the CDK or for Terraform.
+    Ctrl-C ends the search and shows the best result so far. A table with vector indexes can only be on demand, whatever
+    is cheapest.
 
     \b
     highwater recommend --live-table orders --days 14 --timezone America/New_York
     highwater recommend --traffic orders.csv --max-throttled 0.1 --png curve.png
+    highwater recommend --traffic orders.csv --code hcl
 
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
@@ -97,9 +110,9 @@ def recommend_command(
             err=True,
         )
     if as_json:
-        click.echo(json.dumps(_document(recommendation, prices)))
+        click.echo(json.dumps(_document(recommendation, prices, language)))
     else:
-        _print(recommendation, max_throttled, prices, open_console())
+        _print(recommendation, max_throttled, prices, language, open_console())
         _print_days_hint(recommendation, traffic)
         if not recommendation.is_within_limit:
             _print_quota_hint(traffic, table_quota)
@@ -109,7 +122,7 @@ def recommend_command(
         raise click.exceptions.Exit(_FINDING)
 
 
-def _print(recommendation: Recommendation, limit: float, prices: Prices, console: Console) -> None:
+def _print(recommendation: Recommendation, limit: float, prices: Prices, language: str, console: Console) -> None:
     if recommendation.was_stopped:
         console.print(
             f"[yellow]![/] the search was stopped after {recommendation.tried} plans; this is the best result so far",
@@ -149,7 +162,7 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, console
             highlight=False,
         )
     # click prints the code without wrapping or markup, so that it can be copied and piped
-    say(code_of(recommendation.best), nl=False)
+    say(_WRITERS[language](recommendation.best), nl=False)
 
 
 def _print_scaler(recommendation: Recommendation, limit: float, console: Console) -> None:
@@ -193,11 +206,11 @@ def _print_quota_hint(traffic: Traffic, table_quota: int) -> None:
         )
 
 
-def _document(recommendation: Recommendation, prices: Prices) -> dict[str, Any]:
+def _document(recommendation: Recommendation, prices: Prices, language: str) -> dict[str, Any]:
     return {
         "prices_region": prices.region,
         "prices_dated": prices.dated,
-        "best": _candidate(recommendation.best) | {"code": code_of(recommendation.best)},
+        "best": _candidate(recommendation.best) | {"code": _WRITERS[language](recommendation.best)},
         "is_within_limit": recommendation.is_within_limit,
         "curve": [_candidate(candidate) for candidate in recommendation.curve],
         "scaled": {name: _candidate(candidate) for name, candidate in recommendation.scaled.items()},
