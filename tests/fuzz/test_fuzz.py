@@ -13,6 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from highwater.core import Dimension
 from highwater_lab.traffic import Stream
 from tests.command import Command, Done
 from tests.fuzz.mutations import TOKENS, as_bytes, as_json, changed_document, changed_text
+from tests.template.plans import UNKNOWN, action, configured, plan, policy, resource, table, target
 from tests.traffic.shapes import as_console_export, as_csv, as_metric_data, as_metric_statistics, packed
 
 RUNS = int(os.environ.get("HIGHWATER_FUZZ_RUNS", "20"))
@@ -78,6 +80,7 @@ OPTIONS = {
         "--png",
         "--save",
         "--scale",
+        "--code",
         "--json",
     ),
     "prices": ("--prices", "--from", "--out", "--json"),
@@ -166,6 +169,90 @@ def test_changed_templates(folder: Callable[[], Path]) -> None:
         arguments += ["--html", "out.html"] if seed % 10 == 0 else []
         arguments += ["--table", random.choice(["Orders", "Visits", "Shop/Orders"])] if random.random() < 0.5 else []
         _check(Command(place)(*arguments), seed, arguments, place, given)
+
+
+def _terraform() -> dict[str, Any]:
+    """A plan with every resource that is read, in modules, with what is known only after apply."""
+    inner = 'module.shop["eu"].module.scaler'
+    index = {"name": "by_state", "read_capacity": 5, "write_capacity": 6, "warm_throughput": []}
+    orders = table(
+        'module.shop["eu"].aws_dynamodb_table.orders[0]',
+        id=UNKNOWN,
+        replica=[{"region_name": "eu-west-2"}],
+        global_secondary_index=[index],
+    )
+    reads = {"scalable_dimension": "dynamodb:index:ReadCapacityUnits", "resource_id": "table/orders/index/by_state"}
+    return plan(
+        orders,
+        resource("aws_dynamodb_global_secondary_index.by_day", table_name="orders", index_name="by_day"),
+        target(f"{inner}.aws_appautoscaling_target.write", resource_id=UNKNOWN, region="eu-west-1"),
+        target(f"{inner}.aws_appautoscaling_target.read", **reads),
+        policy(f"{inner}.aws_appautoscaling_policy.write", resource_id=UNKNOWN),
+        action(f"{inner}.aws_appautoscaling_scheduled_action.load", resource_id="table/orders"),
+        region="eu-west-1",
+        prior=(table(),),
+        root={
+            "module_calls": {
+                "shop": {
+                    "module": {
+                        "resources": [configured("aws_dynamodb_table", "orders")],
+                        "module_calls": {
+                            "scaler": {
+                                "expressions": {"table": {"references": ["aws_dynamodb_table.orders[0].id"]}},
+                                "module": {
+                                    "resources": [
+                                        configured("aws_appautoscaling_target", "write", resource_id=["var.table"]),
+                                        configured(
+                                            "aws_appautoscaling_policy",
+                                            "write",
+                                            resource_id=["aws_appautoscaling_target.write.resource_id"],
+                                        ),
+                                    ]
+                                },
+                            }
+                        },
+                    }
+                }
+            }
+        },
+    )
+
+
+def test_changed_plans_of_terraform(folder: Callable[[], Path]) -> None:
+    for seed in _seeds():
+        random = Random(seed)
+        place, document = folder(), _terraform()
+        if random.random() < 0.8:
+            given = as_bytes(as_json(changed_document(document, random)))
+        else:
+            given = as_bytes(changed_text(json.dumps(document), random))
+        (place / "plan.json").write_bytes(given)
+        (place / "in.csv").write_text(TRAFFIC.replace(",writes:by_state", "").replace(",7\n", "\n"))
+        arguments = ["rehearse", "plan.json", "--traffic", "in.csv"]
+        arguments += random.choice([[], ["--table", "orders"], ["--against", "prior"], ["--all"]])
+        _check(Command(place)(*arguments), seed, arguments, place, given)
+
+
+@pytest.mark.parametrize("depth", [400, 900, 20_000])
+@pytest.mark.parametrize("form", ["modules", "values", "calls", "unknown"])
+def test_plans_of_terraform_that_are_nested_deeply(form: str, depth: int, folder: Callable[[], Path]) -> None:
+    opening = '{"format_version":"1.2","planned_values":{"root_module":'
+    one = '"address":"aws_dynamodb_table.t","mode":"managed","type":"aws_dynamodb_table","name":"t"'
+    resources = f'"resources":[{{{one},"values":{{"name":"t"}}}}]'
+    if form == "modules":
+        text = opening + '{"child_modules":[' * depth + "]}" * depth + "}}"
+    elif form == "values":
+        text = f'{opening}{{"resources":[{{{one},"values":{{"name":' + "[" * depth + "]" * depth + "}}]}}}"
+    elif form == "calls":
+        calls = '{"module_calls":{"m":{"module":' * depth + "{}" + "}}}" * depth
+        text = f'{opening}{{{resources}}}}},"configuration":{{"root_module":{calls}}}}}'
+    else:
+        marks = '{"name":' * depth + "true" + "}" * depth
+        change = f'{{"address":"aws_dynamodb_table.t","change":{{"after_unknown":{marks}}}}}'
+        text = f'{opening}{{{resources}}}}},"resource_changes":[{change}]}}'
+    place, given = folder(), text.encode()
+    (place / "plan.json").write_bytes(given)
+    _check(Command(place)("rehearse", "plan.json", "--scenario", "step"), depth, form, place, given)
 
 
 def test_changed_traffic(folder: Callable[[], Path]) -> None:
