@@ -108,6 +108,9 @@ class _Hcl:
 
     def _value(self) -> Any:
         token = self._next()
+        if token == "{":
+            self._at -= 1
+            return self._block()
         if token != "[":
             return token
         items = []
@@ -172,10 +175,8 @@ def test_code_read_back_is_the_same_plan(name: str, tmp_path: Path) -> None:
 
 
 def test_name_that_looks_like_a_template_is_none() -> None:
-    plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="${x}%{y}$${z}"),))
-    code = hcl_of(_candidate(plan))
-    assert '    name            = "$${x}%%{y}$$${z}"\n' in code
-    assert "/index/$${x}%%{y}$$${z}" in code
+    plan = Plan(read=READ, write=WRITE, indexes=(IndexCapacity(index_name="${x}%{y}"),))
+    assert '  index_name = "$${x}%%{y}"\n' in hcl_of(_candidate(plan))
 
 
 def test_on_demand(tmp_path: Path) -> None:
@@ -186,16 +187,21 @@ def test_on_demand(tmp_path: Path) -> None:
 
 def test_only_what_scaling_changes_is_ignored() -> None:
     code = hcl_of(_candidate(PLANS["indexes with names that are no labels"]))
+    assert code.startswith("# needs version 6.44 or newer of the AWS provider\n\nresource ")
     declared = _Hcl(code).resources()
-    assert declared["aws_dynamodb_table.table"]["lifecycle"] == [
-        {"ignore_changes": ["read_capacity", "write_capacity"]}
-    ]
+    table = declared["aws_dynamodb_table.table"]
+    assert table["lifecycle"] == [{"ignore_changes": ["read_capacity", "write_capacity"]}]
+    assert "global_secondary_index" not in table
     assert (
-        "    # auto scaling changes these\n"
-        "    # Not global_secondary_index: that would hide every change of the indexes, new and removed ones included. "
-        "An\n"
-        "    # apply therefore sets the capacity of the indexes back to that above; auto scaling raises it again.\n"
+        "    # auto scaling changes these, and nothing else;\n"
+        "    # global_secondary_index here would hide new, changed and removed indexes\n"
     ) in code
+    indexes = {name: each for name, each in declared.items() if name.startswith("aws_dynamodb_global_secondary_index.")}
+    assert list(indexes) == [
+        f"aws_dynamodb_global_secondary_index.{label}"
+        for label in ("index_by_state", "index_by_state_2", "index_7-days", "index_odd___x___")
+    ]
+    assert all(each["lifecycle"] == [{"ignore_changes": ["provisioned_throughput"]}] for each in indexes.values())
     # a window's scheduled actions set both bounds; without windows, a change of the bounds must not be ignored
     with_windows = declared["aws_appautoscaling_target.table_write"]
     assert with_windows["lifecycle"] == [{"ignore_changes": ["min_capacity", "max_capacity"]}]

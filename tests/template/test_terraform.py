@@ -584,8 +584,19 @@ def test_state_has_no_prior_state(tmp_path: Path) -> None:
         ),
         (
             [table(global_secondary_index=[7])],
-            "aws_dynamodb_table.orders global_secondary_index[0] is '7'; expected an "
-            "object, as terraform show -json has",
+            "aws_dynamodb_table.orders indexes[0] is 7; expected an object",
+        ),
+        (
+            [table(global_secondary_index=10**30)],
+            "aws_dynamodb_table.orders indexes is 1000000000000000000000000000000; expected a list",
+        ),
+        (
+            [table(replica=[5])],
+            "aws_dynamodb_table.orders replica[0] is 5; expected an object",
+        ),
+        (
+            [table(replica=[{}])],
+            "aws_dynamodb_table.orders replica's region_name is None; expected a name",
         ),
         (
             [table(), target(min_capacity=99)],

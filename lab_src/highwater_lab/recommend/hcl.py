@@ -1,6 +1,8 @@
 """Writes a recommended plan as Terraform code, in HCL.
 
-Source of the resources' arguments: the documentation of Terraform's AWS provider 6, read 2026-11.
+Source of the resources' arguments: the documentation of Terraform's AWS provider 6, read 2026-11. Indexes are resources
+of their own, which are not experimental since 6.44: only these let Terraform ignore the capacity that auto scaling
+changes, and nothing else of an index.
 """
 
 from __future__ import annotations
@@ -8,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain, count
 from typing import Final
 
-from highwater.core import Plan, Target, compile_actions, marks_of
+from highwater.core import Target, compile_actions, marks_of
 from highwater.core.plan.plan import Mark
 from highwater.core.schedule.compiler import ScheduledAction
 from highwater_lab.recommend.search import Candidate
@@ -18,9 +21,9 @@ from highwater_lab.recommend.search import Candidate
 _TABLE: Final = "aws_dynamodb_table.table"
 # What the provider accepts at least; a new table has it without being asked for
 _LEAST_WARM_READS, _LEAST_WARM_WRITES = 12_000, 4_000
-_INDEXES_ARE_NOT_IGNORED: Final = (
-    "# Not global_secondary_index: that would hide every change of the indexes, new and removed ones included. An",
-    "# apply therefore sets the capacity of the indexes back to that above; auto scaling raises it again.",
+_NOTHING_ELSE: Final = (
+    "# auto scaling changes these, and nothing else;",
+    "# global_secondary_index here would hide new, changed and removed indexes",
 )
 _ON_DEMAND: Final = f"""\
 resource "{_TABLE.replace(".", '" "')}" {{
@@ -43,48 +46,87 @@ def hcl_of(candidate: Candidate) -> str:
     """
     if candidate.plan is None:
         return _ON_DEMAND
-    blocks = [list(_table(candidate.plan))]
-    labels: set[str] = set()
+    marks = {mark.index: mark for mark in marks_of(candidate.plan)}
+    (_, table_read, table_write), *indexes = candidate.plan.resources()
+    labels = dict(_labels([str(index) for index, _, _ in indexes]))
+    blocks = [list(_table(table_read, table_write, marks.get(None)))]
+    for index, read, write in indexes:
+        blocks.append(list(_index(labels[str(index)], read, write, marks.get(index))))
     for target in candidate.plan.targets():
         actions = compile_actions(target)
         if _is_scaled(target):
-            label = _label(target, labels)
-            blocks.append(list(_target(target, label, bool(actions))))
+            of = "table" if target.index is None else labels[target.index]
+            label = f"{of}_{target.dimension}"
+            blocks.append(list(_target(target, label, of, bool(actions))))
             if target.capacity.is_autoscaled:
                 blocks.append(list(_policy(target, label)))
             blocks += [list(_action(action, label, number)) for number, action in enumerate(actions, 1)]
-    return "\n".join("\n".join(lines) + "\n" for lines in blocks)
+    text = "\n".join("\n".join(lines) + "\n" for lines in blocks)
+    return f"# needs version 6.44 or newer of the AWS provider\n\n{text}" if indexes else text
 
 
-def _table(plan: Plan) -> Iterator[str]:
-    marks = {mark.index: mark for mark in marks_of(plan)}
-    (_, read, write), *indexes = plan.resources()
+def _labels(indexes: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield each index with the name of its resources, which no other index has."""
+    taken = set()
+    for index in indexes:
+        wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"index_{index}")
+        numbered = (f"{wanted}_{number}" for number in count(2))
+        label = next(each for each in chain([wanted], numbered) if each not in taken)
+        taken.add(label)
+        yield index, label
+
+
+def _table(read: Target, write: Target, mark: Mark | None) -> Iterator[str]:
     yield 'resource "aws_dynamodb_table" "table" {'
     yield '  name           = "table"'
     yield '  billing_mode   = "PROVISIONED"'
     yield '  hash_key       = "id"'
     yield f"  read_capacity  = {int(read.capacity.min_capacity)}"
     yield f"  write_capacity = {int(write.capacity.min_capacity)}"
-    for key in ("id", *(f"{index}_key" for index, _, _ in indexes)):
-        yield from ("", "  attribute {", f"    name = {_text(key)}", '    type = "S"', "  }")
-    for index, index_read, index_write in indexes:
-        yield ""
-        yield "  global_secondary_index {"
-        yield f"    name            = {_text(str(index))}"
-        yield f"    hash_key        = {_text(f'{index}_key')}"
-        yield '    projection_type = "ALL"'
-        yield f"    read_capacity   = {int(index_read.capacity.min_capacity)}"
-        yield f"    write_capacity  = {int(index_write.capacity.min_capacity)}"
-        yield from (f"  {line}" if line else "" for line in _warm(marks.get(index)))
+    yield from ("", "  attribute {", '    name = "id"', '    type = "S"', "  }")
+    reads = mark.read if mark is not None and mark.read > _LEAST_WARM_READS else None
+    writes = mark.write if mark is not None and mark.write > _LEAST_WARM_WRITES else None
+    if reads is not None or writes is not None:
+        yield from ("", "  warm_throughput {")
+        if reads is not None:
+            yield f"    {'read_units_per_second':<{22 if writes is not None else 21}} = {reads}"
+        if writes is not None:
+            yield f"    write_units_per_second = {writes}"
         yield "  }"
-    yield from _warm(marks.get(None))
-    scaled = [f"{each.dimension}_capacity" for each in (read, write) if _is_scaled(each)]
-    if scaled:
+    if scaled := [f"{each.dimension}_capacity" for each in (read, write) if _is_scaled(each)]:
         yield ""
         yield "  lifecycle {"
-        yield "    # auto scaling changes these"
-        yield from (f"    {line}" for line in _INDEXES_ARE_NOT_IGNORED if indexes)
+        yield from (f"    {line}" for line in _NOTHING_ELSE)
         yield f"    ignore_changes = [{', '.join(scaled)}]"
+        yield "  }"
+    yield "}"
+
+
+def _index(label: str, read: Target, write: Target, mark: Mark | None) -> Iterator[str]:
+    name = str(read.index)
+    yield f'resource "aws_dynamodb_global_secondary_index" "{label}" {{'
+    yield f"  table_name = {_TABLE}.name"
+    yield f"  index_name = {_text(name)}"
+    if mark is not None and (mark.read > _LEAST_WARM_READS or mark.write > _LEAST_WARM_WRITES):
+        yield "  warm_throughput = {"
+        yield f"    read_units_per_second  = {max(mark.read, _LEAST_WARM_READS)}"
+        yield f"    write_units_per_second = {max(mark.write, _LEAST_WARM_WRITES)}"
+        yield "  }"
+    yield ""
+    yield "  key_schema {"
+    yield f"    attribute_name = {_text(f'{name}_key')}"
+    yield '    attribute_type = "S"'
+    yield '    key_type       = "HASH"'
+    yield from ("  }", "", "  projection {", '    projection_type = "ALL"', "  }", "")
+    yield "  provisioned_throughput {"
+    yield f"    read_capacity_units  = {int(read.capacity.min_capacity)}"
+    yield f"    write_capacity_units = {int(write.capacity.min_capacity)}"
+    yield "  }"
+    if _is_scaled(read) or _is_scaled(write):
+        yield ""
+        yield "  lifecycle {"
+        yield "    # auto scaling changes it"
+        yield "    ignore_changes = [provisioned_throughput]"
         yield "  }"
     yield "}"
 
@@ -94,20 +136,7 @@ def _is_scaled(target: Target) -> bool:
     return target.capacity.is_autoscaled or bool(compile_actions(target))
 
 
-def _warm(mark: Mark | None) -> Iterator[str]:
-    reads = mark.read if mark is not None and mark.read > _LEAST_WARM_READS else None
-    writes = mark.write if mark is not None and mark.write > _LEAST_WARM_WRITES else None
-    if reads is None and writes is None:
-        return
-    yield from ("", "  warm_throughput {")
-    if reads is not None:
-        yield f"    {'read_units_per_second':<{22 if writes is not None else 21}} = {reads}"
-    if writes is not None:
-        yield f"    write_units_per_second = {writes}"
-    yield "  }"
-
-
-def _target(target: Target, label: str, has_actions: bool) -> Iterator[str]:
+def _target(target: Target, label: str, of: str, has_actions: bool) -> Iterator[str]:
     capacity = target.capacity
     kind = "table" if target.index is None else "index"
     resource = f"table/${{{_TABLE}.name}}"
@@ -116,7 +145,8 @@ def _target(target: Target, label: str, has_actions: bool) -> Iterator[str]:
     if target.index is None:
         yield f'  resource_id        = "{resource}"'
     else:
-        yield f'  resource_id        = "{resource}/index/{_text(target.index)[1:-1]}"'
+        index = f"${{aws_dynamodb_global_secondary_index.{of}.index_name}}"
+        yield f'  resource_id        = "{resource}/index/{index}"'
     yield f'  scalable_dimension = "dynamodb:{kind}:{target.dimension.title()}CapacityUnits"'
     yield f"  min_capacity       = {int(capacity.min_capacity)}"
     yield f"  max_capacity       = {int(capacity.max_capacity)}"
@@ -168,17 +198,6 @@ def _action(action: ScheduledAction, label: str, number: int) -> Iterator[str]:
     yield f"    min_capacity = {action.bounds.min}"
     yield f"    max_capacity = {action.bounds.max}"
     yield from ("  }", "}")
-
-
-def _label(target: Target, taken: set[str]) -> str:
-    """Return a name for the resources of a target that no other has; *taken* gets it."""
-    name = "table" if target.index is None else re.sub(r"[^A-Za-z0-9_-]", "_", f"index_{target.index}")
-    label, number = f"{name}_{target.dimension}", 1
-    while label in taken:
-        number += 1
-        label = f"{name}_{number}_{target.dimension}"
-    taken.add(label)
-    return label
 
 
 def _instant(at: datetime) -> str:

@@ -49,6 +49,8 @@ DIALECT: Final = Dialect(
         "WarmThroughput": "warm_throughput",
         "OnDemandThroughput": "on_demand_throughput",
         "IndexName": "name",
+        "Replicas": "replica",
+        "Region": "region_name",
         "SuspendedState": "suspended_state",
         "ScalableTargetAction": "scalable_target_action",
         "PredefinedMetricSpecification": "predefined_metric_specification",
@@ -184,8 +186,15 @@ class _Translation:
             "WarmThroughput": _block(values.get("warm_throughput"), _WARM),
         }
         maximums = _block(values.get("on_demand_throughput"), _ON_DEMAND)
-        replicas = _blocks(values.get("replica"))
-        if isinstance(replicas, list) and replicas:
+        replicas = values.get("replica")
+        if _is_wrong(replicas):
+            return _resource("AWS::DynamoDB::GlobalTable", shared | {"Replicas": replicas})
+        if _is_wrong(values.get("global_secondary_index")):
+            # the reader of templates says what it cannot read, of this table alone
+            wrong = {"GlobalSecondaryIndexes": values["global_secondary_index"]}
+            units = _throughput(values, values.get("read_capacity"), values.get("write_capacity"))
+            return _resource("AWS::DynamoDB::Table", shared | units | wrong)
+        if replicas := _list(replicas):
             return _resource("AWS::DynamoDB::GlobalTable", shared | self._of_global_table(resource, maximums, replicas))
         return _resource(
             "AWS::DynamoDB::Table",
@@ -257,18 +266,14 @@ class _Translation:
         same = [table for table in self._tables.values() if name is not None and _name_of(table) == name.table]
         if any(self._regions[table.address] == region for table in same):
             return False
-        replicas = [replica for table in same for replica in _blocks(table.values.get("replica")) or ()]
+        replicas = [replica for table in same for replica in _list(table.values.get("replica"))]
         return any(as_object(replica).get("region_name") == region for replica in replicas)
 
     def _indexes_of(self, table: Resource) -> Iterator[tuple[Any, Any, Any, Any]]:
         """Yield name, read units, write units and warm throughput of each index in a table's own blocks."""
-        blocks = table.values.get("global_secondary_index")
-        for number, each in enumerate(_blocks(blocks) or ()):
+        for each in _list(table.values.get("global_secondary_index")):
             if not isinstance(each, dict):
-                raise TemplateError(
-                    f"{self._where}: {table.address} global_secondary_index[{number}] is {str(each)[:60]!r}; expected "
-                    "an object, as terraform show -json has"
-                )
+                continue
             warm = _block(each.get("warm_throughput"), _WARM)
             yield each.get("name"), each.get("read_capacity"), each.get("write_capacity"), warm
 
@@ -446,9 +451,16 @@ def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
     return {new: values[old] for old, new in names.items() if values.get(old) not in (None, "")}
 
 
-def _blocks(value: Any) -> Any:
-    """Return the blocks of one kind: a list, or what is there instead."""
-    return [value] if isinstance(value, dict) else value
+def _list(value: Any) -> list[Any]:
+    """Return the blocks of one kind; none for what is no list of blocks."""
+    return value if isinstance(value, list) else []
+
+
+def _is_wrong(value: Any) -> bool:
+    """Return whether a value is no list of blocks, and not one that only apply makes either."""
+    if isinstance(value, list):
+        return not all(isinstance(each, dict) for each in value)
+    return value is not None and not (isinstance(value, str) and value.startswith("${"))
 
 
 def _first(value: Any) -> Any:
