@@ -671,7 +671,7 @@ def test_error_of_one_table_does_not_stop_another(tmp_path: Path) -> None:
         ),
         (
             {"format_version": "1.2", "planned_values": [1]},
-            "the values is [1]; expected an object, as terraform show -json has",
+            "planned_values is [1]; expected an object, as terraform show -json has",
         ),
         (
             {"format_version": "1.2", "planned_values": {"root_module": {"resources": {"a": 1}}}},

@@ -76,15 +76,15 @@ class Found:
 class Configuration:
     """The resources of a plan or state, and the expressions of its configuration."""
 
-    def __init__(self, where: str, body: Mapping[str, Any], values: Any) -> None:
-        """Read *values*, which are planned values, or those of a state; *body* has the configuration, if any.
+    def __init__(self, where: str, body: Mapping[str, Any], values: Any, what: str) -> None:
+        """Read *values*, which are the member *what* of a plan or state; *body* has the configuration, if any.
 
         Raises `TemplateError`, with *where* as the file, if these are not of the form of a plan or state.
         """
         self._where = where
         self._body = body
         self._unknown = dict(self._unknown_of(body.get("resource_changes")))
-        self.resources = list(self._read(values))
+        self.resources = list(self._read(values, what))
         self._named: dict[tuple[str, str, str], list[Resource]] = {}
         for resource in self.resources:
             self._named.setdefault((resource.module, resource.kind, resource.name), []).append(resource)
@@ -185,8 +185,8 @@ class Configuration:
         calls = as_object(self._config_of_module(_parent(module)).get("module_calls"))
         return as_object(calls.get(steps[-1][1]))
 
-    def _read(self, values: Any) -> Iterator[Resource]:
-        root = as_object(self._object(values, "the values").get("root_module"))
+    def _read(self, values: Any, what: str) -> Iterator[Resource]:
+        root = as_object(self._object(values, what).get("root_module"))
         left: list[tuple[str, Any]] = [("", root)]
         while left:
             label, module = left.pop()

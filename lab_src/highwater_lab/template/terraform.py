@@ -97,11 +97,11 @@ def _configuration(where: str, body: dict[str, Any], *, is_prior: bool) -> Confi
     if is_prior:
         if "planned_values" not in body:
             raise TemplateError(f"{where}: is no plan, so it has no prior state; give terraform show -json of a plan")
-        return Configuration(where, {}, as_object(body.get("prior_state")).get("values"))
+        return Configuration(where, {}, as_object(body.get("prior_state")).get("values"), "prior_state.values")
     if "planned_values" in body:
-        return Configuration(where, body, body["planned_values"])
+        return Configuration(where, body, body["planned_values"], "planned_values")
     if "values" in body:
-        return Configuration(where, {}, body["values"])
+        return Configuration(where, {}, body["values"], "values")
     raise TemplateError(
         f"{where}: has neither planned_values, as a plan has, nor values, as a state has; give what terraform show "
         "-json prints of a plan or a state"
