@@ -47,16 +47,18 @@ _LATE_IMPORTS = (
 
 @dataclass(frozen=True)
 class Command:
-    """`highwater` in a folder that is also its home; of AWS's variables it has only those given here."""
+    """`highwater` in a folder that is also its home; of AWS's variables it has only those given here.
+
+    A variable that is `None` is not set.
+    """
 
     folder: Path
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str | None] = field(default_factory=dict)
 
     def __call__(self, *arguments: str, given: str = "", closed: Collection[int] = (), **variables: str | None) -> Done:
         """Run it in a fork of this process.
 
-        Its standard input is *given*. The streams with the numbers *closed* are closed before it starts. A variable
-        that is `None` is not set.
+        Its standard input is *given*. The streams with the numbers *closed* are closed before it starts.
         """
         environment = self.environment(**variables)
         _import_everything()

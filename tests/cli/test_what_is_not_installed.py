@@ -38,6 +38,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
     assert [line.rstrip() for line in listed[listed.index("Before a deploy:") :].splitlines()] == [
         "Before a deploy:",
         f"  rehearse   {missing}",
+        f"  comment    {missing}",
         f"  recommend  {missing}",
         f"  traffic    {missing}",
         f"  prices     {missing}",

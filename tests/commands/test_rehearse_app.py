@@ -88,7 +88,9 @@ def test_change_is_told_with_its_limits_in_text_markdown_and_json(
     assert lines[2] == "1 is unchanged."
     assert lines[-1].startswith("✗ Prod: the cost rises by $")
     markdown = command(*against, "--format", "markdown").stdout
-    assert markdown.startswith("<!-- highwater rehearsal: Prod -->\n### DynamoDB capacity, Prod\n")
+    assert markdown.startswith(
+        "<!-- highwater rehearsal: Prod -->\n<!-- highwater: changed -->\n### DynamoDB capacity, Prod\n"
+    )
     assert "\n- ❌ Prod: the cost rises by $" in markdown
     document = json.loads(command(*against, "--json").stdout)
     assert document["passed"] == ["cost-rise"]

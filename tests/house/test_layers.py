@@ -100,6 +100,7 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "report": {"files", "physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
+    "comments": {"report"},
     "local": {"physics", "traffic"},
 }
 # the lab's folders that compute, and so need no library beside the core

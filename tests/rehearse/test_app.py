@@ -208,6 +208,7 @@ def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed
         app_markdown(APP, passed)
         == """\
 <!-- highwater rehearsal: Beta -->
+<!-- highwater: changed -->
 ### DynamoDB capacity, Beta
 
 2 tables: 598 USD a month, 2.53 % throttled. Before (main): 588, 5.06 %.
@@ -227,6 +228,7 @@ def test_comment_of_each_stage_is_found_by_its_own_marker_and_shows_what_changed
 <sub>Simulated: 14.0 days; prices of eu-west-1.</sub>
 
 <!-- highwater rehearsal: Prod -->
+<!-- highwater: changed -->
 ### DynamoDB capacity, Prod
 
 2 tables: 701 USD a month, 0.09 % throttled. Before (main): 600, 2.53 %. 1 more is unknown, and not in these sums.
@@ -252,6 +254,34 @@ demand: 1,039.
 <sub>Simulated: 14.0 days; prices of eu-west-1.</sub>
 """
     )
+
+
+def test_document_of_a_stage_in_which_nothing_changed_says_so_in_its_second_line() -> None:
+    unchanged = replace(APP, tables=(CARTS, LOST))
+    lines = app_markdown(unchanged).splitlines()
+    assert [line for line in lines if line.startswith("<!--")] == [
+        "<!-- highwater rehearsal: Beta -->",
+        "<!-- highwater: unchanged -->",
+        "<!-- highwater rehearsal: Prod -->",
+        "<!-- highwater: unchanged -->",
+    ]
+
+
+def test_table_that_cannot_be_read_differs_only_if_that_is_new() -> None:
+    broken, other = (_table("Orders", None, problem=f"Orders: {problem}") for problem in ("no key", "no capacity"))
+    changes = [
+        _app([after], [before]).tables[0].change
+        for before, after in ((broken, broken), (broken, other), (_table("Orders", _setup(300)), broken))
+    ]
+    assert changes == [Change.UNCHANGED, Change.CHANGED, Change.CHANGED]
+
+
+def test_names_in_a_comment_are_no_markup_and_mention_nobody() -> None:
+    named = replace(NEW, name="@all/<b>*x*|`#1", stage="--> @all")
+    lines = app_markdown(replace(APP, tables=(named,))).splitlines()
+    assert lines[0] == "<!-- highwater rehearsal: --%3E %40all -->"
+    assert lines[2] == "### DynamoDB capacity, --\\> @<!-- -->all"
+    assert "| @<!-- -->all/\\<b\\>\\*x\\*\\|\\`\\#1 (added) | **9.50** |  |  | **<0.01 %** |  |  |" in lines
 
 
 def test_rise_of_throttling_is_a_limit_of_its_own() -> None:

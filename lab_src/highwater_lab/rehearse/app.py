@@ -153,6 +153,10 @@ class AppRehearsal:
         known = (table for table in self.tables if not table.unknown)
         return tuple(table for table in known if not self.against or table.change is not Change.UNCHANGED)
 
+    def differs(self) -> bool:
+        """Whether the declaration of any table differs, also of an unknown one; true if the app is not compared."""
+        return not self.against or any(table.change is not Change.UNCHANGED for table in self.tables)
+
     def unknown(self) -> tuple[TableRehearsal, ...]:
         """Return the tables of which nothing is known."""
         return tuple(table for table in self.tables if table.unknown)
@@ -387,13 +391,7 @@ def _listed(name: str, old: ListedTable | None, new: ListedTable | None, *, is_c
         change = Change.ADDED
     elif is_compared and new is None:
         change = Change.REMOVED
-    elif not is_compared or (
-        old is not None
-        and new is not None
-        and old.setup is not None
-        and new.setup is not None
-        and is_same_capacity(old.setup, new.setup)
-    ):
+    elif not is_compared or (old is not None and new is not None and _is_same(old, new)):
         change = Change.UNCHANGED
     return TableRehearsal(
         name=name,
@@ -402,6 +400,13 @@ def _listed(name: str, old: ListedTable | None, new: ListedTable | None, *, is_c
         unknown="; ".join(dict.fromkeys(problems)),
         notes=() if either.setup is None else either.setup.notes,
     )
+
+
+def _is_same(old: ListedTable, new: ListedTable) -> bool:
+    """Whether a table is declared as before; of one that cannot be read, whether it is for the same reason."""
+    if old.setup is None or new.setup is None:
+        return old.setup is new.setup and old.problem == new.problem
+    return is_same_capacity(old.setup, new.setup)
 
 
 def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[TableSetup]) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import quote
 
 from rich.console import Console
 from rich.markup import escape
 
 from highwater_lab.rehearse import AppRehearsal, Change, Outcome, Passed, TableRehearsal
 
-# A comment on a pull request is found again by this line, which names the stage alone.
+# A comment on a pull request is found again by this line, which names the stage alone, as `marked` writes it.
 MARKER: Final = "<!-- highwater rehearsal: {stage} -->"
+# the line below it: whether the stage has anything that a comment should show
+CHANGED: Final = "<!-- highwater: changed -->"
+UNCHANGED: Final = "<!-- highwater: unchanged -->"
 
 
 def usd(amount: float) -> str:
@@ -100,19 +104,25 @@ def _sources(app: AppRehearsal) -> str:
 
 
 def app_markdown(app: AppRehearsal, passed: Sequence[Passed] = ()) -> str:
-    """Return a document for a pull request: for each stage a marker, a headline, a table of what changed, and details.
+    """Return a document for a pull request: for each stage two hidden lines, a headline, a table of changes, details.
 
-    The marker is a line that names the stage alone, by which a comment on an earlier version is found. *passed* are the
-    limits that were exceeded. Stages in which nothing differs have the marker and one line.
+    The first hidden line names the stage alone, and a comment on an earlier version is found by it. The second says
+    whether anything differs or exceeds a limit. *passed* are the limits that were exceeded.
     """
     return "\n".join(_stage_markdown(app.in_stage(stage), stage, passed) for stage in app.stages)
 
 
 def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> str:
     own = [each.text for each in passed if each.where in (stage, *(table.name for table in app.tables))]
-    lines = [MARKER.format(stage=stage), f"### DynamoDB capacity{f', {_cell(stage)}' if stage else ''}", ""]
-    lines += [_cell(total_sentence(app)), ""]
-    lines += [f"- ❌ {_cell(text)}" for text in own] + [""] * bool(own)
+    state = CHANGED if own or app.differs() else UNCHANGED
+    lines = [
+        MARKER.format(stage=marked(stage)),
+        state,
+        f"### DynamoDB capacity{f', {cell(stage)}' if stage else ''}",
+        "",
+    ]
+    lines += [cell(total_sentence(app)), ""]
+    lines += [f"- ❌ {cell(text)}" for text in own] + [""] * bool(own)
     shown = app.changed()
     if shown:
         lines += [*_table(shown, app.against), ""]
@@ -120,12 +130,12 @@ def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> 
     if same:
         lines += [f"{same} {'table' if same == 1 else 'tables'} unchanged.", ""]
     details = [
-        *(f"- {_cell(sentence(table, app.against))}" for table in (*shown, *app.unknown())),
-        *(f"- {_cell(table.name)}: {_cell(note)}" for table in shown for note in table.notes),
+        *(f"- {cell(sentence(table, app.against))}" for table in (*shown, *app.unknown())),
+        *(f"- {cell(table.name)}: {cell(note)}" for table in shown for note in table.notes),
     ]
     if details:
         lines += ["<details><summary>Details</summary>", "", *details, "", "</details>", ""]
-    lines += [f"<sub>Simulated: {_cell(_sources(app))}.</sub>", ""]
+    lines += [f"<sub>Simulated: {cell(_sources(app))}.</sub>", ""]
     return "\n".join(lines)
 
 
@@ -141,7 +151,7 @@ def _table(shown: Iterable[TableRehearsal], against: str) -> list[str]:
             old_cost, old_throttled = usd(before.cost_per_month), f"{share(before.throttled_percent)} %"
         if after is not None and before is not None:
             gap = _difference(after.cost_per_month, before.cost_per_month)
-        name = _cell(table.name) + (f" ({table.change})" if table.change in (Change.ADDED, Change.REMOVED) else "")
+        name = cell(table.name) + (f" ({table.change})" if table.change in (Change.ADDED, Change.REMOVED) else "")
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
         lines.append([name, cost, old_cost, gap, throttled, old_throttled, on_demand])
     rows = [headings, ["---", *["---:"] * 6], *lines]
@@ -149,11 +159,17 @@ def _table(shown: Iterable[TableRehearsal], against: str) -> list[str]:
     return [f"| {' | '.join(row if against else [row[0], row[1], row[4], row[6]])} |" for row in rows]
 
 
-def _cell(text: str) -> str:
-    """Return a text that stays within a cell or a line of markdown, and is no markup."""
+def marked(name: str) -> str:
+    """Return a name as it stands in a hidden line: letters, digits and `/ _.-~`, all else as `%` and a hex number."""
+    return quote(name, safe="/ ")
+
+
+def cell(text: str) -> str:
+    """Return a text that stays within a cell or a line of markdown, is no markup, and mentions nobody."""
     for mark in "\\`*_[]<>|#~":
         text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
+    # an invisible comment behind it keeps @everyone from being notified
+    return " ".join(text.split()).replace("@", "@<!-- -->")
 
 
 def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, Any]:
