@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ from highwater_lab.report.app import app_document, app_markdown, sentence, share
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import Commitments, load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
-from highwater_lab.template import ListedTable
+from highwater_lab.template import ListedTable, list_tables, load_templates
 from highwater_lab.traffic import Stream, Traffic, scenario
 
 STEP = scenario("step")
@@ -67,6 +68,15 @@ def test_several_processes_give_the_same_as_one() -> None:
     tables = [_table(f"T{floor}", _setup(floor)) for floor in (300, 900)]
     one, two = (rehearse_app(tables, lambda _: STEP, processes=processes) for processes in (1, 2))
     assert one == two
+
+
+def test_tables_with_schedules_are_compared_by_them_and_simulated_by_several_processes() -> None:
+    assembly = Path(__file__).parents[1] / "template" / "corpus" / "capacity-in-another-stack" / "assembly"
+    after, before = (list_tables(load_templates(assembly), {}) for _ in range(2))
+    setups = [each.setup for each in after if each.setup is not None]
+    assert any(resource.write.actions for setup in setups for resource in setup.resources)
+    app = rehearse_app(after, lambda _: STEP, before=before, against="main", processes=2)
+    assert {table.change for table in app.tables} == {Change.UNCHANGED}
 
 
 def test_tables_that_are_equal_are_unchanged_whatever_their_notes_say() -> None:
