@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+import yaml
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
@@ -92,7 +94,54 @@ def test_every_text_block_stands_behind_a_snippet_that_says_it() -> None:
 
 
 def test_pages_hold_no_other_kind_of_block() -> None:
-    assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh", "json"}
+    assert {snippet.language for snippet in _snippets()} <= {"python", "text", "sh", "json", "yaml"}
+
+
+def _steps(document: dict[str, Any]) -> list[dict[str, Any]]:
+    jobs = document.get("jobs") or {"": document}
+    return [step for job in jobs.values() for step in job.get("steps", ())]
+
+
+@pytest.mark.parametrize("snippet", _of("yaml"))
+def test_pipeline_of_a_page_uses_what_there_is(snippet: Snippet) -> None:
+    """The scripts of action and job are run in tests/commands/test_pipelines.py."""
+    document = yaml.safe_load(snippet.code)
+    version = f"v{importlib.metadata.version('highwater-lab')}"
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    own = [step for step in _steps(document) if step.get("uses", "").startswith("cdk-highwater/")]
+    for step in own:
+        assert step["uses"] == f"cdk-highwater/highwater@{version}"
+        assert set(step["with"]) <= set(action["inputs"])
+        assert "traffic" in step["with"]
+        named = re.findall(rf"steps\.{step.get('id')}\.outputs\.(\w+)", snippet.code)
+        assert set(named) <= set(action["outputs"])
+    if own and "jobs" in document:
+        # a workflow whose top has permissions has no other ones; YAML 1.1 reads the key on as true
+        assert document["permissions"] == {"contents": "read", "pull-requests": "write"}
+        assert document[True] == "pull_request"
+    for step in _steps(document):
+        for words in re.findall("^highwater (.*)$", step.get("run", ""), re.MULTILINE):
+            # every command and option that is written there is one
+            assert _says_help([*words.split(), "--help"]), words
+    for place in document.get("include", ()):
+        prefix = f"https://raw.githubusercontent.com/cdk-highwater/highwater/{version}/"
+        included = yaml.safe_load((ROOT / place["remote"].removeprefix(prefix)).read_text())
+        (job,) = (each for name, each in document.items() if name != "include")
+        assert set(job["variables"]) <= set(included[job["extends"]]["variables"])
+        assert not {"script", "rules", "artifacts"} & set(job)
+
+
+def _says_help(arguments: list[str]) -> bool:
+    command = [str(Path(sys.executable).parent / "highwater"), *arguments]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+def test_page_of_pull_requests_names_every_input_and_variable() -> None:
+    page = (ROOT / "docs" / "pull-requests.md").read_text()
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])} == set(action["inputs"])
+    assert action["inputs"]["version"]["default"] == importlib.metadata.version("highwater-lab")
 
 
 def test_requests_of_the_pulse_protocol_are_those_of_the_python_client() -> None:
