@@ -123,9 +123,9 @@ def test_file_is_posted_with_the_apps_name_on_the_request_that_is_named(command:
     ]
 
 
-def test_stage_is_printed_by_its_own_name_without_control_characters(command: Command, github: Forge) -> None:
-    done = _comment(command, github, CHANGED.format(stage="a--%3E%1B[31m/b"))
-    assert done.stdout == "a-->\ufffd[31m/b: posted\n"
+def test_stage_is_printed_without_what_a_log_of_the_service_would_act_on(command: Command, github: Forge) -> None:
+    done = _comment(command, github, CHANGED.format(stage="%3A%3Aerror%3A%3Aa/b%0A%1B%5B31m"))
+    assert done.stdout == "%3A%3Aerror%3A%3Aa/b%0A%1B%5B31m: posted\n"
 
 
 def test_long_comment_names_where_the_whole_document_is(command: Command, github: Forge) -> None:

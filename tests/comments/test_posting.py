@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -397,6 +400,28 @@ def test_answer_of_something_else_is_told(forge: Forge, content: bytes, message:
     assert str(refused.value) == f"GET {forge.address}{path}{query}: {message}{variable}"
 
 
+def test_connection_that_breaks_is_told(forge: Forge) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        forge.address = address
+        with pytest.raises(CommentError) as refused:
+            _post(forge, PROD)
+        thread.join()
+    first = f"POST {address}/graphql" if forge.kind == "github" else f"GET {address}/user"
+    variable = "GITHUB_API_URL" if forge.kind == "github" else "CI_API_V4_URL"
+    assert re.fullmatch(
+        rf"{first}: cannot be reached: (Remote end closed connection without response|Connection reset by peer); check "
+        rf"{variable} and the network",
+        str(refused.value),
+    )
+
+
 def test_owner_that_gitlab_does_not_name_is_told() -> None:
     with serving(Forge("gitlab", scripted={"GET": [(200, {}, [])]})) as forge:
         with pytest.raises(CommentError) as refused:
@@ -411,6 +436,10 @@ def test_token_is_in_no_message_and_no_representation(forge: Forge) -> None:
         list(post_documents(opened, [PROD]))
     assert str(refused.value).endswith("answered 400: bad token ***")
     assert TOKEN not in repr(opened._service)
+    forge.scripted["GET"] = [(400, {}, {"message": "x" * 290 + TOKEN})]
+    with pytest.raises(CommentError) as refused:
+        list(post_documents(opened, [PROD]))
+    assert str(refused.value).endswith(f"answered 400: {'x' * 290}***")
 
 
 EVENTS: dict[str, tuple[Any, int | None]] = {

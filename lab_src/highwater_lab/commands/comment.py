@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 import click
 
@@ -61,7 +60,8 @@ def comment_command(file: Path, on_github: bool, on_gitlab: bool, number: int | 
         request = service(os.environ, number)
         for stage, done in post_documents(request, documents, name=name, link=link):
             left.pop(stage, None)
-            say(f"{unquote(stage) or 'app'}: {done}")
+            # as in the hidden line: the logs of both services act on some lines of odd characters
+            say(f"{stage or 'app'}: {done}")
     except MayNotWriteError as refused:
         where = _show_instead([each for each in left.values() if each.is_changed], on_github, name, link)
         command = click.get_current_context().command_path

@@ -202,7 +202,8 @@ class Service:
 
     def _told(self, method: str, url: str, answer: Answer, reason: str) -> str:
         where = url.partition("?")[0]
-        return self._without_token(f"{method} {where}: answered {answer.status}: {reason[:_LONGEST_REASON]}")
+        # cut last, as a cut through the token would leave the half of it
+        return f"{method} {where}: answered {answer.status}: {self._without_token(reason)[:_LONGEST_REASON]}"
 
     def _without_token(self, text: str) -> str:
         return " ".join(text.replace(self.token, "***").split())
