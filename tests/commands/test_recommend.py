@@ -9,8 +9,13 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from highwater_lab.commands.recommend import verdict
+from highwater_lab.recommend.search import Candidate, Recommendation, plan_of
 from tests.command import SCRIPT, Command
 
 
@@ -25,6 +30,54 @@ def test_plan_is_printed_as_code_that_can_be_copied(command: Command, tmp_path: 
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     again = command("recommend", "--traffic", "t.csv")
     assert again.stdout == done.stdout.replace("written: curve.png\n", "")
+
+
+PLAN = Candidate(plan=plan_of(None, None, ()), cost_per_month=588.0, throttled_percent=0.008, utilization_percent=71.0)
+CHEAPER = replace(PLAN, cost_per_month=557.0, throttled_percent=0.028)
+ON_DEMAND = Candidate(plan=None, cost_per_month=1_039.0, throttled_percent=0.0, utilization_percent=None)
+FOUND = Recommendation(
+    best=PLAN,
+    is_within_limit=True,
+    curve=(CHEAPER, PLAN, ON_DEMAND),
+    tried=9,
+    was_stopped=False,
+    on_demand=ON_DEMAND,
+    units_per_month=12.5e9,
+)
+
+
+def test_first_lines_compare_with_on_demand_and_price_the_last_step() -> None:
+    assert verdict(FOUND, 0.01, 20) == [
+        "on demand: 1,039.00 USD a month; provisioned: 588.00, 451.00 less (fixed, within 0.01 %)",
+        "the last step costs 31.00 USD a month and throttles 0.02 % of the units less: 12.40 USD for a million units "
+        "that are not throttled",
+    ]
+    assert verdict(replace(FOUND, curve=(PLAN, ON_DEMAND)), 0.01, 451.5) == [
+        "on demand: 1,039.00 USD a month; stay there: the best plan costs 451.00 less (fixed, within 0.01 %)"
+    ]
+    dearer = replace(PLAN, cost_per_month=1_050.0)
+    assert verdict(replace(FOUND, best=dearer, curve=(ON_DEMAND,), is_within_limit=False), 0.01, 20) == [
+        "on demand: 1,039.00 USD a month; stay there: the best plan costs 11.00 more (fixed)"
+    ]
+    assert verdict(replace(FOUND, best=ON_DEMAND, curve=(ON_DEMAND,)), 0.01, 20) == [
+        "on demand: 1,039.00 USD a month; no plan is cheaper within the limit: stay on demand"
+    ]
+    assert verdict(replace(FOUND, on_demand=None), 0.01, 20) == []
+    assert verdict(replace(FOUND, was_stopped=True), 0.01, 20) == []
+
+
+def test_what_is_bought_already_is_in_the_comparison(command: Command) -> None:
+    plain, bought = (
+        json.loads(command("recommend", "--scenario", "constant", "--json", *more).stdout)
+        for more in ((), ("--reserved-write", "5000", "--savings-plan"))
+    )
+    assert bought["on_demand"]["cost_per_month_usd"] == pytest.approx(
+        0.82 * plain["on_demand"]["cost_per_month_usd"], rel=1e-3
+    )
+    assert bought["best"]["cost_per_month_usd"] < 0.5 * plain["best"]["cost_per_month_usd"]
+    assert bought["gain_usd"] == pytest.approx(
+        bought["on_demand"]["cost_per_month_usd"] - bought["best"]["cost_per_month_usd"], abs=0.02
+    )
 
 
 def test_json_is_for_machines(command: Command) -> None:

@@ -55,6 +55,13 @@ _path = click.Path(path_type=Path)
     show_default=True,
     help="The code to print the plan as: the CDK's in Python, or Terraform's.",
 )
+@click.option(
+    "--least-gain",
+    type=Finite(0),
+    default=20.0,
+    show_default=True,
+    help="Say to stay on demand where the best plan costs less than so many USD a month less.",
+)
 @click.option("--png", type=_path, help="Draw the trade-off curve to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
@@ -63,6 +70,7 @@ def recommend_command(
     timezone: str,
     table_quota: int,
     language: str,
+    least_gain: float,
     png: Path | None,
     as_json: bool,
 ) -> None:
@@ -112,7 +120,10 @@ def recommend_command(
     if as_json:
         click.echo(json.dumps(_document(recommendation, prices, language)))
     else:
-        _print(recommendation, max_throttled, prices, language, open_console())
+        console = open_console()
+        for line in verdict(recommendation, max_throttled, least_gain):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        _print(recommendation, max_throttled, prices, language, console)
         _print_days_hint(recommendation, traffic)
         if not recommendation.is_within_limit:
             _print_quota_hint(traffic, table_quota)
@@ -120,6 +131,30 @@ def recommend_command(
             say(f"written: {png}")
     if not recommendation.is_within_limit:
         raise click.exceptions.Exit(_FINDING)
+
+
+def verdict(recommendation: Recommendation, limit: float, least_gain: float) -> list[str]:
+    """Return whether on-demand or the best plan is cheaper, and what the last step to that plan costs, a line each."""
+    best, on_demand, gain = recommendation.best, recommendation.on_demand, recommendation.gain
+    if on_demand is None or gain is None or recommendation.was_stopped:
+        # of a search that was stopped, too little is known
+        return []
+    lines = [f"on demand: {on_demand.cost_per_month:,.2f} USD a month"]
+    within = f"{best.summary}, within {limit:g} %" if recommendation.is_within_limit else best.summary
+    if best.plan is None:
+        lines[0] += "; no plan is cheaper within the limit: stay on demand"
+    elif gain < least_gain:
+        less = f"{gain:,.2f} less" if gain >= 0 else f"{-gain:,.2f} more"
+        lines[0] += f"; stay there: the best plan costs {less} ({within})"
+    else:
+        lines[0] += f"; provisioned: {best.cost_per_month:,.2f}, {gain:,.2f} less ({within})"
+    step = recommendation.last_step
+    if step is not None:
+        lines.append(
+            f"the last step costs {step.usd_per_month:,.2f} USD a month and throttles {step.percent:.2g} % of the "
+            f"units less: {step.usd_per_million:,.2f} USD for a million units that are not throttled"
+        )
+    return lines
 
 
 def _print(recommendation: Recommendation, limit: float, prices: Prices, language: str, console: Console) -> None:
@@ -214,6 +249,11 @@ def _document(recommendation: Recommendation, prices: Prices, language: str) -> 
         "is_within_limit": recommendation.is_within_limit,
         "curve": [_candidate(candidate) for candidate in recommendation.curve],
         "scaled": {name: _candidate(candidate) for name, candidate in recommendation.scaled.items()},
+        "on_demand": None if recommendation.on_demand is None else _candidate(recommendation.on_demand),
+        "gain_usd": None if recommendation.gain is None else round(recommendation.gain, 2),
+        "last_step_usd_per_million": None
+        if recommendation.last_step is None
+        else round(recommendation.last_step.usd_per_million, 4),
         "tried": recommendation.tried,
         "was_stopped": recommendation.was_stopped,
     }

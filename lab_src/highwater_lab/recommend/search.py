@@ -15,6 +15,7 @@ from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.surges import find_surges, round_up, windows_for
+from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
@@ -149,6 +150,8 @@ class Recommendation:
         was_stopped: Whether the search was interrupted before its end.
         scaled: The results of Highwater's scaler with the lowest floors, with and without pulses, by policy; empty if
             the search was interrupted before.
+        on_demand: On-demand capacity, `None` if the search was interrupted before.
+        units_per_month: Units that a month of the traffic requests.
     """
 
     best: Candidate
@@ -157,6 +160,39 @@ class Recommendation:
     tried: int
     was_stopped: bool
     scaled: Mapping[str, Candidate] = field(default_factory=dict)
+    on_demand: Candidate | None = None
+    units_per_month: float = 0.0
+
+    @property
+    def gain(self) -> float | None:
+        """What the best plan costs less than on-demand, in USD a month; `None` if on-demand was not simulated."""
+        return None if self.on_demand is None else self.on_demand.cost_per_month - self.best.cost_per_month
+
+    @property
+    def last_step(self) -> LastStep | None:
+        """What the last step of the trade-off to the best plan costs; `None` if no plan throttles more."""
+        cheaper = [each for each in self.curve if each.cost_per_month < self.best.cost_per_month]
+        if self.best not in self.curve or not cheaper:
+            return None
+        usd = self.best.cost_per_month - cheaper[-1].cost_per_month
+        percent = cheaper[-1].throttled_percent - self.best.throttled_percent
+        units = percent / 100 * self.units_per_month
+        return LastStep(usd, percent, usd / units * 1e6) if units else None
+
+
+@dataclass(frozen=True, slots=True)
+class LastStep:
+    """The difference between a plan and the next cheaper one of the trade-off.
+
+    Attributes:
+        usd_per_month: What the plan costs more.
+        percent: The percentage points of requested units that it throttles less.
+        usd_per_million: The price of a million units that are not throttled.
+    """
+
+    usd_per_month: float
+    percent: float
+    usd_per_million: float
 
 
 def recommend(
@@ -250,7 +286,17 @@ class _Search:
             if within
             else min(self._candidates, key=lambda c: (c.throttled_percent, c.cost_per_month))
         )
-        return Recommendation(best, bool(within), _curve(self._candidates), self._tried, was_stopped, self._scaled)
+        units = sum(self._traffic.total_units(stream) for stream in self._traffic.rates)
+        return Recommendation(
+            best=best,
+            is_within_limit=bool(within),
+            curve=_curve(self._candidates),
+            tried=self._tried,
+            was_stopped=was_stopped,
+            scaled=self._scaled,
+            on_demand=next((each for each in self._candidates if each.plan is None), None),
+            units_per_month=units * HOURS_PER_MONTH * 60 / self._traffic.minutes,
+        )
 
     def _try_on_demand(self) -> None:
         plan = self._plan(None, None)
