@@ -146,7 +146,7 @@ def test_worker_makes_room_for_others_at_its_next_renewal_and_the_lowest_rate_co
 
 def test_share_follows_what_was_used_unless_requests_had_to_wait() -> None:
     record = Record()
-    record.add("other", share=RATE // 2, wants=10 * RATE, seconds=3_000)
+    record.add("other", share=RATE // 2, wants=10 * RATE, seconds=55)
     worker = record.worker()
     assert worker.enter(LANE, RATE, 0) == RATE // 2
     spent = 0

@@ -121,6 +121,15 @@ def test_share_of_a_worker_that_is_gone_is_free_when_its_lease_has_surely_ended(
     assert [each.id for each in renewed(members, "b", now=64_000, rate=RATE, wants=RATE)[1]] == ["b"]
 
 
+def test_entry_that_ends_later_than_any_lease_holds_nothing_and_is_forgotten() -> None:
+    wrong = Member("a", RATE, RATE, RATE, 1_000 + lease_ms(1_000) + SKEW_MS + 1)
+    own, members = renewed([wrong], "b", now=1_000, rate=RATE, wants=RATE)
+    assert own.share == RATE
+    assert members == [own]
+    right = replace(wrong, until=wrong.until - 1)
+    assert renewed([right], "b", now=1_000, rate=RATE, wants=RATE)[0].share == 0
+
+
 def test_share_that_is_given_back_is_free_at_once() -> None:
     _, members = renewed([], "a", now=0, rate=RATE, wants=RATE)
     b, _ = renewed(without(members, "a"), "b", now=1, rate=RATE, wants=RATE)

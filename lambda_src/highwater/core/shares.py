@@ -55,8 +55,9 @@ def lease_ms(members: int) -> int:
 
 
 def live_members(members: Iterable[Member], now: int) -> list[Member]:
-    """Return the entries whose leases may still be in use."""
-    return [each for each in members if each.until + SKEW_MS > now]
+    """Return the entries whose leases may still be in use. One that ends later than any lease could is nobody's."""
+    latest = now + _LONGEST_LEASE_MS + SKEW_MS
+    return [each for each in members if now - SKEW_MS < each.until <= latest]
 
 
 def fair_shares(wants: Mapping[str, int], rate: int) -> dict[str, int]:
@@ -93,7 +94,8 @@ def renewed(members: Sequence[Member], id: str, *, now: int, rate: int, wants: i
     spare = (lowest - sum(fair.values())) // len(wanted)
     free = lowest - sum(each.share for each in others)
     own = Member(id, rate, wants, max(min(fair[id] + spare, free), 0), now + lease_ms(len(others) + 1))
-    kept = [each for each in members if each.id != id and each.until + _FORGOTTEN_MS > now]
+    latest = now + _LONGEST_LEASE_MS + SKEW_MS
+    kept = [each for each in members if each.id != id and now - _FORGOTTEN_MS < each.until <= latest]
     return own, sorted([*kept, own], key=lambda each: each.id)
 
 
