@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -114,3 +115,13 @@ def test_recommendation_for_a_table_with_vector_indexes_says_that_it_stays_on_de
         "plans is for it until these are moved to another table\n"
     )
     assert (done.returncode, done.stderr) == (0, note)
+
+
+def test_every_table_of_an_app_has_the_traffic_of_its_live_one(command: Command, cloud: LocalCloud) -> None:
+    template = str(Path(TEMPLATE).parents[1] / "capacity-in-another-stack" / "assembly")
+    environment: dict[str, Any] = cloud.environment() | {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1"}
+    done = command("rehearse", template, "--all", "--live", "--days", "1", "--json", **environment)
+    assert done.returncode == 0, done.stderr
+    found = {table["name"]: table["unknown"] for table in json.loads(done.stdout)["tables"]}
+    assert found["Data/Orders"] is None
+    assert found["Data/Visits"] == "there is no traffic of Data/Visits"

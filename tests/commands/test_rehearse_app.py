@@ -151,8 +151,10 @@ def test_options_that_have_no_meaning_are_refused(command: Command, options: lis
 
 def test_traffic_of_one_live_table_is_refused(command: Command) -> None:
     assert refused(command("rehearse", TWO, "--all", "--live-table", "orders")) == (
-        "highwater rehearse: --live-table is for one table; fetch the traffic of all with highwater traffic fetch "
-        "--all, and give it with --traffic"
+        "highwater rehearse: --live-table is for one table; give --live for all"
+    )
+    assert refused(command("rehearse", TWO, "--table", "Orders", "--live")) == (
+        "highwater rehearse: --live is for all tables of an app; give --live-table NAME for one"
     )
 
 

@@ -17,7 +17,7 @@ from highwater.cli.durations import DurationType
 from highwater.cli.terminal import say
 from highwater.core import Dimension
 from highwater_lab.commands.options import Finite, Misuse, progress_bar
-from highwater_lab.rehearse.app import traffic_for
+from highwater_lab.rehearse.app import name_for, traffic_for
 from highwater_lab.services.prices import DEFAULT_REGION, Commitments, Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.template import ListedTable
@@ -38,6 +38,7 @@ class TrafficSource:
     traffic_table: str | None
     scenario: str | None
     live_table: str | None
+    is_live: bool
     region: str | None
     profile: str | None
     days: int | None
@@ -94,6 +95,8 @@ class TrafficSource:
             TrafficError: The file or the table has no usable traffic.
         """
         self._check_options()
+        if self.is_live:
+            raise Misuse("--live is for all tables of an app; give --live-table NAME for one")
         traffic = self._moved(self._unscaled(likely_table))
         if not any(any(rates) for rates in traffic.rates.values()):
             raise Misuse(f"traffic {traffic.name} has no requests after scaling, so there is nothing to simulate")
@@ -109,19 +112,39 @@ class TrafficSource:
             TrafficError: A file has no usable traffic.
         """
         if self.live_table is not None:
-            raise Misuse(
-                "--live-table is for one table; fetch the traffic of all with highwater traffic fetch --all, and give "
-                "it with --traffic"
-            )
+            raise Misuse("--live-table is for one table; give --live for all")
         self._check_options()
         if self.traffic_table is not None:
             raise Misuse("--traffic-table is for one table; remove it")
+        if self.is_live:
+            return self._live_traffic()
         if self.traffic_file is None:
             same = self._moved(self._unscaled(None))
             return lambda _: same
         read = read_traffic_by_table(self.traffic_file, units_are=Dimension(self.units_are.removesuffix("s")))
         by_name = {name: self._moved(traffic) for name, traffic in read.items()}
         return lambda table: traffic_for(table, by_name)
+
+    def _live_traffic(self) -> Callable[[ListedTable], Traffic | None]:
+        """Return a function that fetches the traffic of the live table that a table of an app is deployed as."""
+        with telling_of("the tables"):
+            session = open_session(self.profile, self.region or os.environ.get("AWS_REGION") or None)
+            dynamodb, cloudwatch = session.client("dynamodb"), session.client("cloudwatch")
+            names = [name for page in dynamodb.get_paginator("list_tables").paginate() for name in page["TableNames"]]
+        now, days = datetime.now(UTC), 14 if self.days is None else self.days
+
+        def fetch(table: ListedTable) -> Traffic | None:
+            name = name_for(table, names)
+            if name is None:
+                return None
+            try:
+                with telling_of(f"table {name!r}"):
+                    return self._moved(fetch_traffic(dynamodb, cloudwatch, name, days=days, now=now))
+            except TrafficError as error:
+                say(str(error), err=True)
+                return None
+
+        return fetch
 
     def _moved(self, traffic: Traffic) -> Traffic:
         if self.mean is not None:
@@ -147,12 +170,15 @@ class TrafficSource:
         return Timing(metric_delay=self.metric_delay)
 
     def _check_options(self) -> None:
-        if sum(source is not None for source in (self.traffic_file, self.scenario, self.live_table)) != 1:
-            raise Misuse("give the traffic with exactly one of --traffic FILE, --scenario NAME and --live-table NAME")
+        sources = (self.traffic_file, self.scenario, self.live_table, True if self.is_live else None)
+        if sum(source is not None for source in sources) != 1:
+            raise Misuse(
+                "give the traffic with exactly one of --traffic FILE, --scenario NAME, --live-table NAME and --live"
+            )
         if self.traffic_file is None and self.traffic_table is not None:
             raise Misuse("--traffic-table is of --traffic, and chooses one of the tables of its file; remove it")
         source = "--traffic" if self.traffic_file is not None else "--scenario"
-        if self.live_table is None:
+        if self.live_table is None and not self.is_live:
             given = {"--days": self.days, "--region": self.region, "--profile": self.profile}
             for option, value in given.items():
                 if value is not None:
@@ -197,6 +223,12 @@ _OPTIONS = (
     click.option("--traffic-table", metavar="NAME", help="The table to read from a file or folder of several."),
     click.option("--scenario", type=click.Choice(SCENARIOS), help="Use synthetic traffic instead."),
     click.option("--live-table", help="Use the past traffic of a live table from CloudWatch instead (about $0.01)."),
+    click.option(
+        "--live",
+        "is_live",
+        is_flag=True,
+        help="With rehearse --all or --against: use every table's past traffic from CloudWatch (about $0.01 each).",
+    ),
     click.option("--region", help="Region of --live-table. By default AWS_REGION, or that of your AWS configuration."),
     click.option("--profile", help="Profile of your AWS configuration for --live-table. By default AWS_PROFILE."),
     click.option("--days", type=click.IntRange(1, 455), help="Number of past days for --live-table. [default: 14]"),

@@ -213,7 +213,13 @@ def _covered(outcomes: Sequence[Outcome], commitments: Commitments) -> float:
 
 
 def traffic_for(table: ListedTable, by_name: Mapping[str, Traffic]) -> Traffic | None:
-    """Return a table's traffic from that of many tables by name, `None` if there is none or the name is ambiguous.
+    """Return a table's traffic from that of many tables by name, `None` if `name_for` finds none."""
+    name = name_for(table, by_name)
+    return None if name is None else by_name[name]
+
+
+def name_for(table: ListedTable, names: Iterable[str]) -> str | None:
+    """Return which of these names is a table's, `None` if none is, or if several may be.
 
     A table is known by its physical name, by the form of the names that CloudFormation generates, by the path of its
     construct, by the path's last part, or by its logical id, in this order.
@@ -227,10 +233,11 @@ def traffic_for(table: ListedTable, by_name: Mapping[str, Traffic]) -> Traffic |
         lambda name: table.physical is None and name.lower() == last.lower(),
         lambda name: table.physical is None and name == table.logical_id,
     )
+    given = list(names)
     for fits in meanings:
-        found = [name for name in by_name if fits(name)]
+        found = [name for name in given if fits(name)]
         if found:
-            return by_name[found[0]] if len(found) == 1 else None
+            return found[0] if len(found) == 1 else None
     return None
 
 
