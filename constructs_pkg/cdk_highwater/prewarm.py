@@ -126,15 +126,16 @@ def raise_marks(
     )
     predecessor = after or subject.template
     resource.node.add_dependency(*permissions, *([] if predecessor is None else [predecessor]))
-    annotate(scope, _charge_findings(wanted, remedy))
+    annotate(scope, _charge_findings(wanted, remedy, replicas=max(subject.replica_count(), 1)))
 
 
-def _charge_findings(marks: list[Mark], remedy: str) -> list[Finding]:
+def _charge_findings(marks: list[Mark], remedy: str, *, replicas: int) -> list[Finding]:
     charge = warm_up_charge(tuple(marks))
     if charge is None:
         return []
     charge_text = "charged once when it is raised, at us-east-1 prices at most about "
-    problem = f"{_marks_text(marks)}; {charge_text}{charge.arithmetic}"
+    each = f" in each of {replicas} regions, ${charge.usd * replicas} together" if replicas > 1 else ""
+    problem = f"{_marks_text(marks)}; {charge_text}{charge.arithmetic}{each}"
     fix = f"a mark that the table already has is not charged again; {remedy}"
     return [remark("warmUpCharge", "high-water mark", problem, fix)]
 

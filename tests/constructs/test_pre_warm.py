@@ -5,7 +5,7 @@ from __future__ import annotations
 from aws_cdk import aws_dynamodb as dynamodb
 
 from cdk_highwater import PreWarm
-from tests.constructs.template_view import TemplateView, key, messages, new_stack
+from tests.constructs.template_view import TemplateView, global_table, key, messages, new_stack, placed_stack
 
 
 def warm(read: int, write: int) -> dynamodb.WarmThroughput:
@@ -29,6 +29,17 @@ def test_marks_of_table_and_indexes_travel_to_the_function() -> None:
     assert messages(stack, "info") == [
         "Shop/Warm: high-water mark: table 800 RCU and 900 WCU, index 'by-owner' 70 RCU and 60 WCU; charged once when "
         "it is raised, at us-east-1 prices at most about 950 WCU x $0.00065 + 861 RCU x $0.00013 = $0.73; a mark that "
+        "the table already has is not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge]"
+    ]
+
+
+def test_marks_of_a_global_table_are_charged_in_each_region() -> None:
+    stack = placed_stack()
+    replicas = [dynamodb.ReplicaTableProps(region=region) for region in ("eu-central-1", "us-west-2")]
+    PreWarm(stack, "Warm", table=global_table(stack, replicas=replicas), warm_throughput=warm(800, 900))
+    assert messages(stack, "info") == [
+        "Shop/Warm: high-water mark: table 800 RCU and 900 WCU; charged once when it is raised, at us-east-1 prices at "
+        "most about 899 WCU x $0.00065 + 799 RCU x $0.00013 = $0.69 in each of 3 regions, $2.07 together; a mark that "
         "the table already has is not charged again; without PreWarm, marks are not raised [highwater:warmUpCharge]"
     ]
 
