@@ -101,6 +101,10 @@ class Parts:
             take_base(targets, table, _text(part.stack, part.properties.get("Plan")))
         return targets
 
+    def is_managed(self, scope: Scope, table: str) -> bool:
+        """Whether Highwater manages the capacity of a table already."""
+        return any(True for _ in _of(self._floors, scope, table))
+
     def marks(self, scope: Scope, table: str) -> dict[str | None, tuple[int, int]]:
         """Return read and write units of each high-water mark that Highwater raises, by index."""
         marks: dict[str | None, tuple[int, int]] = {}

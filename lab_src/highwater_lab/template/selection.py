@@ -73,6 +73,8 @@ class ListedTable:
         setup: Its capacity and scaling, `None` if that could not be read.
         problem: Why it could not be read; empty if it was.
         dialect: The words of its template.
+        is_global: Whether it is an `AWS::DynamoDB::GlobalTable`, whose scalable targets CloudFormation makes itself.
+        is_managed: Whether Highwater manages its capacity already.
     """
 
     name: str
@@ -83,6 +85,8 @@ class ListedTable:
     setup: TableSetup | None
     problem: str = ""
     dialect: Dialect = field(default_factory=Dialect)
+    is_global: bool = False
+    is_managed: bool = False
 
     def is_called(self, name: str) -> bool:
         """Return whether people may mean this table by *name*: one of its names, or an end of its path or address."""
@@ -120,6 +124,8 @@ def _list_table(label: str, found: Found, parts: Parts) -> ListedTable:
         setup=setup,
         problem=problem,
         dialect=template.dialect,
+        is_global=found.kind == "AWS::DynamoDB::GlobalTable",
+        is_managed=parts.is_managed(found.stack.scope, found.table),
     )
 
 

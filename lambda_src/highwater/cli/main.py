@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 COMMANDS_GROUP = "highwater.commands"
 # commands of another distribution, which a user may know from the documentation without having installed it
-_LAB, _LAB_COMMANDS = "highwater-lab", ("comment", "local", "prices", "recommend", "rehearse", "traffic")
+_LAB, _LAB_COMMANDS = "highwater-lab", ("comment", "local", "migrate", "prices", "recommend", "rehearse", "traffic")
 # what the commands are for, in the order of --help
 _PURPOSES = {
-    "Before a deploy": ("rehearse", "comment", "recommend", "traffic", "prices", "shards"),
+    "Before a deploy": ("rehearse", "comment", "recommend", "migrate", "traffic", "prices", "shards"),
     "Live tables": ("status", "explain", "pulses", "pause", "resume"),
     "Jobs": ("boost", "scan", "load"),
     "An AWS endpoint on this machine": ("local",),

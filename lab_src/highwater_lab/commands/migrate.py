@@ -1,0 +1,188 @@
+"""`highwater migrate`: how the tables of an app come under `manage_capacity`, with the code, and the way back."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from highwater.core import Dimension, HighwaterError
+from highwater_lab.commands.options import Misuse, Pairs, check_places
+from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.template import ListedTable, list_tables, load_templates
+
+_path = click.Path(path_type=Path)
+_TWO_DEPLOYS = (
+    "deploy 1, in a quiet hour: remove its auto_scale_read_capacity, auto_scale_write_capacity and "
+    "auto_scale_global_secondary_index_... calls, or its ScalableTarget and ScalingPolicy resources. CloudFormation "
+    "deletes the scalable targets. The capacity stays as it is, and nothing scales it until deploy 2",
+    "deploy 2, right after it: add the code below. CloudFormation registers the targets anew, and floors are at work "
+    "when it ends. In one deploy it is refused: CloudFormation creates before it deletes, and AWS allows one target",
+)
+_ONE_DEPLOY = ("deploy: add the code below; nothing has to be removed before",)
+_GLOBAL = (
+    "deploy: add the code below. CloudFormation keeps the scalable targets of a global table, and changes their bounds",
+)
+_BACK = (
+    "back: remove manage_capacity and deploy, which lowers the capacity to the base floors, or to the need of the last "
+    "quarter of an hour; then add auto_scale_... again and deploy. In between nothing scales the table"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One table's way under `manage_capacity`.
+
+    Attributes:
+        name: The table's name in the app.
+        what: What it has now, in words; or why nothing is to be done.
+        steps: The deploys, in their order, and the way back; none if nothing is to be done.
+        code: The code to add, empty if nothing is to be done.
+        notes: What the code leaves out.
+    """
+
+    name: str
+    what: str
+    steps: tuple[str, ...] = ()
+    code: str = ""
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON-ready values."""
+        return {
+            "table": self.name,
+            "what": self.what,
+            "steps": list(self.steps),
+            "code": self.code or None,
+            "notes": list(self.notes),
+        }
+
+
+def migration_of(table: ListedTable) -> Migration:
+    """Return the way of one table."""
+    setup = table.setup
+    if setup is None:
+        return Migration(table.name, f"cannot be read: {table.problem}")
+    if table.is_managed:
+        return Migration(table.name, "Highwater manages its capacity already")
+    if setup.is_on_demand:
+        return Migration(table.name, "is on demand; highwater recommend says whether provisioned costs less")
+    if table.logical_id is None:
+        return Migration(table.name, "is only scaled here; manage it where its table is defined, or import it by name")
+    what = "; ".join(f"{resource.label}: {_described(resource)}" for resource in setup.resources)
+    is_scaled = any(resource.target(dimension).is_scaled for resource in setup.resources for dimension in Dimension)
+    steps = _GLOBAL if table.is_global else _TWO_DEPLOYS if is_scaled else _ONE_DEPLOY
+    back = (_BACK,) if is_scaled else ()
+    return Migration(table.name, what, (*steps, *back), _code(table, setup), tuple(_notes(setup)))
+
+
+def _described(resource: ResourceSetup) -> str:
+    return ", ".join(f"{dimension} {_range(resource.target(dimension))}" for dimension in Dimension)
+
+
+def _range(target: TargetSetup) -> str:
+    if target.tracking is None:
+        return f"{target.units:,} fixed"
+    return f"{target.min:,} to {target.max:,} at {target.tracking.target_percent} %"
+
+
+def _code(table: ListedTable, setup: TableSetup) -> str:
+    """Return the call of `manage_capacity` that keeps what the table has."""
+    own, *indexes = setup.resources
+    variable = re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", table.name.rpartition("/")[2])).lower()
+    if not variable.isidentifier() or keyword.iskeyword(variable):
+        variable = "table"
+    lines = [
+        "manage_capacity(",
+        f"    {variable},  # {table.name}",
+        f"    read={_capacity(own.read)},",
+        f"    write={_capacity(own.write)},",
+    ]
+    if indexes:
+        lines += [
+            "    indexes=[",
+            *(
+                f"        IndexCapacity(index_name={json.dumps(each.index)}, read={_capacity(each.read)}, "
+                f"write={_capacity(each.write)}),"
+                for each in indexes
+            ),
+            "    ],",
+        ]
+    return "\n".join([*lines, ")"]) + "\n"
+
+
+def _capacity(target: TargetSetup) -> str:
+    if target.tracking is None:
+        return f"Capacity.fixed({target.units:_})"
+    tracking = target.tracking
+    parts = [f"min_capacity={target.min:_}", f"max_capacity={target.max:_}"]
+    if tracking.target_percent != 70:
+        parts.append(f"target_utilization_percent={tracking.target_percent}")
+    for name, seconds in (("in", tracking.scale_in_cooldown), ("out", tracking.scale_out_cooldown)):
+        if seconds:
+            parts.append(f"scale_{name}_cooldown=timedelta(seconds={seconds})")
+    if tracking.disable_scale_in:
+        parts.append("disable_scale_in=True")
+    return f"Capacity.autoscaled({', '.join(parts)})"
+
+
+def _notes(setup: TableSetup) -> Iterator[str]:
+    """Yield what the code leaves out: scheduled actions, which become windows."""
+    for resource in setup.resources:
+        for dimension in Dimension:
+            for action in resource.target(dimension).actions:
+                given = {"min": action.min, "max": action.max}
+                bounds = ", ".join(f"{name} {units:,}" for name, units in given.items() if units is not None)
+                yield (
+                    f"{resource.label} {dimension}: scheduled action {action.name!r} ({bounds}) is not in the code; "
+                    "declare it as a Window, which opens and closes"
+                )
+
+
+@click.command("migrate", short_help="Plan how existing tables come under manage_capacity.")
+@click.argument("template", type=_path)
+@click.option("--table", help="Only this table: its construct's path or any end of it, logical id, or name.")
+@click.option(
+    "--parameter", "parameters", type=Pairs("NAME=VALUE"), multiple=True, help="Value of a template parameter."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def migrate_command(template: Path, table: str | None, parameters: tuple[tuple[str, str], ...], as_json: bool) -> None:
+    """Plan how the tables of TEMPLATE, a cdk.out folder or a template, come under Highwater's manage_capacity.
+
+    For each table: what scales it now, the deploys in their order with what owns the scalable targets meanwhile, the
+    code that keeps its floors, ceilings and targets, and the way back. Nothing is changed.
+
+    \b
+    highwater migrate cdk.out
+    highwater migrate cdk.out --table Orders
+
+    Exit status: 0 fine, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    check_places({"TEMPLATE": template}, {})
+    try:
+        listed = list_tables(load_templates(template), dict(parameters))
+    except HighwaterError as error:
+        raise Misuse(str(error)) from error
+    chosen = [each for each in listed if table is None or each.is_called(table)]
+    if not chosen:
+        names = ", ".join(each.name for each in listed) or "none"
+        raise Misuse(f"there is no table {table!r}; the tables are {names}" if table else "there is no DynamoDB table")
+    migrations = [migration_of(each) for each in chosen]
+    if as_json:
+        click.echo(json.dumps([each.document() for each in migrations]))
+        return
+    click.echo("\n".join(_text(each) for each in migrations), nl=False)
+
+
+def _text(migration: Migration) -> str:
+    lines = [f"{migration.name}: {migration.what}", *(f"  {step}." for step in migration.steps)]
+    lines += [f"  ! {note}." for note in migration.notes]
+    if migration.code:
+        lines += ["", *(f"    {line}" for line in migration.code.splitlines()), ""]
+    return "\n".join(lines) + "\n"
