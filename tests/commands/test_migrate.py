@@ -109,7 +109,8 @@ def test_table_that_needs_nothing_says_why(command: Command, tmp_path: Path) -> 
     assert found["Shop/OrderItems"]["what"] == "Highwater manages its capacity already"
     assert found["Shop/Logs"]["what"] == "is on demand; highwater recommend says whether provisioned costs less"
     assert found["Shop/World"]["steps"][0] == (
-        "deploy: add the code below. CloudFormation keeps the scalable targets of a global table, and changes their bounds"
+        "deploy: add the code below. CloudFormation keeps the scalable targets of a global table, and changes their "
+        "bounds"
     )
     assert [each["code"] is None for each in found.values()] == [True, True, False]
 
@@ -118,7 +119,7 @@ def test_table_that_needs_nothing_says_why(command: Command, tmp_path: Path) -> 
     ("arguments", "message"),
     [
         ([TWO, "--table", "Nope"], "there is no table 'Nope'; the tables are Data/Orders, Data/Visits"),
-        (["none.json"], "none.json: cannot be read: No such file or directory"),
+        (["none.json"], "none.json: does not exist; give a cdk.out folder (made by cdk synth) or a template file"),
     ],
 )
 def test_misuse_is_told_in_a_line(command: Command, arguments: list[str], message: str) -> None:
