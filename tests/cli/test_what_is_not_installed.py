@@ -40,6 +40,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         f"  rehearse   {missing}",
         f"  comment    {missing}",
         f"  recommend  {missing}",
+        f"  migrate    {missing}",
         f"  traffic    {missing}",
         f"  prices     {missing}",
         "  shards     Which partition keys of a trace need how many shards.",
