@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -221,3 +225,48 @@ def test_clocks_that_are_off_by_two_seconds_change_nothing(cloud: LocalCloud) ->
     _check_bound(workers)
     consumed = _units(workers, 30, 70)
     assert all(0.9 * RATE * 40 / 3 <= each <= 1.1 * RATE * 40 / 3 for each in consumed.values()), consumed
+
+
+# a process as a user writes it, in lock-step with the cloud
+PROCESS = """
+import json, sys, time
+import boto3
+import highwater
+from highwater_lab.local.control import CloudControl
+from highwater_lab.local.lockstep import take_part
+port, seat, seconds, rate, size = (int(each) for each in sys.argv[1:])
+with take_part(CloudControl(port), seat):
+    session = boto3.Session()
+    pacing = highwater.pace(session, write=rate, table="orders", budget="nightly")
+    dynamodb = session.client("dynamodb")
+    began, sent = time.time(), []
+    while time.time() < began + seconds:
+        dynamodb.put_item(TableName="orders", Item={"pk": {"S": f"{seat}-{len(sent)}"}, "x": {"S": "y" * size}})
+        sent.append(time.time())
+    pacing.stop()
+print(json.dumps(sent))
+"""
+
+
+def test_six_processes_that_pace_their_sessions_keep_within_one_budget(cloud: LocalCloud) -> None:
+    seconds = SETTLED_AFTER + MEASURED
+    environment = os.environ | cloud.environment() | {"HIGHWATER_PULSES": "leases"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, *map(str, (cloud.port, seat, seconds, RATE, SIZE))],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for seat in cloud.control.take_seats(6)
+    ]
+    workers = []
+    for number, process in enumerate(processes):
+        said, failed = process.communicate()
+        assert process.returncode == 0, failed
+        workers.append(Worker(cloud, f"p{number}", sent=[(at, float(COST)) for at in json.loads(said)]))
+    _check_bound(workers)
+    consumed = _units(workers, SETTLED_AFTER - 20, SETTLED_AFTER + MEASURED - 5)
+    fair = RATE * (MEASURED + 15) / 6
+    assert all(0.9 * fair <= each <= 1.1 * fair for each in consumed.values()), consumed
