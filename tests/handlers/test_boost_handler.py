@@ -9,7 +9,7 @@ import pytest
 
 from highwater.handlers.coordinator.call import RefusedError, read_pulse_event
 from highwater.handlers.coordinator.handler import handler
-from tests.handlers.test_boost_coordinator import ARN, ROOT
+from tests.handlers.test_boost_calls import ARN, ROOT
 
 EVENT = {"detail-type": "Highwater Boost", "source": "acme.loader", "id": "0-1-2", "detail": {"table": "orders"}}
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 Document = dict[str, Any]
+INDEX = {
+    "name": "by_state",
+    "hash_key": "state",
+    "projection_type": "ALL",
+    "read_capacity": 21,
+    "write_capacity": 22,
+    "warm_throughput": [{"read_units_per_second": 14_000, "write_units_per_second": 4_100}],
+}
 
 
 def resource(address: str, **values: Any) -> Document:
@@ -148,3 +158,10 @@ UNKNOWN: Any = object()
 
 def _changed(given: Document, values: Document) -> Document:
     return {key: value for key, value in (given | values).items() if value is not None or key not in values}
+
+
+def saved(folder: Path, document: dict[str, Any], name: str = "plan.json") -> Path:
+    """Write a plan, as `terraform show -json` prints it, to a file."""
+    file = folder / name
+    file.write_text(json.dumps(document))
+    return file

@@ -11,7 +11,7 @@ import pytest
 
 from highwater_lab.simulation import TableSetup
 from highwater_lab.template import TemplateError, find_table, list_tables, load_prior, load_templates
-from tests.template.plans import UNKNOWN, action, configured, plan, policy, resource, state, table, target
+from tests.template.plans import INDEX, UNKNOWN, action, configured, plan, policy, resource, saved, state, table, target
 
 Document = dict[str, Any]
 TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
@@ -22,12 +22,6 @@ TRACKING = {
     "ScaleOutCooldown": 62,
     "PredefinedMetricSpecification": {"PredefinedMetricType": "DynamoDBWriteCapacityUtilization"},
 }
-
-
-def _saved(folder: Path, document: Document, name: str = "plan.json") -> Path:
-    file = folder / name
-    file.write_text(json.dumps(document))
-    return file
 
 
 def _plain(setup: TableSetup) -> TableSetup:
@@ -59,14 +53,6 @@ def _cfn_action(**members: Any) -> Document:
     } | members
 
 
-INDEX = {
-    "name": "by_state",
-    "hash_key": "state",
-    "projection_type": "ALL",
-    "read_capacity": 21,
-    "write_capacity": 22,
-    "warm_throughput": [{"read_units_per_second": 14_000, "write_units_per_second": 4_100}],
-}
 CFN_INDEX = {
     "IndexName": "by_state",
     "ProvisionedThroughput": {"ReadCapacityUnits": 21, "WriteCapacityUnits": 22},
@@ -186,11 +172,11 @@ FEATURES = {
 def test_plan_is_read_as_the_template_that_makes_the_same(feature: str, tmp_path: Path) -> None:
     resources, same = FEATURES[feature]
     template = {"Resources": {f"Each{number}": each for number, each in enumerate(same)}}
-    wanted = find_table(load_templates(_saved(tmp_path, template, "t.json")))
+    wanted = find_table(load_templates(saved(tmp_path, template, "t.json")))
     copied = json.loads(json.dumps(plan(*resources)))
-    assert _plain(find_table(load_templates(_saved(tmp_path, copied)))) == _plain(wanted)
+    assert _plain(find_table(load_templates(saved(tmp_path, copied)))) == _plain(wanted)
     # a state has the same, but nothing that is unknown
-    assert _plain(find_table(load_templates(_saved(tmp_path, state(*resources))))) == _plain(wanted)
+    assert _plain(find_table(load_templates(saved(tmp_path, state(*resources))))) == _plain(wanted)
 
 
 def test_replicas_are_those_of_a_global_table(tmp_path: Path) -> None:
@@ -203,7 +189,7 @@ def test_replicas_are_those_of_a_global_table(tmp_path: Path) -> None:
         target(there, min_capacity=47, region="eu-west-1", **reads),
         target("aws_appautoscaling_target.write", region="us-east-1"),
     )
-    listed = list_tables(load_templates(_saved(tmp_path, planned)))
+    listed = list_tables(load_templates(saved(tmp_path, planned)))
     assert [each.name for each in listed] == ["aws_dynamodb_table.orders"], "a replica's target is no table of its own"
     setup = listed[0].setup
     assert setup is not None
@@ -229,7 +215,7 @@ def test_replicas_of_an_on_demand_table(tmp_path: Path) -> None:
         region="us-east-1",
         root={"resources": [configured("aws_dynamodb_table", "orders")]},
     )
-    setup = find_table(load_templates(_saved(tmp_path, planned)))
+    setup = find_table(load_templates(saved(tmp_path, planned)))
     assert (setup.is_on_demand, setup.max_read_units, setup.max_write_units) == (True, 900, 800)
     assert [(each.region, each.read_units) for each in setup.replicas] == [("eu-west-1", 0)]
 
@@ -247,20 +233,20 @@ def test_region_is_the_resource_s_or_its_provider_s(
     values: Document, members: Document, region: str | None, tmp_path: Path
 ) -> None:
     planned = plan(table(**values), root={"resources": [configured("aws_dynamodb_table", "orders")]}, **members)
-    assert find_table(load_templates(_saved(tmp_path, planned))).region == region
+    assert find_table(load_templates(saved(tmp_path, planned))).region == region
 
 
 def test_region_of_a_provider_can_be_a_variable(tmp_path: Path) -> None:
     planned = plan(table(), root={"resources": [configured("aws_dynamodb_table", "orders")]})
     planned["configuration"]["provider_config"]["aws"]["expressions"] = {"region": {"references": ["var.region"]}}
     planned["variables"] = {"region": {"value": "sa-east-1"}}
-    assert find_table(load_templates(_saved(tmp_path, planned))).region == "sa-east-1"
+    assert find_table(load_templates(saved(tmp_path, planned))).region == "sa-east-1"
 
 
 def test_one_name_in_two_regions_is_two_tables(tmp_path: Path) -> None:
     tables = [table(f'aws_dynamodb_table.orders["{region}"]', region=region) for region in ("eu-west-1", "us-east-1")]
     planned = plan(*tables, target(region="us-east-1"))
-    file = _saved(tmp_path, planned)
+    file = saved(tmp_path, planned)
     ceilings = {
         each.name: each.setup and each.setup.resources[0].write.max for each in list_tables(load_templates(file))
     }
@@ -284,7 +270,7 @@ def test_table_is_chosen_by_any_end_of_its_address(name: str, tmp_path: Path) ->
         table('module.shop["eu"].aws_dynamodb_table.this[0]', name="eu-orders", read_capacity=9),
         table("aws_dynamodb_table.carts", name="carts"),
     ]
-    templates = load_templates(_saved(tmp_path, plan(*tables)))
+    templates = load_templates(saved(tmp_path, plan(*tables)))
     assert find_table(templates, name=name).name == 'module.shop["eu"].aws_dynamodb_table.this[0]'
     listed = [each for each in list_tables(templates) if each.is_called(name)]
     assert [each.physical for each in listed] == ["eu-orders"] or name == 'module.shop["eu"]'
@@ -318,7 +304,7 @@ def test_target_is_found_by_what_it_refers_to(tmp_path: Path) -> None:
             configured("aws_appautoscaling_scheduled_action", "load", resource_id=["aws_appautoscaling_target.write"]),
         ),
     )
-    templates = load_templates(_saved(tmp_path, planned))
+    templates = load_templates(saved(tmp_path, planned))
     write = find_table(templates, name="orders").resources[0].write
     assert (write.min, write.max) == (7, 70)
     assert write.tracking is not None
@@ -328,7 +314,7 @@ def test_target_is_found_by_what_it_refers_to(tmp_path: Path) -> None:
 
 def test_table_whose_name_is_unknown_keeps_its_targets(tmp_path: Path) -> None:
     planned = plan(table(name=UNKNOWN, id=UNKNOWN), _unknown(), root=_config(_refers("aws_dynamodb_table.orders.name")))
-    listed = list_tables(load_templates(_saved(tmp_path, planned)))
+    listed = list_tables(load_templates(saved(tmp_path, planned)))
     assert [(each.name, each.physical) for each in listed] == [("aws_dynamodb_table.orders", None)]
     assert listed[0].setup is not None
     assert listed[0].setup.resources[0].write.max == 70
@@ -378,7 +364,7 @@ def test_references_are_followed_through_modules(tmp_path: Path) -> None:
             }
         ),
     )
-    setup = find_table(load_templates(_saved(tmp_path, planned)))
+    setup = find_table(load_templates(saved(tmp_path, planned)))
     shown = {
         each.label: (each.write.max, each.write.tracking and each.write.tracking.target_percent)
         for each in setup.resources
@@ -407,7 +393,7 @@ def test_only_the_table_that_exists_of_two_is_meant(tmp_path: Path) -> None:
             }
         ),
     )
-    assert find_table(load_templates(_saved(tmp_path, planned))).resources[0].write.max == 70
+    assert find_table(load_templates(saved(tmp_path, planned))).resources[0].write.max == 70
 
 
 def test_instances_of_for_each_find_each_other_by_their_keys(tmp_path: Path) -> None:
@@ -421,7 +407,7 @@ def test_instances_of_for_each_find_each_other_by_their_keys(tmp_path: Path) -> 
             _refers("each.value") | {"for_each_expression": {"references": ["aws_dynamodb_table.orders"]}},
         ),
     )
-    templates = load_templates(_saved(tmp_path, planned))
+    templates = load_templates(saved(tmp_path, planned))
     assert [find_table(templates, name=f"{key}-orders").resources[0].write.max for key in "ab"] == [71, 72]
 
 
@@ -444,13 +430,13 @@ def test_references_are_followed_through_outputs_and_calls_of_modules(tmp_path: 
             },
         ),
     )
-    templates = load_templates(_saved(tmp_path, planned))
+    templates = load_templates(saved(tmp_path, planned))
     assert [find_table(templates, name=f"{key}-orders").resources[0].write.max for key in "ab"] == [6, 70]
 
 
 def test_local_value_stands_for_the_only_table_of_its_module(tmp_path: Path) -> None:
     planned = plan(table(id=UNKNOWN), _unknown(), root=_config(_refers("local.table_id")))
-    setup = find_table(load_templates(_saved(tmp_path, planned)))
+    setup = find_table(load_templates(saved(tmp_path, planned)))
     assert setup.resources[0].write.max == 70
     assert setup.notes == (
         "aws_appautoscaling_target.write: its resource_id is known only after apply, by a local value; it is taken to "
@@ -460,7 +446,7 @@ def test_local_value_stands_for_the_only_table_of_its_module(tmp_path: Path) -> 
 
 def test_target_of_an_unknown_table_is_asked_for(tmp_path: Path) -> None:
     tables = [table(id=UNKNOWN), table("aws_dynamodb_table.carts", name="carts")]
-    file = _saved(
+    file = saved(
         tmp_path,
         plan(
             *tables,
@@ -491,7 +477,7 @@ def test_target_of_an_unknown_table_is_asked_for(tmp_path: Path) -> None:
 def test_target_of_an_unknown_index_is_asked_for(tmp_path: Path) -> None:
     indexes = [INDEX, INDEX | {"name": "by_day"}]
     unknown = _unknown("aws_appautoscaling_target.write[0]", scalable_dimension="dynamodb:index:WriteCapacityUnits")
-    file = _saved(
+    file = saved(
         tmp_path,
         plan(
             table(id=UNKNOWN, global_secondary_index=indexes),
@@ -525,7 +511,7 @@ def test_what_belongs_to_no_table_of_the_plan_is_told(tmp_path: Path) -> None:
         action("aws_appautoscaling_scheduled_action.lost", resource_id="table/others"),
         resource("aws_s3_bucket.logs", bucket="logs"),
     )
-    assert find_table(load_templates(_saved(tmp_path, planned))).notes == (
+    assert find_table(load_templates(saved(tmp_path, planned))).notes == (
         "aws_dynamodb_global_secondary_index.lost: the table of this index is not in the plan, or known only after "
         "apply; it is left out",
         "aws_appautoscaling_scheduled_action.lost: the target of this scheduled action is not in the plan; it is left "
@@ -539,162 +525,14 @@ def test_what_belongs_to_no_table_of_the_plan_is_told(tmp_path: Path) -> None:
 
 
 def test_prior_state_is_what_the_plan_was_made_from(tmp_path: Path) -> None:
-    file = _saved(tmp_path, plan(table(write_capacity=60), prior=(table(write_capacity=11),)))
+    file = saved(tmp_path, plan(table(write_capacity=60), prior=(table(write_capacity=11),)))
     before, after = list_tables(load_prior(file)), list_tables(load_templates(file))
     assert [each.setup and each.setup.resources[0].write.units for each in (*before, *after)] == [11, 60]
-    assert list_tables(load_prior(_saved(tmp_path, plan(table())))) == [], "before the first apply"
+    assert list_tables(load_prior(saved(tmp_path, plan(table())))) == [], "before the first apply"
 
 
 def test_state_has_no_prior_state(tmp_path: Path) -> None:
-    file = _saved(tmp_path, state(table()))
+    file = saved(tmp_path, state(table()))
     with pytest.raises(TemplateError) as refused:
         load_prior(file)
     assert str(refused.value) == (f"{file}: is no plan, so it has no prior state; give terraform show -json of a plan")
-
-
-# -- messages
-
-
-@pytest.mark.parametrize(
-    ("resources", "message"),
-    [
-        (
-            [table(read_capacity=None)],
-            "aws_dynamodb_table.orders: has provisioned billing but no read_capacity; set it, or "
-            "set billing_mode to PAY_PER_REQUEST",
-        ),
-        (
-            [table(billing_mode="x")],
-            "aws_dynamodb_table.orders has billing_mode 'x'; expected PROVISIONED or PAY_PER_REQUEST",
-        ),
-        (
-            [table(read_capacity=-4)],
-            "aws_dynamodb_table.orders read_capacity is -4; expected a whole number from 0 to 10,000,000",
-        ),
-        (
-            [table(write_capacity=UNKNOWN)],
-            "aws_dynamodb_table.orders write_capacity is "
-            "'${aws_dynamodb_table.orders.write_capacity}', whose value is known only after apply; write the number "
-            "itself, or give the state",
-        ),
-        ([table(warm_throughput=[4])], "aws_dynamodb_table.orders warm_throughput is 4; expected an object"),
-        (
-            [table(global_secondary_index=[INDEX, INDEX])],
-            "aws_dynamodb_table.orders has two indexes named by_state; rename or remove one",
-        ),
-        (
-            [table(global_secondary_index=[7])],
-            "aws_dynamodb_table.orders indexes[0] is 7; expected an object",
-        ),
-        (
-            [table(global_secondary_index=10**30)],
-            "aws_dynamodb_table.orders indexes is 1000000000000000000000000000000; expected a list",
-        ),
-        (
-            [table(replica=[5])],
-            "aws_dynamodb_table.orders replica[0] is 5; expected an object",
-        ),
-        (
-            [table(replica=[{}])],
-            "aws_dynamodb_table.orders replica's region_name is None; expected a name",
-        ),
-        (
-            [table(), target(min_capacity=99)],
-            "aws_appautoscaling_target.write has min_capacity 99 above max_capacity 70; "
-            "lower the one or raise the other",
-        ),
-        (
-            [table(), target(max_capacity="many")],
-            "aws_appautoscaling_target.write max_capacity is 'many'; expected a number",
-        ),
-        (
-            [table(), target(), policy(tracking={"target_value": 95})],
-            "aws_appautoscaling_policy.write: target_value is 95, allowed: 20 to 90 percent",
-        ),
-        (
-            [table(), target(), policy(target_tracking_scaling_policy_configuration=[3])],
-            "aws_appautoscaling_policy.write target_tracking_scaling_policy_configuration is 3; expected an object",
-        ),
-        (
-            [table(), target(), action(schedule="daily")],
-            "aws_appautoscaling_target.write scheduled action 'load' has "
-            "schedule 'daily'; expected at(...), rate(...) or cron(...)",
-        ),
-        (
-            [table(), target(), action(timezone="Mars")],
-            "aws_appautoscaling_target.write scheduled action 'load' has unknown "
-            "timezone 'Mars'; use an IANA name such as Europe/Berlin",
-        ),
-        (
-            [table(), target(), action(start_time="soon")],
-            "aws_appautoscaling_target.write scheduled action 'load' has "
-            "start_time 'soon'; write it as 2026-11-02T05:00:00Z",
-        ),
-    ],
-)
-def test_message_names_file_and_address_in_terraform_s_words(
-    resources: list[Document], message: str, tmp_path: Path
-) -> None:
-    file = _saved(
-        tmp_path,
-        plan(*(json.loads(json.dumps(each)) if UNKNOWN not in each["values"].values() else each for each in resources)),
-    )
-    with pytest.raises(TemplateError) as refused:
-        find_table(load_templates(file))
-    assert str(refused.value) == f"{file}: {message}"
-
-
-def test_error_of_one_table_does_not_stop_another(tmp_path: Path) -> None:
-    planned = plan(table(), target(max_capacity=3), table("aws_dynamodb_table.carts", name="carts"))
-    listed = list_tables(load_templates(_saved(tmp_path, planned)))
-    assert [(each.name, bool(each.problem)) for each in listed] == [
-        ("aws_dynamodb_table.orders", True),
-        ("aws_dynamodb_table.carts", False),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (
-            {"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "x", "resources": []},
-            "is a Terraform state file; give what terraform show -json prints",
-        ),
-        (
-            {"format_version": "2.0", "planned_values": {}},
-            "has format_version '2.0'; expected 1.x, as Terraform 1 writes it",
-        ),
-        (
-            {"format_version": "1.0", "provider_schemas": {}},
-            "has neither planned_values, as a plan has, nor values, as a "
-            "state has; give what terraform show -json prints of a plan or a state",
-        ),
-        (
-            {"format_version": "1.2", "planned_values": [1]},
-            "planned_values is [1]; expected an object, as terraform show -json has",
-        ),
-        (
-            {"format_version": "1.2", "planned_values": {"root_module": {"resources": {"a": 1}}}},
-            "resources of root_module is {'a': 1}; expected a list, as terraform show -json has",
-        ),
-        (
-            {"format_version": "1.2", "planned_values": {}},
-            "no DynamoDB table and no scalable target for one, so there is nothing to rehearse",
-        ),
-    ],
-)
-def test_document_of_another_form_is_refused(document: Document, message: str, tmp_path: Path) -> None:
-    file = _saved(tmp_path, document)
-    with pytest.raises(TemplateError) as refused:
-        find_table(load_templates(file))
-    assert str(refused.value) == f"{file}: {message}"
-
-
-def test_binary_plan_says_how_to_print_it(tmp_path: Path) -> None:
-    file = tmp_path / "plan.bin"
-    file.write_bytes(b"PK\x03\x04\x14\x00")
-    with pytest.raises(TemplateError) as refused:
-        load_templates(file)
-    assert str(refused.value) == (
-        f"{file}: is a ZIP file, which Terraform writes plans in; give what terraform show -json {file} prints"
-    )
