@@ -203,7 +203,7 @@ def main() -> int:
         "|---|---:|---:|---:|---:|---:|",
         *rows(runs),
         "",
-        "Which to choose: [bulk work](bulk-work.md).",
+        "Which to choose: [choosing](choosing.md), and for bulk work [its page](bulk-work.md).",
         "",
     ]
     for number, run in runs.items():

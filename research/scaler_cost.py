@@ -26,6 +26,9 @@ _CUSTOM_METRIC: Final = 0.30
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
 _COORDINATOR_ALARMS: Final = 6
+# CapacityAlarms: throttled, hot key and near the ceiling
+_CAPACITY_ALARMS: Final = 3
+_FLEET: Final = 30
 # A boost of half an hour whose capacity comes within 20 seconds: begin, ten looks and release; a run in each of its
 # minutes and one more. A run or a request takes half a second (docs/boosts.md), and reads the leases once or twice.
 # Each run claims its turn with a write. Others are made when something changes: the lease, its log and the note of the
@@ -101,6 +104,22 @@ def per_coordinator() -> list[tuple[str, float]]:
     return [(f"{_COORDINATOR_ALARMS} alarms on itself", _COORDINATOR_ALARMS * load_prices().alarm_month)]
 
 
+def of_fleet(tables: int, indexes: int = 0) -> list[tuple[str, float]]:
+    """Return what a scaler with so many tables, of so many indexes each, costs: description and USD a month.
+
+    Reads and writes of each table and index are autoscaled. Capacity itself is not included.
+    """
+    targets = tables * (1 + indexes) * 2
+    alarm = load_prices().alarm_month
+    return [
+        ("Highwater: the scaler itself", sum(usd for _, usd in per_scaler())),
+        (f"Highwater: {targets} targets", targets * sum(usd for _, usd in per_target())),
+        (f"with or without it: {targets * _TRACKING_ALARMS} alarms of target tracking", targets * besides()[0][1]),
+        (f"if you want: {targets * _CAPACITY_ALARMS} alarms of CapacityAlarms", targets * _CAPACITY_ALARMS * alarm),
+        ("if you want: a coordinator that shares the scaler's function", alarm + _CUSTOM_METRIC),
+    ]
+
+
 def main() -> int:
     """Print all costs; return 1 if a target costs more than the limit, else 0."""
     for title, items in (("each target", per_target()), ("each scaler", per_scaler())):
@@ -117,6 +136,10 @@ def main() -> int:
         print(title)
         for item, usd in items:
             print(f"  {item:<55}{usd:>9.4f}")
+    for indexes in (0, 2):
+        print(f"{_FLEET} tables with {indexes} indexes each, one scaler")
+        for item, usd in of_fleet(_FLEET, indexes):
+            print(f"  {item:<61}{usd:>9.4f}")
     print("each boost of half an hour, beside its capacity")
     for item, usd in per_boost():
         print(f"  {item:<55}{usd:>9.6f}")

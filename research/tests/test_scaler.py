@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 from highwater_lab.traffic import scenario
 from research.figures import SURGE
@@ -10,6 +13,7 @@ from research.scaler_cost import (
     LIMIT,
     METRICS_PER_MONTH,
     besides,
+    of_fleet,
     per_boost,
     per_coordinator,
     per_pulses,
@@ -33,6 +37,23 @@ def test_cost_page_says_what_the_command_prints() -> None:
             assert f"| {what} | {usd:.4f} |" in page
     for lines in (per_target(), per_scaler()):
         assert f"| together | {sum(usd for _, usd in lines):.4f} |" in page
+
+
+def test_pages_say_what_thirty_tables_cost() -> None:
+    page = (ROOT / "docs" / "cost.md").read_text()
+    bare, indexed = of_fleet(30), of_fleet(30, indexes=2)
+    names = ["the scaler itself", "the targets"]
+    names += ["with or without Highwater: alarms of target tracking", "if you want: `CapacityAlarms` of all tables"]
+    names += ["if you want: a coordinator that shares the scaler's function, at most"]
+    for name, (_, usd), (_, more) in zip(names, bare, indexed, strict=True):
+        assert f"| {name} | {usd:.2f} | {more:.2f} |" in page
+    together = [f"{lines[0][1] + lines[1][1]:.2f}" for lines in (bare, indexed)]
+    assert f"| **together** | **{together[0]}** | **{together[1]}** |" in page
+    write_unit = load_prices().throughput().write_unit_hour * HOURS_PER_MONTH
+    assert f"is {write_unit:.2f} USD" in page
+    assert f"save {math.ceil((bare[0][1] + bare[1][1]) / write_unit)} of them" in page
+    answer = f"{together[0]} USD a month without indexes, and {together[1]} with two indexes"
+    assert answer in " ".join((ROOT / "docs" / "faq.md").read_text().split())
 
 
 def test_metrics_that_are_paid_for_are_those_of_the_scoreboard() -> None:

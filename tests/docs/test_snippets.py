@@ -219,6 +219,10 @@ def test_shell_snippets_of_a_page_run_as_printed(page: str, tmp_path: Path) -> N
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    if page == "docs/quickstart.md":
+        quoted = re.findall(r"^> (.+)$", (ROOT / page).read_text(), re.MULTILINE)
+        assert len(quoted) == 6
+        assert [line for line in quoted if line not in done.stdout.splitlines()] == []
 
 
 _BOTO3 = 'import boto3; assert boto3.client("dynamodb").list_tables()["TableNames"]'
