@@ -46,6 +46,8 @@ test-cloud: setup ## Tests that need a local cloud or the CDK CLI (offline, free
 	@$(PYTEST) --numprocesses $(MORE_WORKERS) -m cloud $(ARGS)
 	@# the server's inside, and the clients with the older boto3 that its environment has
 	@$(LOCAL_VENV)/bin/python -m pytest --numprocesses auto -m "not cloud" tests/server tests/client
+	@# every page and docstring is one that the site can be made of
+	@$(MAKE) --no-print-directory docs
 
 .PHONY: nightly
 nightly: setup ## Laws with all of their examples and new seeds, long sequences, faults, fuzz, mutants (offline, free; hours)
@@ -60,7 +62,7 @@ nightly: setup ## Laws with all of their examples and new seeds, long sequences,
 check: setup ## Style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks research tests
+	@$(BIN)/mypy constructs_pkg/cdk_highwater lambda_src/highwater lab_src/highwater_lab local_src/highwater_local examples/*/*.py acceptance benchmarks docs research tests
 
 .PHONY: coverage
 coverage: export HIGHWATER_EXAMPLES := full
@@ -161,6 +163,11 @@ figures: setup ## The article's figures beside the simulator's, as pictures in d
 .PHONY: designs
 designs: setup ## The article's eight designs rehearsed with a paced job, as a page with pictures in docs/ (offline, free)
 	@$(BIN)/python -m research.designs
+
+.PHONY: docs
+docs: setup ## The pages of docs/ and the reference of all names as a site in build/docs (offline, free; half a minute)
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs build/docs
+	@echo build/docs/index.html
 
 .PHONY: wheels
 wheels: setup ## Build the four distributions into dist/

@@ -1,0 +1,131 @@
+"""Every page can be found, every link between pages leads somewhere, and the site shows what the pages say."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import cdk_highwater
+from docs import conf
+from tests.cdk_cli import ROOT
+
+DOCS = ROOT / "docs"
+_PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+PAGES = [*_PAGES, *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("examples/*/README.md"))]
+_FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
+_LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
+
+
+def _anchors(page: Path) -> set[str]:
+    """The addresses of a page's headings, as the code host and the site make them."""
+    text = _FENCED.sub("", page.read_text())
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", each).replace("`", "").lower() for each in headings]
+    return {re.sub(r"[^\w\- ]", "", each).strip().replace(" ", "-") for each in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_to_a_file_and_a_heading(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(_CODE.sub("", _FENCED.sub("", page.read_text()))):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def _listed(index: Path) -> list[str]:
+    return [entry for _, entries in conf.menu(index.read_text()) for entry in entries]
+
+
+def test_index_has_every_page_once_and_nothing_else() -> None:
+    pages = [path.relative_to(DOCS) for suffix in ("md", "rst") for path in DOCS.rglob(f"*.{suffix}")]
+    # index.md is the list; that of the decisions has a list of its own
+    expected = [str(path.with_suffix("")) for path in pages if path.parts[0] != "decisions" and path.stem != "index"]
+    assert sorted(_listed(DOCS / "index.md")) == sorted([*expected, "decisions/index"])
+
+
+def test_index_has_the_sections_of_the_menu() -> None:
+    titles = [title for title, _ in conf.menu((DOCS / "index.md").read_text())]
+    assert titles == ["Begin", "Do", "Try", "Operate", "Know", "Reference", "Decisions"]
+
+
+def test_list_of_decisions_has_each_with_its_title() -> None:
+    folder = DOCS / "decisions"
+    files = sorted(folder.glob("0*.md"))
+    lines = [f"- [{path.read_text().splitlines()[0].removeprefix('# ')}]({path.name})" for path in files]
+    assert (folder / "index.md").read_text().splitlines()[-len(lines) :] == lines
+    assert _listed(folder / "index.md") == [path.stem for path in files]
+
+
+def test_words_of_the_glossary_are_in_order() -> None:
+    tables = re.findall(r"(?:^\|.*\|\n)+", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    for table in tables:
+        words = [line.split("|")[1].strip(" [").lower() for line in table.splitlines()[2:]]
+        assert words == sorted(words)
+    assert len(tables) == 2
+
+
+def test_menu_is_added_behind_a_page_that_lists_others() -> None:
+    page = "# All\n\n## Begin\n\n- [One](one.md): first\n- [Two](sub/two.rst)\n\n## Empty\n\nSee [three](three.md).\n"
+    trees = "```{toctree}\n:hidden:\n:caption: Begin\n\none\nsub/two\n```\n"
+    assert conf.with_menu(page) == f"{page}\n\n{trees}"
+    assert conf.with_menu("- [One](0001-one.md)\n") == (
+        "- [One](0001-one.md)\n\n\n```{toctree}\n:hidden:\n\n0001-one\n```\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "address"),
+    [
+        ("cost", "../README.md", f"{conf.SOURCE}/README.md"),
+        ("decisions/index", "../../ci/gitlab.yml", f"{conf.SOURCE}/ci/gitlab.yml"),
+        ("decisions/index", "../cost.md#boosts", "../cost.md#boosts"),
+        ("cost", "tables.md#indexes", "tables.md#indexes"),
+        ("cost", "#boosts", "#boosts"),
+        ("cost", "https://example.com/a", "https://example.com/a"),
+    ],
+)
+def test_links_that_leave_the_pages_lead_to_the_code_host(page: str, link: str, address: str) -> None:
+    assert conf.with_addresses(page, f"see [it]({link}).") == f"see [it]({address})."
+
+
+def test_docstrings_become_what_sphinx_reads() -> None:
+    lines = ["Sets `floor` to ``x``.", "", "Example:", "    ```python", "    f(`a`)", "", "    g()", "    ```", "End."]
+    assert conf.as_restructured(lines) == [
+        "Sets ``floor`` to ``x``.",
+        "",
+        "Example:",
+        "    .. code-block:: python",
+        "",
+        "       f(`a`)",
+        "",
+        "       g()",
+        "",
+        "End.",
+    ]
+
+
+@dataclass
+class _Kind:
+    name: str
+    clock: Callable[[], float] = lambda: 0.0
+    found: list[str] = field(default_factory=list)
+    _seen: int = 0
+
+
+def test_reference_shows_what_a_class_is_called_with() -> None:
+    assert str(conf.constructor_of(_Kind)) == (
+        "(name: 'str', clock: 'Callable[[], float]' = ..., found: 'list[str]' = ...)"
+    )
+    shown = conf.constructor_of(cdk_highwater.ThrottleAwareScaler).parameters
+    assert list(shown) == ["scope", "id", "topic", "tagged", "dry_run", "reserved_concurrency"]
+    assert shown["dry_run"].default is False
+    assert shown["scope"].default is inspect.Parameter.empty
