@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,10 +64,18 @@ class MemoryWrites:
         return answer | {"ConsumedCapacity": [{"TableName": "orders", "CapacityUnits": done * self.units_per_item}]}
 
     def put_item(self, **request: Any) -> dict[str, Any]:
-        return self._single("put_item", request, lambda: self._put(request["Item"]))
+        def put() -> None:
+            self._check_version(request["Item"], request)
+            self._put(request["Item"])
+
+        return self._single("put_item", request, put)
 
     def delete_item(self, **request: Any) -> dict[str, Any]:
-        return self._single("delete_item", request, lambda: self._delete(request["Key"]))
+        def delete() -> None:
+            self._check_version(request["Key"], request)
+            self._delete(request["Key"])
+
+        return self._single("delete_item", request, delete)
 
     def update_item(self, **request: Any) -> dict[str, Any]:
         def update() -> None:
@@ -85,6 +94,16 @@ class MemoryWrites:
             self.before(operation, request)
             carry_out()
         return {"ConsumedCapacity": {"TableName": "orders", "CapacityUnits": self.units_per_item}}
+
+    def _check_version(self, key: dict[str, Any], request: dict[str, Any]) -> None:
+        """Refuse a write unless its version is higher than the stored one, if it has that condition."""
+        if "ConditionExpression" not in request:
+            return
+        assert request["ConditionExpression"] == "attribute_not_exists(#version) OR #version < :version"
+        stored = self.items.get(key["pk"]["S"], {}).get(request["ExpressionAttributeNames"]["#version"])
+        given = request["ExpressionAttributeValues"][":version"]
+        if stored is not None and Decimal(stored["N"]) >= Decimal(given["N"]):
+            raise refused("ConditionalCheckFailedException")
 
     def _put(self, item: dict[str, Any]) -> None:
         self.order.append(f"put {item['pk']['S']}")

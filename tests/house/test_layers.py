@@ -86,6 +86,7 @@ CORE_ARROWS = {
     "pacing": set(),
     "shares": set(),
     "shards": set(),
+    "buffered": set(),
     "scaler": {"plan", "schedule", "checks", "boosts", "pulses"},
 }
 LAB = "highwater_lab"

@@ -251,8 +251,13 @@ class Pacer:
                 budget.bucket.reserve(start, paid[at])
         if self.is_shadow:
             self.shadow_seconds += (start - now) / NANOSECONDS
-        while not self.is_shadow and (left := start - self.clock()) > 0:
-            self.pause(left / NANOSECONDS)
+        try:
+            while not self.is_shadow and (left := start - self.clock()) > 0:
+                self.pause(left / NANOSECONDS)
+        except BaseException:
+            # a request that is never sent costs nothing
+            self.settle(Paid({at: paid[at] for at in found}), {})
+            raise
         for lane in lanes:
             assert self.shared is not None  # noqa: S101 - there are no lanes otherwise
             self.shared.note(lane, has_waited=start > now)
@@ -260,6 +265,17 @@ class Pacer:
                 # the lease ended while the request waited for its turn
                 self._enter([lane])
         return Paid({at: paid[at] for at in found}, has_waited=start > now)
+
+    def seconds_until(self, costs: Costs) -> float:
+        """Return the seconds that a request would wait now, at the present rates; nothing is paid or leased."""
+        with self._lock:
+            now = self.clock()
+            starts = [
+                budget.bucket.starts_at(now, max(round(units * MILLIUNITS), 1))
+                for at, units in costs.items()
+                if (budget := self._budget(at, now)) is not None
+            ]
+        return (max(starts, default=now) - now) / NANOSECONDS
 
     def give_back(self, table: str | None = None) -> None:
         """Give this worker's shares back to the others, of one table or of all; the next request leases anew."""

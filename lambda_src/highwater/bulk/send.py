@@ -138,12 +138,14 @@ class WriteJob:
         action: The caller's action.
         raw: Its item or key in DynamoDB's JSON.
         size_bytes: The size of that item or key.
+        condition: The condition of a put or delete, as members of its request; such a job is sent alone.
     """
 
     number: int
     action: Action
     raw: dict[str, Any]
     size_bytes: int
+    condition: Mapping[str, Any] | None = None
 
     @property
     def units(self) -> int:
@@ -180,7 +182,7 @@ class Sent:
     Attributes:
         units: Write units that they consumed, including those of indexes.
         rejected: The actions that DynamoDB rejected.
-        unmet: The number of updates whose condition was false.
+        unmet: The number of actions whose condition was false.
     """
 
     units: float = 0.0
@@ -215,11 +217,11 @@ def job_of(number: int, action: Action) -> WriteJob | Rejected:
 
 
 def batches_of(jobs: Sequence[WriteJob]) -> Iterator[list[WriteJob]]:
-    """Yield the jobs of each request: up to 25 puts and deletes and 16 MB, or one update."""
+    """Yield the jobs of each request: up to 25 puts and deletes and 16 MB, or one update or one with a condition."""
     batch: list[WriteJob] = []
     size = 0
     for job in jobs:
-        if isinstance(job.action, Update):
+        if isinstance(job.action, Update) or job.condition is not None:
             yield [job]
             continue
         if len(batch) == MOST_IN_BATCH or size + job.size_bytes > _MOST_BATCH_BYTES:
@@ -242,6 +244,8 @@ class BatchSender:
         pause: Sleeps for the given number of seconds.
         in_flight: Learns how long requests take. By default nothing does.
         is_stopped: Once set, nothing more is sent: `send` raises `WorkEndedError`.
+        goes_on: The end of messages of errors: how the work can go on.
+        on_written: Called for each job that DynamoDB has written, also those of a batch that raises an error later.
     """
 
     client: Any
@@ -250,6 +254,8 @@ class BatchSender:
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     in_flight: InFlight | None = None
     is_stopped: threading.Event = field(default_factory=threading.Event)
+    goes_on: str = GOES_ON
+    on_written: Callable[[WriteJob], None] = lambda _: None
 
     def send(self, batch: Sequence[WriteJob]) -> Sent:
         """Send a batch until DynamoDB has written or rejected each of its actions.
@@ -259,19 +265,26 @@ class BatchSender:
         """
         if len(batch) == 1:
             return self._send_one(batch[0])
-        members = [_member(job) for job in batch]
+        jobs, members = list(batch), [_member(job) for job in batch]
         sent, tries = Sent(), 0
         while members:
             try:
                 answer = self._call("batch_write_item", _units_of(members), RequestItems={self.table: members})
             except _RefusedItemError:
                 # DynamoDB validates the whole batch before it writes any of it; sent one by one, the invalid ones show
-                return sum((self._send_one(job) for job in batch), sent)
+                return sum((self._send_one(job) for job in jobs), sent)
             sent += Sent(units=_units(answer))
             left = answer.get("UnprocessedItems", {}).get(self.table, [])
             # if at least one was written, the backoff starts again from the shortest pause
             tries = tries + 1 if len(left) == len(members) else 1
             members = left
+            unprocessed = [job for job in jobs if _member(job) in left]
+            # if DynamoDB writes a member in another way, it is not known which ones are left until none is
+            if len(unprocessed) == len(left):
+                for job in jobs:
+                    if job not in unprocessed:
+                        self.on_written(job)
+                jobs = unprocessed
             if members:
                 self.pacer.refund(Paid({}), self.table, _WRITE, [Throttle(RefusalKind.PROVISIONED)])
                 self.pause(pause_before(tries))
@@ -284,11 +297,12 @@ class BatchSender:
         elif isinstance(job.action, Update):
             operation, members = "update_item", job.action.request()
         try:
-            answer = self._call(operation, job.units, TableName=self.table, **members)
+            answer = self._call(operation, job.units, TableName=self.table, **members, **(job.condition or {}))
         except _ConditionError:
             return Sent(units=float(job.units), unmet=1)
         except _RefusedItemError as error:
             return Sent(rejected=(Rejected(job.number, job.action, str(error)),))
+        self.on_written(job)
         return Sent(units=_units(answer))
 
     def _call(self, operation: str, units: int, **members: Any) -> dict[str, Any]:
@@ -353,7 +367,7 @@ class BatchSender:
         return failed + 1
 
     def _stopped(self, error: Exception) -> PacedWorkError:
-        return PacedWorkError(f"writes to {self.table} stopped: {error}; {GOES_ON}")
+        return PacedWorkError(f"writes to {self.table} stopped: {error}; {self.goes_on}")
 
 
 class _RefusedItemError(Exception):
@@ -361,7 +375,7 @@ class _RefusedItemError(Exception):
 
 
 class _ConditionError(Exception):
-    """An update's condition is false."""
+    """An action's condition is false."""
 
 
 def _member(job: WriteJob) -> dict[str, Any]:
