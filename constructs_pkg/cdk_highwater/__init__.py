@@ -2,6 +2,7 @@
 
 from cdk_highwater.alarms import CapacityAlarms
 from cdk_highwater.boosts import BoostCoordinator
+from cdk_highwater.buffered import BufferedWrites
 from cdk_highwater.capacity import CapacityOptions, IndexedCapacityOptions, TableCapacity
 from cdk_highwater.dashboard import CapacityDashboard
 from cdk_highwater.manage import CapacityManaged, manage_capacity
@@ -15,6 +16,7 @@ from highwater.core import Capacity, HighWaterMark, IndexCapacity, Window
 __all__ = [
     "BoostCoordinator",
     "BoostTask",
+    "BufferedWrites",
     "Capacity",
     "CapacityAlarms",
     "CapacityDashboard",

@@ -98,6 +98,11 @@ def client_files() -> Iterator[PackedFile]:
     yield from _own_files(("__init__.py", "core", "client"))
 
 
+def bulk_files() -> Iterator[PackedFile]:
+    """Yield the installed core, client and bulk work, for functions that write within a budget."""
+    yield from _own_files(("__init__.py", "core", "client", "bulk"))
+
+
 def write_asset(path: Path, packs: Iterable[Callable[[], Iterable[PackedFile]]]) -> None:
     """Write the files of *packs* as a ZIP archive to *path*.
 

@@ -106,7 +106,7 @@ class BoostGrants:
         require_units(max_write=max_write, max_read=max_read)
         require("source", source, str, "a text", "give the events' source, such as 'acme.loader'")
         if grantee is not None:
-            _require_grantee(grantee)
+            require_grantee(grantee)
         if not _SOURCE.fullmatch(source):
             message = (
                 f"source is {source!r}; allowed: 3 to 100 letters, digits, dots and dashes, such as acme.loader, that "
@@ -140,7 +140,11 @@ class BoostGrants:
             )
 
     def _check_at_end(self, place: IConstruct, call: str, tables: tuple[object, ...] | None, max_write: int) -> None:
-        known = None if tables is None else tuple(each if isinstance(each, str) else _subject(each) for each in tables)
+        known = (
+            None
+            if tables is None
+            else tuple(each if isinstance(each, str) else subject_of_table(each) for each in tables)
+        )
         self._are_managed.add(Granted(place=place, call=call, tables=known, max_write=max_write))
 
     def _store(
@@ -190,7 +194,7 @@ def _id_of(place: Construct, arn: str) -> str:
 
 def _arn_of(grantee: iam.IGrantable) -> str:
     """Return the ARN of a role or user, by which the coordinator identifies the caller."""
-    _require_grantee(grantee)
+    require_grantee(grantee)
     found = grantee.grant_principal.policy_fragment.principal_json.get("AWS", [])
     arns = found if isinstance(found, list) else [found]
     if len(arns) != 1:
@@ -199,17 +203,18 @@ def _arn_of(grantee: iam.IGrantable) -> str:
     return str(arns[0])
 
 
-def _require_grantee(grantee: object) -> None:
+def require_grantee(grantee: object) -> None:
+    """Raise `TypeError` if *grantee* is neither a role nor a user, and has neither."""
     fix = "give its construct; that of an existing role is iam.Role.from_role_name(...)"
     require("grantee", grantee, "grant_principal", "a role or a user, or have a role", fix)
 
 
 def name_of_table(table: object, stack: cdk.Stack) -> str:
     """Return the table's name as jobs use it, in a form that *stack* may refer to."""
-    return table if isinstance(table, str) else _subject(table).seen_from(stack).name
+    return table if isinstance(table, str) else subject_of_table(table).seen_from(stack).name
 
 
-def _subject(table: object) -> Subject:
+def subject_of_table(table: object) -> Subject:
     """Return the subject of a table's construct, or of its managed capacity; raises `TypeError` for anything else."""
     if isinstance(table, TableCapacity) or isinstance(getattr(table, "capacity", None), TableCapacity):
         return capacity_of(table).subject
@@ -277,7 +282,7 @@ class PulseGrants:
 
     def add_budgets(self, grantee: iam.IGrantable, budgets: tuple[str, ...]) -> None:
         """Let a role or user share budgets; `BoostCoordinator.grant_budget` has the arguments and errors."""
-        _require_grantee(grantee)
+        require_grantee(grantee)
         if not budgets:
             message = "budgets: got none, allowed: names of budgets; give the names that its workers share"
             raise ValueError(message)

@@ -101,6 +101,15 @@ BOOST_TASK_RULES: Final = dict.fromkeys(
     (*FUNCTION_RULES, *QUEUE_LESS_RULES),
     "The function makes one signed request for a step of a state machine, which waits for it and tries again.",
 )
+BUFFERED_FUNCTION_RULES: Final = dict.fromkeys(
+    (*FUNCTION_RULES, *QUEUE_LESS_RULES),
+    "The function calls AWS APIs only, and only its queue starts it: the queue limits how many run at once, and keeps "
+    "what is not done.",
+) | {
+    "Serverless::Serverless-LambdaEventSourceMappingDestination": (
+        "A queue knows no such destination: what cannot be written goes to its dead-letter queue."
+    )
+}
 _BACKED_UP = "Leases last a day at most, and point-in-time recovery is on; a backup of them would be of no use."
 LEASE_TABLE_RULES: Final = dict.fromkeys(
     ("NIST.800.53.R5::NIST.800.53.R5-DynamoDBInBackupPlan", "HIPAA.Security::HIPAA.Security-DynamoDBInBackupPlan"),

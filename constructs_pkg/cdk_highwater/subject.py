@@ -57,6 +57,16 @@ class Subject:
         """Return the names of the global secondary indexes in the template at this moment, in the template's order."""
         return tuple(str(_member(index, "indexName")) for index in self._indexes())
 
+    def key_names(self) -> tuple[str, ...]:
+        """Return the attributes of the table's key, the partition key first; none of an imported table."""
+        if self.template is None:
+            return ()
+        members = self.stack.resolve(self.template.key_schema)
+        # HASH is before RANGE
+        return tuple(
+            str(_member(each, "attributeName")) for each in sorted(members, key=lambda m: _member(m, "keyType"))
+        )
+
     def template_capacities(self) -> dict[str | None, tuple[int, int]]:
         """Return read and write units of the table (`None`) and indexes in the template, where these are numbers."""
         if self.template is None or self.is_global:

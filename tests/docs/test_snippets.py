@@ -23,6 +23,7 @@ from aws_cdk import aws_iam as iam
 import cdk_highwater
 from highwater.client.fleet import FleetTable
 from highwater.core import Dimension, Plan, bounds_at
+from highwater.core.buffered import BufferedAction, Message, read_action
 from highwater.core.pulses import pulse_detail_type
 from highwater.handlers.coordinator.call import read_pulse_event, read_request
 from tests.cdk_cli import ROOT
@@ -144,8 +145,20 @@ def test_page_of_pull_requests_names_every_input_and_variable() -> None:
     assert action["inputs"]["version"]["default"] == importlib.metadata.version("highwater-lab")
 
 
+def _json_of(page: str) -> list[Snippet]:
+    return [each for each in _snippets() if (each.language, each.page) == ("json", page)]
+
+
+def test_message_of_the_page_of_buffered_writes_is_one() -> None:
+    (body,) = _json_of("docs/buffered-writes.md")
+    action = read_action(Message("m", "receipt", body.code, 0), ("order_id",), "version")
+    assert isinstance(action, BufferedAction)
+    assert (action.is_delete, action.key, action.version) == (False, ("o-1",), 7)
+    assert all(each.page in ("docs/pulse-protocol.md", body.page) for each in _snippets() if each.language == "json")
+
+
 def test_requests_of_the_pulse_protocol_are_those_of_the_python_client() -> None:
-    adding, waking, putting = (json.loads(each.code) for each in _snippets() if each.language == "json")
+    adding, waking, putting = (json.loads(each.code) for each in _json_of("docs/pulse-protocol.md"))
     asked: list[dict[str, Any]] = []
 
     class Recorder:

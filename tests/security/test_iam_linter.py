@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 
 from cdk_highwater import (
     BoostCoordinator,
+    BufferedWrites,
     HighWaterMark,
     TaggedTables,
     ThrottleAwareScaler,
@@ -65,6 +66,7 @@ def _policies() -> dict[str, dict[str, Any]]:
     loader = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
     coordinator.grant_boost(loader, max_write=7)
     coordinator.grant_boost_events("acme.loader", max_write=7, grantee=loader)
+    BufferedWrites(stack, "Buffered", table=table, coordinator=coordinator, write=7).grant_send(loader)
     view = TemplateView(stack)
     return {
         name: _resolved(policy["Properties"]["PolicyDocument"], view.template["Resources"])
@@ -96,13 +98,14 @@ def _listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def test_there_are_roles_of_the_deployment_the_scaler_and_its_schedule() -> None:
+def test_there_are_roles_of_every_function_and_schedule() -> None:
     roles = {
         "HighwaterDeployment": 10,
         "ScalerFunction": 2,
         "ScalerScheduleRole": 1,
         "BoostsFunction": 2,
         "BoostsWakes": 1,
+        "BufferedRole": 1,
         "Loader": 1,
     }
     found = {role: sum(name.startswith(role) for name in _policies()) for role in roles}

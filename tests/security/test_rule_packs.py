@@ -16,7 +16,7 @@ import cdk_nag
 import pytest
 from aws_cdk import aws_iam as iam
 
-from cdk_highwater import BoostCoordinator, TaggedTables, ThrottleAwareScaler
+from cdk_highwater import BoostCoordinator, BufferedWrites, TaggedTables, ThrottleAwareScaler
 from tests.cdk_cli import ROOT
 from tests.constructs.template_view import placed_stack, scalable_table
 
@@ -107,6 +107,16 @@ def test_coordinators_alone_and_with_a_scaler_break_no_rule_that_is_not_answered
     for coordinator in (alone, BoostCoordinator(stack, "Shared", scaler=ThrottleAwareScaler(stack, "Scaler"))):
         coordinator.grant_boost(job, max_write=7)
         coordinator.grant_boost_events("acme.loader", max_write=7)
+    assert _violations(_report(app)) <= LEFT_TO_USERS
+
+
+def test_buffered_writes_break_no_rule_that_is_not_answered(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path))
+    stack = placed_stack(app)
+    table, coordinator = scalable_table(stack), BoostCoordinator(stack, "Boosts")
+    buffered = BufferedWrites(stack, "Buffered", table=table, coordinator=coordinator, write=7)
+    BufferedWrites(stack, "Versions", table=table, coordinator=coordinator, write=7, version_attribute="v")
+    buffered.grant_send(iam.Role(stack, "Api", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")))
     assert _violations(_report(app)) <= LEFT_TO_USERS
 
 
