@@ -288,7 +288,9 @@ def test_poison_that_the_dead_letter_queue_does_not_take_stays_in_its_queue() ->
     assert stage.queues.delays == {}
 
 
-def test_letter_without_room_for_the_reason_is_the_message_alone_and_control_characters_are_left_out() -> None:
+def test_letter_without_room_for_the_reason_is_the_message_alone_and_control_characters_are_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stage = Stage()
     body = "x" * 1_048_576
     stage.serve(_record("long", body), _record("control", {"delete": {"pk": "a", "b\u0007\ud800": 1}}))
@@ -297,6 +299,7 @@ def test_letter_without_room_for_the_reason_is_the_message_alone_and_control_cha
     assert {"DataType": "String", "StringValue": "delete: b??: is no part of the key, allowed: pk; leave it out"} in (
         reasons
     )
+    assert "message control is poison: delete: b??: is no part of the key, allowed: pk; leave it out" in caplog.messages
 
 
 def test_of_several_messages_for_one_item_the_one_sent_last_is_written() -> None:

@@ -294,7 +294,7 @@ class Drain:
             refused = self._ask("send_message_batch", self.dead_letters_url, batch)
             kept += [poison[number].message for number in sorted(refused)]
             for number in sorted(numbers - refused):
-                _LOG.warning("message %s is poison: %s", poison[number].message.id, poison[number].why)
+                _LOG.warning("message %s is poison: %s", poison[number].message.id, _printable(poison[number].why))
         return kept
 
     def _delay(self, returned: Sequence[BufferedAction], waits: Sequence[float]) -> int:
@@ -364,13 +364,16 @@ def _message_of(record: Mapping[str, Any]) -> Message:
 
 def _letter(number: int, poison: Poison) -> dict[str, Any]:
     """Return the entry for the dead-letter queue: the message as it was, with the reason where there is room for it."""
-    # SQS allows no control characters
-    why = "".join(each if each.isprintable() else "?" for each in poison.why)[:_MOST_REASON_CHARACTERS]
-    attributes = {REASON: why, SOURCE: poison.message.id}
+    attributes = {REASON: _printable(poison.why), SOURCE: poison.message.id}
     told = {name: {"DataType": "String", "StringValue": text} for name, text in attributes.items()}
     entry = {"Id": str(number), "MessageBody": poison.message.body}
     whole = entry | {"MessageAttributes": told}
     return whole if _letter_bytes(whole) <= _MOST_MESSAGE_BYTES else entry
+
+
+def _printable(why: str) -> str:
+    """Return a reason, which quotes the message, without what SQS does not allow and a log would act on."""
+    return "".join(each if each.isprintable() else "?" for each in why)[:_MOST_REASON_CHARACTERS]
 
 
 def _letter_bytes(entry: Mapping[str, Any]) -> int:
