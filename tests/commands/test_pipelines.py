@@ -20,6 +20,8 @@ from tests.command import SCRIPT
 from tests.commands.test_comment import OF_JOBS, job
 from tests.comments.forge import Forge, serving
 
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("pipelines")]
+
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 JOB: dict[str, Any] = yaml.safe_load((ROOT / "ci" / "gitlab.yml").read_text())[".highwater-rehearsal"]
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]

@@ -14,6 +14,7 @@ from tests.cdk_cli import ROOT
 from tests.command import SCRIPT, Command, refused
 from tests.template.plans import action, plan, state, table, target
 
+pytestmark = pytest.mark.xdist_group("rehearsed app")
 CORPUS = Path(__file__).parents[1] / "template" / "corpus"
 TWO = str(CORPUS / "capacity-in-another-stack" / "assembly")
 APP = """
@@ -180,7 +181,6 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.cloud
-@pytest.mark.xdist_group("revision")
 def test_old_app_is_synthesized_from_a_revision_which_leaves_nothing_behind(repository: Path) -> None:
     environment = os.environ | {"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20", "CDK_VALIDATION": "false"}
     cdk = str(ROOT / "node_modules" / ".bin" / "cdk")
