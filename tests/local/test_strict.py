@@ -64,7 +64,9 @@ ALLOWED: list[dict[str, Any]] = [
     },
     {"Action": "ssm:GetParameters", "Resource": f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine/*"},
     {"Action": "ssm:GetParametersByPath", "Resource": f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine"},
+    {"Action": "sqs:SendMessage", "Resource": f"arn:aws:sqs:{REGION}:{ACCOUNT}:letters"},
 ]
+URL = f"http://localhost/{ACCOUNT}/letters"
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,9 @@ def cloud() -> Iterator[LocalCloud]:
                 AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
                 ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
             )
-        for client in (iam, functions, dynamodb):
+        sqs = running.client("sqs")
+        sqs.create_queue(QueueName="letters")
+        for client in (iam, functions, dynamodb, sqs):
             client.close()
         yield running
 
@@ -122,6 +126,7 @@ def _target(table: str) -> dict[str, Any]:
         ("cloudwatch", "put_metric_data", {"Namespace": "Mine", "MetricData": [{"MetricName": "jobs", "Value": 7}]}),
         ("ssm", "get_parameters", {"Names": ["/highwater/plans/mine/orders"]}),
         ("ssm", "get_parameters_by_path", {"Path": "/highwater/plans/mine"}),
+        ("sqs", "send_message_batch", {"QueueUrl": URL, "Entries": [{"Id": "1", "MessageBody": "late"}]}),
         # nobody needs a permission for this
         ("sts", "get_caller_identity", {}),
     ],
@@ -185,6 +190,14 @@ def test_function_may_do_what_its_role_allows(
             {"Path": "/highwater/plans/mine/"},
             "ssm:GetParametersByPath",
             f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/highwater/plans/mine/",
+        ),
+        (
+            "sqs",
+            "delete_message_batch",
+            {"QueueUrl": URL, "Entries": [{"Id": "1", "ReceiptHandle": "late"}]},
+            # there is no permission of its own for several messages
+            "sqs:DeleteMessage",
+            f"arn:aws:sqs:{REGION}:{ACCOUNT}:letters",
         ),
     ],
 )

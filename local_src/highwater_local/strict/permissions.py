@@ -231,6 +231,11 @@ _OF_CALLER_ON_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:UpdateTable")
 # The caller that creates a schedule passes a role to it (EventBridge Scheduler User Guide, "Using identity-based
 # policies", read 2026-11)
 _PASSING_ROLES: Final = frozenset({"scheduler:CreateSchedule", "scheduler:UpdateSchedule"})
+# Requests for several messages need the permission of the request for one (Amazon SQS Developer Guide, "Amazon SQS API
+# permissions", read 2026-11)
+_OF_ONE_MESSAGE: Final = {
+    f"sqs:{action}Batch": f"sqs:{action}" for action in ("ChangeMessageVisibility", "DeleteMessage", "SendMessage")
+}
 # Actions without resource-level permissions for which MiniStack assumes a resource (Service Authorization Reference,
 # "AWS Application Auto Scaling" and "Amazon CloudWatch", read 2026-11)
 _ON_EVERYTHING: Final = frozenset(
@@ -333,7 +338,7 @@ def _needs(request: Request, region: str, account: str) -> Iterator[Need]:
         yield from _event_needs(request, region, account)
         return
     for arn in _arns(request, action, region, account):
-        yield Need(action, arn)
+        yield Need(_OF_ONE_MESSAGE.get(action, action), arn)
     if action in _PASSING_ROLES:
         yield Need("iam:PassRole", str(request.document.get("Target", {}).get("RoleArn", "*")))
 
