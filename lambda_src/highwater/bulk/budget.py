@@ -136,7 +136,6 @@ class _Budget:
     goal: int
     began: int
     is_own: bool = False
-    # the share of the goal that this worker leases, where others use the rest
     share_parts: int = _WHOLE
     bucket: PacingBucket = field(init=False)
     brake: Brake = field(default_factory=Brake)
@@ -244,11 +243,12 @@ class Pacer:
         self._enter(lanes)
         with self._lock:
             now = self.clock()
-            paid = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
-            found = {at: budget for at in paid if (budget := self._budget(at, now)) is not None}
-            start = max((budget.bucket.starts_at(now, paid[at]) for at, budget in found.items()), default=now)
+            price = {at: max(round(units * MILLIUNITS), 1) for at, units in costs.items()}
+            found = {at: budget for at in price if (budget := self._budget(at, now)) is not None}
+            start = max((budget.bucket.starts_at(now, price[at]) for at, budget in found.items()), default=now)
             for at, budget in found.items():
-                budget.bucket.reserve(start, paid[at])
+                budget.bucket.reserve(start, price[at])
+        paid = Paid({at: price[at] for at in found}, has_waited=start > now)
         if self.is_shadow:
             self.shadow_seconds += (start - now) / NANOSECONDS
         try:
@@ -256,15 +256,15 @@ class Pacer:
                 self.pause(left / NANOSECONDS)
         except BaseException:
             # a request that is never sent costs nothing
-            self.settle(Paid({at: paid[at] for at in found}), {})
+            self.settle(paid, {})
             raise
-        for lane in lanes:
-            assert self.shared is not None  # noqa: S101 - there are no lanes otherwise
-            self.shared.note(lane, has_waited=start > now)
-            if not self.shared.may_send(lane):
-                # the lease ended while the request waited for its turn
-                self._enter([lane])
-        return Paid({at: paid[at] for at in found}, has_waited=start > now)
+        if self.shared is not None:
+            for lane in lanes:
+                self.shared.note(lane, has_waited=paid.has_waited)
+                if not self.shared.may_send(lane):
+                    # the lease ended while the request waited for its turn
+                    self._enter([lane])
+        return paid
 
     def seconds_until(self, costs: Costs) -> float:
         """Return the seconds that a request would wait now, at the present rates; nothing is paid or leased."""

@@ -38,7 +38,8 @@ _ASKED_AGAIN_SECONDS: Final = 1.0
 _COMPLAINT_SECONDS: Final = 60
 _TIMEOUTS: Final = (2, 3)
 _KEPT_SECONDS: Final = 86_400
-_MINE: Final = frozenset({"AccessDeniedException", "ResourceNotFoundException", "ValidationException"})
+# After these errors of a first request no other one succeeds before somebody has changed the role or the app
+_LASTING_ERRORS: Final = frozenset({"AccessDeniedException", "ResourceNotFoundException", "ValidationException"})
 # of the demand that was seen, weight of the newest interval, and what is asked for beyond it
 _WEIGHT: Final = 0.5
 _SPARE: Final = 1.25
@@ -240,7 +241,7 @@ class SharedBudget:
     def _bear(self, lease: _Lease, error: Exception) -> None:
         """Go on with the present lease after a renewal that failed, unless nothing but a change by hand would help."""
         code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else ""
-        if not lease.renewals and (code in _MINE or isinstance(error, CoordinatorNotFoundError)):
+        if not lease.renewals and (code in _LASTING_ERRORS or isinstance(error, CoordinatorNotFoundError)):
             fix = "give the role grant_budget in the CDK app, and deploy"
             raise SharedBudgetError(f"budget {self.name}: its record cannot be written: {error}; {fix}") from error
         lease.asks_at = self.clock() + round(_ASKED_AGAIN_SECONDS * NANOSECONDS)
