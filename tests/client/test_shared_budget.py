@@ -99,6 +99,18 @@ class Record:
         return found | {"ResponseMetadata": {"HTTPHeaders": {"date": date}}}
 
 
+@dataclass
+class SilentForCarts(Record):
+    """A table that does not answer for the budget of carts until a time."""
+
+    silent_until: int = 0
+
+    def get_item(self, **request: Any) -> dict[str, Any]:
+        is_of_carts = request["Key"]["item"]["S"].startswith("carts")
+        self.error = GONE if is_of_carts and self.now < self.silent_until else None
+        return super().get_item(**request)
+
+
 GONE = EndpointConnectionError(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com/")
 
 
@@ -247,6 +259,22 @@ def test_request_whose_lease_ends_while_it_waits_is_not_sent_before_the_next_one
     pacer.wait({AT: 8.0})
     pacer.wait({AT: 1.0})
     assert record.writes > writes + 1
+
+
+def test_request_of_two_tables_is_not_sent_before_both_leases_last() -> None:
+    record = SilentForCarts()
+    shared = record.worker()
+    pacer = Pacer(clock=lambda: record.now, pause=record.pause, shared=shared, starts_full=False)
+    lanes = [(table, None, Dimension.WRITE) for table in ("orders", "carts")]
+    for table, *_ in lanes:
+        pacer.limit(table, Dimension.WRITE, 1)
+    # forty units at one a second: the next request waits for its turn
+    pacer.wait(dict.fromkeys([AT, ("carts", AT[1])], 40.0))
+    # both leases end while the request waits for its turn; that of orders does so again while carts has no answer
+    record.silent_until = record.now + 120 * SECOND
+    pacer.wait(dict.fromkeys([AT, ("carts", AT[1])], 1.0))
+    assert record.now >= record.silent_until
+    assert [shared.may_send(lane) for lane in lanes] == [True, True]
 
 
 def test_shadow_counts_what_would_have_waited_and_waits_for_nothing() -> None:

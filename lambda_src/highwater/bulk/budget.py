@@ -261,9 +261,9 @@ class Pacer:
         if self.shared is not None:
             for lane in lanes:
                 self.shared.note(lane, has_waited=paid.has_waited)
-                if not self.shared.may_send(lane):
-                    # the lease ended while the request waited for its turn
-                    self._enter([lane])
+            # leases may end while the request waits for its turn, and others while it waits for a new one of these
+            while lost := [lane for lane in lanes if not self.shared.may_send(lane)]:
+                self._enter(lost)
         return paid
 
     def seconds_until(self, costs: Costs) -> float:
