@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -337,6 +339,22 @@ def test_permission_that_is_lost_later_stops_batch_work_as_a_silent_table_does()
 
     worker.pause = granted
     assert worker.enter(LANE, RATE, 0) == RATE
+
+
+def test_budget_that_holds_no_share_is_not_kept_until_the_process_ends() -> None:
+    record = Record()
+    kept, dropped = record.worker(), record.worker()
+    for worker in (kept, dropped):
+        worker.enter(LANE, RATE, 0)
+    dropped.leave(LANE)
+    seen = [weakref.ref(worker) for worker in (kept, dropped)]
+    del worker, kept, dropped
+    gc.collect()
+    # what still holds a share gives it back when the process ends
+    assert [each() is not None for each in seen] == [True, False]
+    holds = seen[0]()
+    assert holds is not None
+    holds.leave()
 
 
 def test_forked_worker_is_a_worker_of_its_own() -> None:

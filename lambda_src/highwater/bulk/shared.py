@@ -136,7 +136,6 @@ class SharedBudget:
             raise ValueError(message)
         check_session(self.session, "budget: session")
         _BUDGETS.add(self)
-        atexit.register(self.leave)
 
     def enter(self, lane: Lane, rate: int, spent: int) -> int:
         """Return this worker's share of a lane, in thousandths of a unit per second; waits until it has one.
@@ -186,12 +185,19 @@ class SharedBudget:
         return self._lease(lane).renewals
 
     def leave(self, lane: Lane | None = None) -> None:
-        """Give the shares back, of one lane or of all; nothing is raised. The next request joins again."""
+        """Give the shares back, of one lane or of all; nothing is raised. The next request joins again.
+
+        A process does so too when it ends, unless it is killed.
+        """
         for each in [lane] if lane is not None else list(self._leases):
             lease = self._leases.pop(each, None)
             if lease is not None and lease.renewals and lease.is_live(self.clock(), self.wall()):
                 with suppress(Exception):
                     self._change(each, lambda members, _: (None, without(members, self._id)))
+        with self._making:
+            if not self._leases:
+                # what is registered is kept for as long as the process, and a process may do many pieces of work
+                atexit.unregister(self.leave)
 
     def begin_anew(self) -> None:
         """Begin as a worker of its own; called by itself in forked processes."""
@@ -202,6 +208,8 @@ class SharedBudget:
         found = self._leases.get(lane)
         if found is None:
             with self._making:
+                if not self._leases:
+                    atexit.register(self.leave)
                 found = self._leases.setdefault(lane, _Lease())
         return found
 
