@@ -1,4 +1,4 @@
-"""Lambda functions with an asset of the installed runtime and Powertools, and names that are unique in an account."""
+"""Lambda functions with an asset of the installed runtime, their roles and logs, and names unique in an account."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 import highwater
@@ -143,6 +144,24 @@ def _found(name: str) -> Path:
         raise ModuleNotFoundError(message)
     origin = Path(spec.origin)
     return origin.parent if origin.name == "__init__.py" else origin
+
+
+def make_role_and_logs(
+    scope: Construct, description: str, *, log_group_name: str | None = None
+) -> tuple[iam.Role, logs.LogGroup]:
+    """Create the role and the log group of one function below *scope*; the role may write to the log group alone."""
+    log_group = logs.LogGroup(
+        scope,
+        "Logs",
+        log_group_name=log_group_name,
+        retention=logs.RetentionDays.THREE_MONTHS,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
+    )
+    role = iam.Role(
+        scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=f"Highwater: {description}"
+    )
+    log_group.grant_write(role)
+    return role, log_group
 
 
 def make_function(

@@ -11,12 +11,11 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as event_sources
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from cdk_highwater.asset import bulk_files, make_function, unique_name
+from cdk_highwater.asset import bulk_files, make_function, make_role_and_logs, unique_name
 from cdk_highwater.boosts import BoostCoordinator
 from cdk_highwater.findings import items_of, require, require_or_none, require_topic
 from cdk_highwater.grants import require_grantee, subject_of_table
@@ -227,16 +226,7 @@ class BufferedWrites(Construct):
     def _make_function(
         self, subject: Subject, environment: dict[str, str], seconds: int, *, has_version: bool
     ) -> lambda_.Function:
-        log_group = logs.LogGroup(
-            self, "Logs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=cdk.RemovalPolicy.DESTROY
-        )
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description="Highwater: writes what a queue has buffered",
-        )
-        log_group.grant_write(role)
+        role, log_group = make_role_and_logs(self, "writes what a queue has buffered")
         # a request for many items has no conditions, so with versions each item is sent by itself
         writing = ["dynamodb:DeleteItem", "dynamodb:PutItem"]
         batches = [] if has_version else ["dynamodb:BatchWriteItem"]

@@ -8,10 +8,9 @@ from weakref import WeakKeyDictionary
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
-from cdk_highwater.asset import id_within, make_function, runtime_files
+from cdk_highwater.asset import id_within, make_function, make_role_and_logs, runtime_files
 from cdk_highwater.iam import (
     TABLE_ACTIONS,
     plans_arns,
@@ -44,19 +43,7 @@ class DeploymentFunction(Construct):
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
         self._stack = cdk.Stack.of(self)
-        self._log_group = logs.LogGroup(
-            self,
-            "Logs",
-            retention=logs.RetentionDays.THREE_MONTHS,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
-        self._role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description="Highwater: sets floors and high-water marks during deploys",
-        )
-        self._log_group.grant_write(self._role)
+        self._role, self._log_group = make_role_and_logs(self, "sets floors and high-water marks during deploys")
         self._function = self._make_function()
         self._service_token = self._function.function_arn
         self._invoked: set[str] = set()

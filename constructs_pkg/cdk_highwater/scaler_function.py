@@ -6,12 +6,18 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from cdk_highwater.asset import id_within, make_function, powertools_files, runtime_files, unique_name
+from cdk_highwater.asset import (
+    id_within,
+    make_function,
+    make_role_and_logs,
+    powertools_files,
+    runtime_files,
+    unique_name,
+)
 from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.deployment import DeploymentFunction
 from cdk_highwater.iam import (
@@ -79,20 +85,11 @@ class ScalerFunction(Construct):
         )
         self.name = scaler_name
         # `highwater explain` finds the decisions by the prefix of this name
-        self.log_group = logs.LogGroup(
+        self.role, self.log_group = make_role_and_logs(
             self,
-            "Logs",
+            "sets floors of scalable targets by demand and plans",
             log_group_name=f"{LOG_GROUPS_PREFIX}{unique_name(self, most_characters=200)}",
-            retention=logs.RetentionDays.THREE_MONTHS,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        self.role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description="Highwater: sets floors of scalable targets by demand and plans",
-        )
-        self.log_group.grant_write(self.role)
         regions = () if tagged is None else tuple(tagged.regions)
         self._allow(reading_plans(self._stack, scaler_name), reading_targets_and_metrics())
         self._allow(*setting_bounds(self._stack))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
-from cdk_highwater.asset import client_files, make_function
+from cdk_highwater.asset import client_files, make_function, make_role_and_logs
 from cdk_highwater.boosts import BoostCoordinator
 from cdk_highwater.findings import require, require_or_none
 from cdk_highwater.grants import name_of_table, require_units
@@ -160,16 +158,7 @@ class BoostTask(Construct):
         return f"{self.node.id} {id}"
 
     def _make_function(self) -> lambda_.Function:
-        log_group = logs.LogGroup(
-            self, "Logs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=cdk.RemovalPolicy.DESTROY
-        )
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            description="Highwater: asks for one boost",
-        )
-        log_group.grant_write(role)
+        role, log_group = make_role_and_logs(self, "asks for one boost")
         function = make_function(
             self,
             package="highwater.client",
