@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from highwater.core import Dimension
@@ -252,16 +253,6 @@ class _Results:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pricing:
-    """What `rehearse_app` was told of prices, and of the cheapest plan to look for."""
-
-    region: str | None
-    file: Path | None
-    commitments: Commitments
-    cheapest_within: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Work:
     """The simulations of one table; picklable, as other processes carry them out."""
 
@@ -269,7 +260,8 @@ class _Work:
     after: TableSetup | None
     traffic: Traffic
     timing: Timing
-    pricing: _Pricing
+    prices: Prices
+    cheapest_within: float | None
 
     def run(self) -> _Results:
         """Simulate."""
@@ -282,25 +274,17 @@ class _Work:
         return _Results(before, after if self.after is not None else None, on_demand, self._look_for_cheapest(either))
 
     def _look_for_cheapest(self, setup: TableSetup) -> Cheapest | None:
-        if self.pricing.cheapest_within is None:
+        if self.cheapest_within is None:
             return None
-        prices, quota = self.prices(), setup.quota_units
         found = recommend(
             self.traffic,
-            max_throttled_percent=self.pricing.cheapest_within,
-            table_quota_units=quota,
-            prices=prices,
+            max_throttled_percent=self.cheapest_within,
+            table_quota_units=setup.quota_units,
+            prices=self.prices,
             timing=self.timing,
         )
         best = found.best
         return Cheapest(best.summary, best.cost_per_month, best.throttled_percent)
-
-    def prices(self) -> Prices:
-        """Return the prices of the table's region; raises `PriceError`."""
-        setup = self.after or self.before
-        prices = load_prices(self.pricing.region or (setup and setup.region) or DEFAULT_REGION, self.pricing.file)
-        # reserved capacity is shared by all tables, and so subtracted from their sum
-        return prices.committed(Commitments(has_savings_plan=self.pricing.commitments.has_savings_plan))
 
     def _simulate(self, setup: TableSetup, policy: str) -> Outcome:
         # an index that only the other declaration has
@@ -310,10 +294,9 @@ class _Work:
             if stream.index is None or stream.index in setup.indexes
         }
         traffic = replace(self.traffic, rates=rates, counts=None)
-        prices = self.prices()
-        run = run_policy(policy, setup, traffic, timing=self.timing, prices=prices)
+        run = run_policy(policy, setup, traffic, timing=self.timing, prices=self.prices)
         can_be_reserved = not setup.is_infrequent_access and policy != OnDemandMode.name and not setup.is_on_demand
-        return Outcome.of_run(run, prices.throughput() if can_be_reserved else None)
+        return Outcome.of_run(run, self.prices.throughput() if can_be_reserved else None)
 
 
 def is_same_capacity(one: TableSetup, other: TableSetup) -> bool:
@@ -356,8 +339,10 @@ def rehearse_app(
     """
     new = {table.name: table for table in after}
     old = {table.name: table for table in before or ()}
+    # reserved capacity is shared by all tables, and so subtracted from their sum
+    savings_plan = Commitments(has_savings_plan=commitments.has_savings_plan)
+    prices_of = cache(lambda region: load_prices(region, prices_file).committed(savings_plan))
     known: dict[str, _Work] = {}
-    pricing = _Pricing(price_region, prices_file, commitments, cheapest_within)
     tables: dict[str, TableRehearsal] = {}
     spans: list[Traffic] = []
     for name in sorted(new.keys() | old.keys()):
@@ -374,17 +359,19 @@ def rehearse_app(
             tables[name] = replace(tables[name], unknown=problem)
             continue
         spans.append(traffic)
-        before_and_after = setups[0], setups[1]
-        known[name] = _Work(*before_and_after, traffic, timing or Timing(), pricing)
-    for name, each in _run_all(known, processes, progress):
+        prices = prices_of(price_region or (table.setup and table.setup.region) or DEFAULT_REGION)
+        known[name] = _Work(setups[0], setups[1], traffic, timing or Timing(), prices, cheapest_within)
+    for done, (name, each) in enumerate(_run_all(known, processes), 1):
         tables[name] = replace(
             tables[name], before=each.before, after=each.after, on_demand=each.on_demand, cheapest=each.cheapest
         )
+        if progress is not None:
+            progress(done, len(known))
     return AppRehearsal(
         tables=tuple(tables[name] for name in sorted(tables)),
         against=against if before is not None else "",
         traffic=_span(spans),
-        prices="; ".join(sorted({each.prices().name for each in known.values()})),
+        prices="; ".join(sorted({each.prices.name for each in known.values()})),
         commitments=commitments,
     )
 
@@ -429,17 +416,12 @@ def _does_not_fit(table: ListedTable, traffic: Traffic | None, setups: Sequence[
     return ""
 
 
-def _run_all(
-    work: Mapping[str, _Work], processes: int | None, progress: Callable[[int, int], None] | None
-) -> Iterable[tuple[str, _Results]]:
+def _run_all(work: Mapping[str, _Work], processes: int | None) -> Iterable[tuple[str, _Results]]:
+    """Yield the results of each table as they are ready."""
     most = min(processes or os.cpu_count() or 1, len(work))
-    done = 0
     if most <= 1:
         for name, each in work.items():
             yield name, each.run()
-            done += 1
-            if progress is not None:
-                progress(done, len(work))
         return
     # a fork would copy the locks of the thread that draws the progress
     context = multiprocessing.get_context("spawn")
@@ -447,9 +429,6 @@ def _run_all(
         futures = {pool.submit(each.run): name for name, each in work.items()}
         for future in as_completed(futures):
             yield futures[future], future.result()
-            done += 1
-            if progress is not None:
-                progress(done, len(work))
 
 
 def _span(traffics: Sequence[Traffic]) -> str:
