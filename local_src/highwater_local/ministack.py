@@ -265,7 +265,7 @@ append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_eve
 
 _clocks: Final = tuple(
     Value(f"services.{service}", "time")
-    for service in ("cloudwatch", "cloudwatch_logs", "cloudformation.provisioners", "dynamodb", "scheduler")
+    for service in ("cloudwatch", "cloudwatch_logs", "cloudformation.provisioners", "dynamodb", "scheduler", "sqs")
 )
 # the functions that the CloudFormation engine calls for each resource type
 _handlers: Final = Handlers(

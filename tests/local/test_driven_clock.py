@@ -274,3 +274,24 @@ def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any], messag
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - compared whole below
         LocalCloud(**arguments)
     assert str(refused.value) == message
+
+
+def test_message_of_a_queue_is_hidden_for_its_time_of_the_clock(cloud: LocalCloud) -> None:
+    sqs = cloud.client("sqs")
+    url = sqs.create_queue(QueueName="waits")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="late")
+
+    def received() -> list[int]:
+        found = sqs.receive_message(
+            QueueUrl=url, VisibilityTimeout=900, MessageSystemAttributeNames=["SentTimestamp"]
+        ).get("Messages", [])
+        return [int(each["Attributes"]["SentTimestamp"]) for each in found]
+
+    sent_ms = round(cloud.status().now.timestamp() * 1_000)
+    assert received() == [sent_ms]
+    cloud.step(890)
+    assert received() == []
+    cloud.step(20)
+    assert received() == [sent_ms]
+    sqs.delete_queue(QueueUrl=url)
+    sqs.close()
