@@ -1,8 +1,14 @@
-"""A helper for users' own tests: checks that a rehearsal stays within limits."""
+"""Helpers for users' own tests: a rehearsal stays within limits, and an app has no findings."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from highwater.core import Severity
 from highwater_lab.rehearse import Limits, Rehearsal
+from highwater_lab.template.findings import read_findings
 
 
 def assert_rehearsal(
@@ -31,3 +37,35 @@ def assert_rehearsal(
     if worst is not None:
         lines.append(f"worst minute: {worst[0]} minutes after the start, {worst[1]:,.0f} units throttled")
     raise AssertionError("\n".join(lines))
+
+
+def assert_no_findings(app: Any, *, allow: Collection[str] = ()) -> None:
+    """Raise `AssertionError`, with each error and warning that Highwater reports for an app on a line of its own.
+
+    Args:
+        app: An `aws_cdk.App` or `Stage`, which is synthesized in this process, or the folder of a cloud assembly that
+            is there already, such as `cdk.out`.
+        allow: Ids of findings that may be there, such as `highwater:indexBelowTable`. By default none.
+
+    Raises:
+        TypeError: *app* is nothing that can be synthesized, or *allow* is a text instead of a collection of texts.
+        TemplateError: The folder is not a cloud assembly.
+
+    Example:
+        ```python
+        assert_no_findings(app, allow=["highwater:indexBelowTable"])
+        ```
+    """
+    __tracebackhide__ = True
+    if isinstance(allow, str):
+        raise TypeError(f"allow: got the text {allow!r}, allowed: a collection of ids; write [{allow!r}]")
+    if isinstance(app, str | Path):
+        folder = Path(app)
+    elif callable(getattr(app, "synth", None)):
+        folder = Path(app.synth().directory)
+    else:
+        kind = type(app).__name__
+        raise TypeError(f"app: got a {kind}, allowed: an aws_cdk.App or Stage, or a folder such as 'cdk.out'")
+    found = [each for each in read_findings(folder) if each.severity is not Severity.INFO and each.id not in allow]
+    if found:
+        raise AssertionError("\n".join(f"{each.severity}: {each.text}" for each in found))

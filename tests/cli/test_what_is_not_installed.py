@@ -37,6 +37,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
     assert status == 0
     assert [line.rstrip() for line in listed[listed.index("Before a deploy:") :].splitlines()] == [
         "Before a deploy:",
+        f"  check      {missing}",
         f"  rehearse   {missing}",
         f"  comment    {missing}",
         f"  recommend  {missing}",

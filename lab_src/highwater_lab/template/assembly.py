@@ -20,10 +20,13 @@ from highwater_lab.template.document import (
 )
 from highwater_lab.template.terraform import is_terraform, templates_of
 
+# what a manifest calls a stack
+STACK: Final = "aws:cloudformation:stack"
 _ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/([^/]+)")
 _UNKNOWN: Final = ("unknown-account", "unknown-region")
 _ENDING: Final = ".template.json"
 _NESTED: Final = "AWS::CloudFormation::Stack"
+_MANIFEST: Final = "manifest.json"
 # path and logical id of each construct
 _Ids: TypeAlias = list[tuple[str, str]]
 
@@ -73,7 +76,7 @@ def load_prior(path: Path) -> list[Template]:
 def _templates_of(folder: Path) -> Iterator[Template]:
     """Yield the templates of an assembly, nested stacks included, and of the stages' assemblies inside it."""
     stacks = _stacks(folder)
-    for name in _stages(folder):
+    for name in stages_of(folder):
         yield from _templates_of(folder / name)
     if stacks is None:
         # not an assembly, but a folder of templates
@@ -130,12 +133,25 @@ def _assets(template: Path) -> dict[str, str]:
         return {}
 
 
+def artifacts_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the entries of a cloud assembly's manifest; raise `TemplateError` without one that can be read."""
+    place = folder / _MANIFEST
+    try:
+        artifacts = json.loads(read_file(place))["artifacts"]
+        return [artifact for artifact in artifacts.values() if isinstance(artifact, dict)]
+    except OSError as error:
+        raise TemplateError(
+            f"{folder}: is not a cloud assembly: {_MANIFEST} cannot be read: {error.strerror}; give the folder that "
+            "cdk synth wrote, such as cdk.out"
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise TemplateError(f"{place}: is not a manifest of a cloud assembly; synthesize the app again") from error
+
+
 def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
     """Return by template file its environment and its constructs; `None` without a readable manifest."""
     try:
-        manifest = json.loads(read_file(folder / "manifest.json"))
-        artifacts = manifest["artifacts"].values()
-        stacks = [artifact for artifact in artifacts if artifact["type"] == "aws:cloudformation:stack"]
+        stacks = [artifact for artifact in artifacts_of(folder) if artifact["type"] == STACK]
         return {
             stack["properties"]["templateFile"]: (_environment(stack), list(_ids(stack, folder))) for stack in stacks
         }
@@ -143,22 +159,21 @@ def _stacks(folder: Path) -> dict[str, tuple[Environment, _Ids]] | None:
         return None
 
 
-def _stages(folder: Path) -> list[str]:
+def stages_of(folder: Path) -> list[str]:
     """Return the folders of the stages of an assembly, as its manifest has them."""
     try:
-        artifacts = json.loads(read_file(folder / "manifest.json"))["artifacts"].values()
         names = [
             str(artifact["properties"]["directoryName"])
-            for artifact in artifacts
+            for artifact in artifacts_of(folder)
             if artifact["type"] == "cdk:cloud-assembly"
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         names = [entry.name for entry in folder.iterdir() if entry.name.startswith("assembly-")]
     return [name for name in names if (folder / name).is_dir() and not (folder / name).is_symlink()]
 
 
-def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield path and logical id of the constructs of a stack, nested stacks included."""
+def notes_of(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield path and metadata entry of the constructs of a stack of an assembly in *folder*, nested stacks included."""
     entries = artifact.get("metadata")
     # newer versions of the CDK write them to a separate file
     if not entries and (name := artifact.get("additionalMetadataFile")):
@@ -168,8 +183,15 @@ def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
             return
     for path, notes in entries.items() if isinstance(entries, dict) else ():
         for note in notes if isinstance(notes, list) else ():
-            if isinstance(note, dict) and note.get("type") == "aws:cdk:logicalId":
-                yield path.removeprefix("/"), str(note.get("data"))
+            if isinstance(note, dict):
+                yield path.removeprefix("/"), note
+
+
+def _ids(artifact: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and logical id of the constructs of a stack, nested stacks included."""
+    for path, note in notes_of(artifact, folder):
+        if note.get("type") == "aws:cdk:logicalId":
+            yield path, str(note.get("data"))
 
 
 def _environment(artifact: dict[str, Any]) -> Environment:

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 COMMANDS_GROUP = "highwater.commands"
 # commands of another distribution, which a user may know from the documentation without having installed it
-_LAB, _LAB_COMMANDS = "highwater-lab", ("comment", "local", "migrate", "prices", "recommend", "rehearse", "traffic")
+_LAB = "highwater-lab"
+_LAB_COMMANDS = ("check", "comment", "local", "migrate", "prices", "recommend", "rehearse", "traffic")
 # what the commands are for, in the order of --help
 _PURPOSES = {
-    "Before a deploy": ("rehearse", "comment", "recommend", "migrate", "traffic", "prices", "shards"),
+    "Before a deploy": ("check", "rehearse", "comment", "recommend", "migrate", "traffic", "prices", "shards"),
     "Live tables": ("status", "explain", "pulses", "pause", "resume"),
     "Jobs": ("boost", "scan", "load"),
     "An AWS endpoint on this machine": ("local",),
