@@ -30,7 +30,7 @@ class Commands:
     """Answers the commands.
 
     *run_of* returns the run of a function to which a Lambda request belongs; *contents* returns the counts of the
-    cloud's resources, by the names of `CloudStatus`.
+    cloud's resources, by the names of `CloudStatus`; *throttles* returns what its tables have throttled.
     """
 
     def __init__(
@@ -40,12 +40,14 @@ class Commands:
         timeline: Timeline,
         run_of: Callable[[str], str],
         contents: Callable[[], dict[str, int]],
+        throttles: Callable[[], list[Document]],
     ) -> None:
         self._clock = clock
         self._agenda = agenda
         self._timeline = timeline
         self._run_of = run_of
         self._contents = contents
+        self._throttles = throttles
         # a web page can make a browser send a GET request unnoticed
         self._commands: dict[str, tuple[str, Callable[[Document], Awaitable[Document]]]] = {
             "status": ("GET", self._status),
@@ -56,6 +58,7 @@ class Commands:
             "wait": ("POST", self._wait),
             "seats": ("POST", self._take_seats),
             "leave": ("POST", self._leave),
+            "throttles": ("GET", self._count_throttles),
         }
 
     async def answer(self, path: str, method: str, body: bytes) -> Answer:
@@ -118,6 +121,9 @@ class Commands:
 
     async def _take_seats(self, given: Document) -> Document:
         return {"seats": self._timeline.take_seats(_whole(given, "number", 1, _MOST_SEATS))}
+
+    async def _count_throttles(self, _: Document) -> Document:
+        return {"throttles": self._throttles()}
 
     async def _leave(self, given: Document) -> Document:
         seat = given.get("seat")

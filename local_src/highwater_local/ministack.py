@@ -313,7 +313,12 @@ def find_table(name: object) -> Document | None:
 
 def table_names() -> list[str]:
     """Return the names of the tables of all accounts and regions."""
-    return sorted(table["TableName"] for table in _tables.now._data.values())
+    return sorted(name for name, _ in every_table())
+
+
+def every_table() -> list[tuple[str, Document]]:
+    """Return name and record of the tables of all accounts and regions."""
+    return [(str(table["TableName"]), table) for table in _tables.now._data.values()]
 
 
 def alarm_scopes() -> set[tuple[str, str]]:

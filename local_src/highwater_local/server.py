@@ -27,6 +27,7 @@ from highwater_local.clock import CloudClock, CloudTime
 from highwater_local.cloudformation import Provisioners, Stacks
 from highwater_local.cloudwatch import Alarms, Metrics
 from highwater_local.commands import CONTROL_PATH, Answer, Commands
+from highwater_local.dynamodb.call import throttles_of
 from highwater_local.dynamodb.data_plane import DataPlane
 from highwater_local.dynamodb.tables import Tables
 from highwater_local.functions import Functions, FunctionUrls, Invocations
@@ -65,7 +66,9 @@ class LocalAws:
         self.agenda = Agenda(self.clock, self._autoscaling, alarms, Schedules())
         self.timeline = Timeline(self.clock, self.agenda)
         invocations = Invocations(self.timeline, port, is_driven=self.clock.is_driven)
-        self._commands = Commands(self.clock, self.agenda, self.timeline, invocations.run_of, self._contents)
+        self._commands = Commands(
+            self.clock, self.agenda, self.timeline, invocations.run_of, self._contents, self._throttles
+        )
         ministack.run_by(CloudTime(self.clock))
         DataPlane(self.clock.second)
         Functions(self.clock.second)
@@ -137,6 +140,10 @@ class LocalAws:
             "scalable_targets": sum(len(service.targets) for service in services),
             "scheduled_actions": sum(len(target.actions) for each in services for target in each.targets.values()),
         }
+
+    def _throttles(self) -> list[dict[str, Any]]:
+        """Return what the tables of all accounts and regions have throttled since they were made."""
+        return [each for name, table in ministack.every_table() for each in throttles_of(name, table)]
 
     async def _autoscale(self, operation: str, headers: dict[str, str], body: bytes) -> Answer:
         ministack.enter_scope(headers)

@@ -60,6 +60,7 @@ ALLOWED = {
         "mypy_boto3_*",
         "plotly",
         "pyarrow",
+        "pytest",  # its plugin alone, which pytest itself imports
         "rich",
         "yaml",
     },

@@ -57,6 +57,28 @@ class CloudStatus:
     scheduled_actions: int
 
 
+@dataclass(frozen=True, slots=True)
+class Throttles:
+    """How often a table or an index has throttled for one reason.
+
+    Attributes:
+        table: The name of the table.
+        index: The name of the index, `None` for the table itself.
+        reason: DynamoDB's name of the reason, as in `ThrottlingReasons`: `TableWriteProvisionedThroughputExceeded`.
+        requests: The number of throttle events since the table or the index was made.
+    """
+
+    table: str
+    index: str | None
+    reason: str
+    requests: int
+
+    @property
+    def resource(self) -> str:
+        """The table, and the index if it is one, for a report."""
+        return f"table {self.table}" if self.index is None else f"table {self.table}, index {self.index}"
+
+
 def _no_role(role: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if not names:
@@ -92,6 +114,10 @@ class CloudControl:
     def step(self, ahead: timedelta) -> CloudStatus:
         """Move its driven clock ahead; wait until everything that this starts has ended or waits for a later time."""
         return self._status(self._ask("step", {"seconds": ahead.total_seconds()}))
+
+    def throttles(self) -> Sequence[Throttles]:
+        """Return what the tables and indexes that are there now have throttled, by reason."""
+        return [Throttles(**each) for each in self._ask("throttles")["throttles"]]
 
     def connect(self) -> http.client.HTTPConnection:
         """Return a connection for successive calls of `wait`; the caller closes it."""

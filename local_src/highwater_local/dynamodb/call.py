@@ -39,6 +39,11 @@ _ON_DEMAND: Final = (
 _ACCOUNT: Final = "Throughput exceeds the current throughput limit for your account."
 
 
+def reason_of(index: str | None, dimension: Dimension, cause: Cause) -> str:
+    """Return DynamoDB's name of the reason why the table (`None`) or an index throttles."""
+    return f"{'Table' if index is None else 'Index'}{dimension.title()}{_LIMITS[cause]}"
+
+
 class Throttled(Exception):
     """A throttled request, with the resources that throttled it, and the table's ARN."""
 
@@ -75,8 +80,7 @@ class Throttled(Exception):
         """The reason and the ARN of each resource that throttled the request."""
         return [
             {
-                "reason": f"{'Table' if refusal.index is None else 'Index'}{refusal.dimension.title()}"
-                f"{_LIMITS[refusal.cause]}",
+                "reason": reason_of(refusal.index, refusal.dimension, refusal.cause),
                 "resource": self._table_arn if refusal.index is None else f"{self._table_arn}/index/{refusal.index}",
             }
             for refusal in self.refusals
@@ -110,6 +114,13 @@ _METERS = "_highwater_meters"
 Hashes = dict[str | None, int]
 # The present call, if any: actions of MiniStack itself, such as expiring items, are not charged
 CURRENT: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+def throttles_of(name: str, table: Document) -> Iterator[dict[str, Any]]:
+    """Yield how often a table and each of its indexes has throttled, by DynamoDB's names of the reasons."""
+    meters: TableMeters | None = table.get(_METERS)
+    for index, dimension, cause, count in () if meters is None else meters.all_throttles():
+        yield {"table": name, "index": index, "reason": reason_of(index, dimension, cause), "requests": count}
 
 
 def meters_of(table: Document, second: int | None = None) -> TableMeters:

@@ -42,6 +42,7 @@ class Meter:
         requests: The number of requests that consumed them, by minute.
         throttled: Quanta by minute and cause.
         events: Throttle events by minute and cause.
+        all_events: Throttle events by cause, since the meter began.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Meter:
         self.requests: Counter[int] = Counter()
         self.throttled: dict[int, Counter[Cause]] = {}
         self.events: dict[int, Counter[Cause]] = {}
+        self.all_events: Counter[Cause] = Counter()
         self._partitions = partitions
         self._changes = [(second, throughput.units)]
         self._second = second
@@ -125,6 +127,7 @@ class Meter:
         minute = self._second // 60
         self.throttled.setdefault(minute, Counter())[cause] += amount
         self.events.setdefault(minute, Counter())[cause] += 1
+        self.all_events[cause] += 1
         self._refused += amount
         if cause is Cause.KEY_RANGE and len(self._asked) < _MOST_KEYS:
             self._asked[key_hash] += amount
@@ -262,6 +265,12 @@ class TableMeters:
         """Return the control of a resource's capacity, with all changes due by *second* in effect."""
         self.of(index, second)
         return self._resources[index].control
+
+    def all_throttles(self) -> Iterator[tuple[str | None, Dimension, Cause, int]]:
+        """Yield the throttle events of each resource, dimension and cause since the table or index was made."""
+        for index, resource in self._resources.items():
+            for dimension, meter in resource.meters.items():
+                yield from ((index, dimension, cause, count) for cause, count in meter.all_events.items())
 
     def forget(self, index: str) -> None:
         """Remove the meters of a deleted index."""
