@@ -2,8 +2,9 @@
 
 `boost` requests capacity before a job starts, `pulse` reports a process's demand, `pace` keeps the requests of a
 session within a budget, and `scan`, `write` and `transform` read and write many items within a budget. `ShardedKey`
-spreads a hot partition key over several, and `scatter_query` and `scatter_get` read it. Their value types and errors
-are here too; everything else in the package is internal, except what `cdk_highwater` exports.
+spreads a hot partition key over several, and `scatter_query` and `scatter_get` read it. `BufferedProducer` sends writes
+to a queue that buffers them. Their value types and errors are here too; everything else in the package is internal,
+except what `cdk_highwater` exports.
 
 Names are imported when they are first used, so that code that uses only the core does not import boto3.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from highwater.bulk.budget import PacedWorkError, PaceError, Pacer
     from highwater.bulk.items import Delete, Put, Update
+    from highwater.bulk.producer import BufferedProducer, BufferedWriteError, BufferFullError
     from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
     from highwater.bulk.scatter import ScatterQuery, scatter_get, scatter_query
     from highwater.bulk.send import Rejected
@@ -50,6 +52,9 @@ __all__ = [
     "BoostNotReadyError",
     "BoostRefusedError",
     "BoostState",
+    "BufferFullError",
+    "BufferedProducer",
+    "BufferedWriteError",
     "CoordinatorClient",
     "CoordinatorUnavailableError",
     "Delete",
@@ -96,6 +101,9 @@ _HOMES: Final = {
     "BoostNotReadyError": "highwater.client.boost",
     "BoostRefusedError": "highwater.client.coordinator",
     "BoostState": "highwater.client.boost",
+    "BufferFullError": "highwater.bulk.producer",
+    "BufferedProducer": "highwater.bulk.producer",
+    "BufferedWriteError": "highwater.bulk.producer",
     "CoordinatorClient": "highwater.client.coordinator",
     "CoordinatorUnavailableError": "highwater.client.coordinator",
     "Delete": "highwater.bulk.items",

@@ -10,6 +10,7 @@ from highwater.core.buffered import (
     BufferedAction,
     Message,
     Poison,
+    body_of,
     delay_seconds,
     in_tens,
     most_receives,
@@ -141,3 +142,51 @@ def test_entries_are_sent_in_tens_and_within_the_bytes_of_a_request() -> None:
     assert [len(each) for each in in_tens(range(21), [1] * 21, 100)] == [10, 10, 1]
     assert in_tens("abcd", [60, 50, 50, 200], 100) == [["a"], ["b", "c"], ["d"]]
     assert in_tens([], [], 100) == []
+
+
+def test_message_keeps_the_digits_of_numbers_and_text_as_it_is() -> None:
+    item = {
+        "pk": "Zoë",
+        "total": Decimal("12.50"),
+        "power": Decimal("1E+30"),
+        "parts": [1, None, True, {"a": ()}],
+        "\ufffe": "\uffff\n",
+    }
+    body = body_of("put", item)
+    assert body == (
+        '{"put":{"pk":"Zoë","total":12.50,"power":1E+30,"parts":[1,null,true,{"a":[]}],"\\ufffe":"\\uffff\\n"}}'
+    )
+    read = read_action(_message(body), ("pk",), None)
+    assert isinstance(read, BufferedAction)
+    assert read.values == item | {"parts": [1, None, True, {"a": []}]}
+    assert body_of("delete", {"pk": 1, "v": -2}) == '{"delete":{"pk":1,"v":-2}}'
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (0.5, "got 0.5, {}; write Decimal('0.5')"),
+        ({1}, "got {{1}}, {}; write a list, or the item to the table itself"),
+        (b"x", "got b'x', {}; write it as text, or the item to the table itself"),
+        ({1: 2}, "got 1 as a name, allowed: text; put it in quotes"),
+    ],
+)
+def test_value_that_plain_json_cannot_express_is_refused_where_it_is(value: object, why: str) -> None:
+    allowed = "allowed: text, Decimal, whole numbers, True, False, None, lists and maps"
+    with pytest.raises(ValueError, match=r".") as refused:
+        body_of("put", {"pk": "a", "parts": [1, {"b": value}]})
+    assert str(refused.value) == f"put: parts[1]: b: {why.format(allowed)}"
+
+
+@pytest.mark.parametrize("values", [{}, "o-1"])
+def test_message_is_of_a_map_of_attributes(values: object) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        body_of("delete", values)
+    assert str(refused.value) == f"delete: got {values!r}, allowed: a map of attributes; give a dict with the key"
+
+
+def test_item_that_is_nested_without_end_is_refused() -> None:
+    endless: dict[str, object] = {}
+    endless["again"] = endless
+    with pytest.raises(ValueError, match=r"^put: the item is nested too deeply; allowed: 32 levels$"):
+        body_of("put", endless)

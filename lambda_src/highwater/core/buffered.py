@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from highwater.core.findings import shown
 
@@ -27,6 +27,7 @@ _SPARE_RECEIVES: Final = 5
 # of one request to SQS
 _MOST_ENTRIES: Final = 10
 _WORDS: Final = ("put", "delete")
+_VALUES: Final = "text, Decimal, whole numbers, True, False, None, lists and maps"
 T = TypeVar("T")
 
 
@@ -118,6 +119,21 @@ def read_action(message: Message, key: Sequence[str], version: str | None) -> Bu
     return BufferedAction(message, is_delete, values, tuple(values[name] for name in key), number)
 
 
+def body_of(what: Literal["put", "delete"], values: object) -> str:
+    """Return the message for *values*, an item or a key, which `read_action` reads as the same.
+
+    Raises `ValueError` for what plain JSON cannot express. Whether DynamoDB takes the values is not looked at.
+    """
+    if not isinstance(values, Mapping) or not values:
+        message = f"{what}: got {shown(values)}, allowed: a map of attributes; give a dict with the key"
+        raise ValueError(message)
+    try:
+        return f'{{"{what}":{_json_of(values, what)}}}'
+    except RecursionError:
+        message = f"{what}: the item is nested too deeply; allowed: 32 levels"
+        raise ValueError(message) from None
+
+
 def newest_first(actions: Iterable[BufferedAction]) -> list[list[BufferedAction]]:
     """Return the actions for each item, the newest first; items are in the order of their first action.
 
@@ -173,6 +189,37 @@ def in_tens(entries: Sequence[T], sizes: Sequence[int], most_bytes: int) -> list
         lists[-1].append(entry)
         held += size
     return lists
+
+
+def _json_of(value: object, place: str) -> str:
+    """Return *value* in JSON, with all digits of its numbers; *place* names it in messages."""
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case int() | Decimal():
+            return str(Decimal(value))
+        case str():
+            # two characters that JSON takes and SQS does not
+            return json.dumps(value, ensure_ascii=False).replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+        case list() | tuple():
+            return f"[{','.join(_json_of(each, f'{place}[{number}]') for number, each in enumerate(value))}]"
+        case Mapping():
+            return f"{{{','.join(_member(name, each, place) for name, each in value.items())}}}"
+        case float():
+            fix = f"write Decimal('{value!r}')"
+        case set() | frozenset():
+            fix = "write a list, or the item to the table itself"
+        case _:
+            fix = "write it as text, or the item to the table itself"
+    message = f"{place}: got {shown(value)}, allowed: {_VALUES}; {fix}"
+    raise ValueError(message)
+
+
+def _member(name: object, value: object, place: str) -> str:
+    if not isinstance(name, str):
+        message = f"{place}: got {shown(name)} as a name, allowed: text; put it in quotes"
+        raise ValueError(message)
+    return f"{_json_of(name, place)}:{_json_of(value, f'{place}: {name}')}"
 
 
 def _refuse_constant(name: str) -> None:
