@@ -24,6 +24,8 @@ _KEPT: Final = ("AWS_LAMBDA_", "AWS_MAX_ATTEMPTS", "AWS_RETRY_MODE", "AWS_XRAY_"
 _FILES: Final = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "BOTO_CONFIG")
 # throttle events by resource and reason
 _Throttles = Mapping[tuple[str, str], int]
+# the cloud of a test, and what it had throttled before the test
+_before: Final = pytest.StashKey[tuple["LocalCloud", _Throttles]]()
 
 
 class LocalTables:
@@ -120,9 +122,6 @@ def local_tables(local_cloud: LocalCloud) -> Iterator[LocalTables]:
     tables = LocalTables(local_cloud)
     yield tables
     tables.delete_all()
-
-
-_before: Final = pytest.StashKey[tuple["LocalCloud", _Throttles]]()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,7 @@ from highwater.bulk.items import Delete, Put
 from highwater.bulk.send import BatchSender, Rejected, WorkEndedError, WriteJob, batches_of, job_of
 from highwater.bulk.shared import SharedBudget
 from highwater.core.buffered import (
+    MOST_MESSAGE_BYTES,
     BufferedAction,
     Message,
     Poison,
@@ -43,8 +44,7 @@ _TARGET: Final[TargetKey] = (None, Dimension.WRITE)
 # for the answers. In the last two, messages are left to the queue's own timeout.
 _MARGIN, _ANSWER_MARGIN = 10.0, 2.0
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 2, 3
-# Amazon SQS API Reference, SendMessageBatch, read 2026-11: 1 MiB for all entries, 256 KiB before August 2025
-_MOST_MESSAGE_BYTES: Final = 1_048_576
+# the limit of a request before August 2025: less than today's, so that it holds in every partition
 _MOST_BATCH_BYTES: Final = 262_144
 _MOST_REASON_CHARACTERS: Final = 500
 REASON: Final = "HighwaterReason"
@@ -368,7 +368,7 @@ def _letter(number: int, poison: Poison) -> dict[str, Any]:
     told = {name: {"DataType": "String", "StringValue": text} for name, text in attributes.items()}
     entry = {"Id": str(number), "MessageBody": poison.message.body}
     whole = entry | {"MessageAttributes": told}
-    return whole if _letter_bytes(whole) <= _MOST_MESSAGE_BYTES else entry
+    return whole if _letter_bytes(whole) <= MOST_MESSAGE_BYTES else entry
 
 
 def _printable(why: str) -> str:

@@ -1,4 +1,4 @@
-"""`highwater.BufferedProducer`: sends actions to the queue of `BufferedWrites`, and tells when it has to wait."""
+"""`highwater.BufferedProducer`: sends actions to the queue of `BufferedWrites`, and says when it has to wait."""
 
 from __future__ import annotations
 
@@ -18,15 +18,11 @@ from highwater.bulk.budget import TRIES, pause_before
 from highwater.bulk.items import Delete, Put, Values
 from highwater.bulk.send import Rejected, job_of
 from highwater.client.sessions import check_session
-from highwater.core.buffered import body_of, in_tens
+from highwater.core.buffered import MOST_ENTRIES, MOST_MESSAGE_BYTES, body_of, in_tens
 from highwater.core.errors import HighwaterError
 from highwater.core.findings import is_whole, shown
 from highwater.core.pacing import NANOSECONDS
 
-# Amazon SQS API Reference, SendMessageBatch, read 2026-11: 10 messages, 1 MiB for each and for all of them (256 KiB
-# before August 2025)
-_MOST_MESSAGES: Final = 10
-_MOST_BYTES: Final = 1_048_576
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 2, 10
 # those that wait, and those that are written now or come back later, which the function does by their visibility
 _COUNTS: Final = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
@@ -101,8 +97,9 @@ class BufferedProducer:
     clock: Callable[[], int] = lambda: time.monotonic_ns()
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     connect: Callable[[], Any] | None = None
-    # messages with their sizes, the oldest first; and with the reason those that the queue refused, until that is told
+    # messages with their sizes, the oldest first
     _held: list[tuple[str, int]] = field(default_factory=list, init=False)
+    # messages that the queue refused, with the reasons, until an error reports them
     _refused: list[tuple[str, str]] = field(default_factory=list, init=False)
     _why: str = field(default="", init=False)
     _failures: int = field(default=0, init=False)
@@ -180,7 +177,7 @@ class BufferedProducer:
                 self._wait(left)
             else:
                 self._send()
-        self._tell_refused()
+        self._raise_for_refused()
 
     @property
     def would_block(self) -> bool:
@@ -193,7 +190,7 @@ class BufferedProducer:
 
     @property
     def unsent(self) -> tuple[str, ...]:
-        """The messages that the queue does not have, as it would get them, but for those an error told of."""
+        """The bodies of the messages that the queue does not have, without those that an error has already reported."""
         return (*(body for body, _ in self._refused), *(body for body, _ in self._held))
 
     def __enter__(self) -> Self:
@@ -223,7 +220,7 @@ class BufferedProducer:
             left = self._seconds_held_back
             if not left:
                 self._send()
-                self._tell_refused()
+                self._raise_for_refused()
             elif len(self._held) < self.max_pending:
                 break
             elif wait:
@@ -238,8 +235,8 @@ class BufferedProducer:
 
     def _is_full_before(self, size: int) -> bool:
         """Whether a request is full without one more message of *size*, or nothing more may be held."""
-        most = min(self.max_pending, _MOST_MESSAGES)
-        return len(self._held) >= most or sum(held for _, held in self._held) + size > _MOST_BYTES
+        most = min(self.max_pending, MOST_ENTRIES)
+        return len(self._held) >= most or sum(held for _, held in self._held) + size > MOST_MESSAGE_BYTES
 
     @property
     def _seconds_held_back(self) -> float:
@@ -252,7 +249,7 @@ class BufferedProducer:
     def _wait(self, seconds: float) -> None:
         """Wait; raises instead after eight failures in a row."""
         if self._failures >= TRIES:
-            self._tell_refused()
+            self._raise_for_refused()
             problem = f"messages that are not sent: {len(self._held):,}: {self._why} (tried {self._failures} times)"
             self._failures = 0
             raise BufferedWriteError(f"{self._where}: {problem}; they are held, and flush tries again")
@@ -260,8 +257,8 @@ class BufferedProducer:
 
     def _send(self) -> None:
         """Send the oldest messages in one request; those that fail for a time stay held."""
-        oldest = self._held[:_MOST_MESSAGES]
-        batch = in_tens(oldest, [size for _, size in oldest], _MOST_BYTES)[0]
+        oldest = self._held[:MOST_ENTRIES]
+        batch = in_tens(oldest, [size for _, size in oldest], MOST_MESSAGE_BYTES)[0]
         entries = [{"Id": str(number), "MessageBody": body} for number, (body, _) in enumerate(batch)]
         try:
             answer = self._client.send_message_batch(QueueUrl=self.queue_url, Entries=entries)
@@ -284,7 +281,7 @@ class BufferedProducer:
         pause = round(pause_before(self._failures) * NANOSECONDS)
         self._retries_at = self.clock() + pause if kept else None
 
-    def _tell_refused(self) -> None:
+    def _raise_for_refused(self) -> None:
         if refused := tuple(self._refused):
             self._refused.clear()
             body, why = refused[0]
@@ -327,8 +324,8 @@ def _message_of(what: Literal["put", "delete"], action: Put | Delete) -> tuple[s
     job = job_of(0, action)
     if isinstance(job, Rejected):
         raise BufferedWriteError(f"{what}: {job.why}")
-    if (size := len(body.encode())) > _MOST_BYTES:
-        got = f"the message has {size:,} bytes, allowed: {_MOST_BYTES:,} (1 MiB)"
+    if (size := len(body.encode())) > MOST_MESSAGE_BYTES:
+        got = f"the message has {size:,} bytes, allowed: {MOST_MESSAGE_BYTES:,} (1 MiB)"
         raise BufferedWriteError(f"{what}: {got}; control characters take six bytes each")
     return body, size
 

@@ -24,8 +24,10 @@ _LONGEST_DELAY: Final = 12 * 3_600 - 15 * 60
 # Amazon SQS API Reference, SetQueueAttributes: maxReceiveCount, read 2026-11
 _MOST_RECEIVES: Final = 1_000
 _SPARE_RECEIVES: Final = 5
-# of one request to SQS
-_MOST_ENTRIES: Final = 10
+# Amazon SQS API Reference, SendMessageBatch, read 2026-11: the entries of a request, and the bytes of a message and of
+# all entries together (256 KiB before August 2025)
+MOST_ENTRIES: Final = 10
+MOST_MESSAGE_BYTES: Final = 1_048_576
 _WORDS: Final = ("put", "delete")
 _VALUES: Final = "text, Decimal, whole numbers, True, False, None, lists and maps"
 T = TypeVar("T")
@@ -183,7 +185,7 @@ def in_tens(entries: Sequence[T], sizes: Sequence[int], most_bytes: int) -> list
     lists: list[list[T]] = []
     held = 0
     for entry, size in zip(entries, sizes, strict=True):
-        if not lists or len(lists[-1]) == _MOST_ENTRIES or held + size > most_bytes:
+        if not lists or len(lists[-1]) == MOST_ENTRIES or held + size > most_bytes:
             lists.append([])
             held = 0
         lists[-1].append(entry)
