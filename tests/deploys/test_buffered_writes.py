@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.config import Config
 
+from highwater import BufferedProducer
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import CdkCli
 
@@ -40,16 +41,17 @@ TEXT = "x" * 4_500
 EMPTY_KEY = {"pk": "", "version": 1}
 
 
-def _bodies() -> list[str]:
-    """The messages, in no order: of some items two versions, and some that can never be written."""
+def _messages() -> list[dict[str, Any] | str]:
+    """The items and the bodies of poison, in no order: of some items two versions."""
     items = MESSAGES - POISON - TWICE
-    puts = [{"pk": f"o-{number}", "version": 1, "text": TEXT} for number in range(items)]
-    puts += [{"pk": f"o-{number}", "version": 2, "text": TEXT} for number in range(TWICE)]
+    messages: list[dict[str, Any] | str] = [
+        {"pk": f"o-{number}", "version": 1, "text": TEXT} for number in range(items)
+    ]
+    messages += [{"pk": f"o-{number}", "version": 2, "text": TEXT} for number in range(TWICE)]
     # DynamoDB's own refusal, and the function's
-    poison = [json.dumps(EMPTY_KEY), "{"] * (POISON // 2)
-    bodies = [json.dumps({"put": put}) for put in puts] + poison
-    Random(7).shuffle(bodies)  # noqa: S311 - not for security
-    return bodies
+    messages += [json.dumps(EMPTY_KEY), "{"] * (POISON // 2)
+    Random(7).shuffle(messages)  # noqa: S311 - not for security
+    return messages
 
 
 def _use_up(dynamodb: Any, table: str) -> None:
@@ -75,10 +77,12 @@ def test_thousand_messages_for_a_throttled_table_are_written_once_newest_and_poi
         sqs = cloud.client("sqs")
         _use_up(cloud.client("dynamodb", Config(retries={"total_max_attempts": 1})), "orders")
         throttled = cloud.control.throttles()
-        bodies = _bodies()
-        for start in range(0, MESSAGES, 10):
-            entries = [{"Id": str(n), "MessageBody": bodies[start + n]} for n in range(10)]
-            assert not sqs.send_message_batch(QueueUrl=url["Queue"], Entries=entries).get("Failed")
+        with BufferedProducer(url["Queue"], connect=lambda: sqs, max_queued=MESSAGES) as producer:
+            for message in _messages():
+                if isinstance(message, str):
+                    sqs.send_message(QueueUrl=url["Queue"], MessageBody=message)
+                else:
+                    producer.put(message)
 
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         left = MESSAGES
