@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,3 +68,24 @@ class CloudTime:
     def __getattr__(self, name: str) -> Any:
         """Return any other member of the real module `time`."""
         return getattr(time, name)
+
+
+class EitherTime(CloudTime):
+    """As `CloudTime` within `cloud_time`; otherwise `time` is real too, for a service that waits in real time."""
+
+    def __init__(self, clock: CloudClock) -> None:
+        super().__init__(clock)
+        self._is_cloud_time: ContextVar[bool] = ContextVar("is_cloud_time", default=False)
+
+    def time(self) -> float:
+        """The cloud's time in seconds since 1970 within `cloud_time`, real time outside."""
+        return super().time() if self._is_cloud_time.get() else time.time()
+
+    @contextmanager
+    def cloud_time(self) -> Iterator[None]:
+        """What runs in this context sees the cloud's time."""
+        before = self._is_cloud_time.set(True)
+        try:
+            yield
+        finally:
+            self._is_cloud_time.reset(before)

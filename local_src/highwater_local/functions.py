@@ -13,6 +13,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from highwater_local import ministack
+from highwater_local.clock import CloudClock, EitherTime
 from highwater_local.strict.permissions import URL_PATH, role_of_token
 from highwater_local.timeline import Timeline
 from highwater_local.worker import PATIENCE, give_cloud_time, log_as_lambda_does
@@ -157,7 +158,7 @@ _REFUSED: Final = 400
 class Invocations:
     """Wraps MiniStack's ways to run a function; in effect as soon as this is created."""
 
-    def __init__(self, timeline: Timeline, port: int, *, is_driven: bool) -> None:
+    def __init__(self, timeline: Timeline, port: int, clock: CloudClock) -> None:
         self._timeline = timeline
         # the run in the background that a thread belongs to
         self._run: contextvars.ContextVar[str | None] = contextvars.ContextVar("run", default=None)
@@ -165,7 +166,9 @@ class Invocations:
         self._runs_of_requests: dict[str, str] = {}
         # runs of executions of state machines whose thread has not started
         self._starting: deque[str] = deque()
-        give_cloud_time(port, is_driven=is_driven)
+        give_cloud_time(port, is_driven=clock.is_driven)
+        self._time = EitherTime(clock)
+        ministack.time_of_functions.replace(self._time)
         self._in_worker = ministack.run_in_worker.replace(self._run_in_worker)
         ministack.start_function.replace(self.start)
         ministack.invoke_function.replace(self._invoke)
@@ -199,7 +202,8 @@ class Invocations:
                 result = self._try(run, function, event)
                 target = _failure_target(function, configuration)
                 if result.get("error") and target:
-                    ministack.tell_failure(target, configuration["FunctionName"], event, result)
+                    with self._time.cloud_time():  # a queue hides and drops messages by the cloud's time
+                        ministack.tell_failure(target, configuration["FunctionName"], event, result)
         finally:
             self._timeline.end(run)
 

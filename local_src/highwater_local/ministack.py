@@ -247,6 +247,8 @@ run_function: Final = Function("services.lambda_svc", "_execute_function")
 run_in_worker: Final = Function("services.lambda_svc", "_execute_function_warm")
 start_function: Final = Function("services.lambda_svc", "invoke_async_with_retry")
 tell_failure: Final = Function("services.lambda_svc", "_route_async_failure")
+# real time, by which functions run, but for what is told of a failure
+time_of_functions: Final = Value("services.lambda_svc", "time")
 find_function: Final = Function("services.lambda_svc", "_get_func_record_for_ref")
 function_version: Final = Function("services.lambda_svc", "_execution_record_for_config")
 write_function_log: Final = Function("services.lambda_svc", "_emit_lambda_logs")
@@ -265,7 +267,17 @@ append_log_events: Final = Function("services.cloudwatch_logs", "_append_log_eve
 
 _clocks: Final = tuple(
     Value(f"services.{service}", "time")
-    for service in ("cloudwatch", "cloudwatch_logs", "cloudformation.provisioners", "dynamodb", "scheduler", "sqs")
+    for service in (
+        "cloudwatch",
+        "cloudwatch_logs",
+        "cloudformation.provisioners",
+        "dynamodb",
+        "eventbridge",
+        "s3",
+        "scheduler",
+        "sns",
+        "sqs",
+    )
 )
 # the functions that the CloudFormation engine calls for each resource type
 _handlers: Final = Handlers(

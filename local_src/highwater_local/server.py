@@ -65,7 +65,7 @@ class LocalAws:
         TrackingAlarms(self.autoscaling, self._tables, alarms)
         self.agenda = Agenda(self.clock, self._autoscaling, alarms, Schedules())
         self.timeline = Timeline(self.clock, self.agenda)
-        invocations = Invocations(self.timeline, port, is_driven=self.clock.is_driven)
+        invocations = Invocations(self.timeline, port, self.clock)
         self._commands = Commands(
             self.clock, self.agenda, self.timeline, invocations.run_of, self._contents, self._throttles
         )

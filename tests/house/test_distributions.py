@@ -170,7 +170,7 @@ def test_application_is_tested_with_its_own_boto3_against_an_installed_server(
     python = _install(tmp_path / "application", "requirements-dev.txt", runtime, lab)
     _install(tmp_path / "server", "requirements-local.txt", runtime, lab, server)
     page = (ROOT / "docs" / "test-your-application.md").read_text()
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    code, _of_pytest = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     versions = "import boto3, highwater_lab; assert boto3.__version__ >= '1.44', boto3.__version__\n"
     command = tmp_path / "server" / "bin" / "highwater-local"
     done = subprocess.run(

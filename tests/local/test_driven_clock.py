@@ -296,3 +296,43 @@ def test_message_of_a_queue_is_hidden_for_its_time_of_the_clock(cloud: LocalClou
     assert received() == [sent_ms]
     sqs.delete_queue(QueueUrl=url)
     sqs.close()
+
+
+def test_messages_of_topics_rules_and_failed_functions_are_sent_by_the_clock(cloud: LocalCloud) -> None:
+    sqs, sns, events, functions = (cloud.client(name) for name in ("sqs", "sns", "events", "lambda"))
+    queues = {}
+    for name in ("topic", "rule", "letters"):
+        url = sqs.create_queue(QueueName=f"from-{name}", Attributes={"MessageRetentionPeriod": "120"})["QueueUrl"]
+        queues[name] = (url, f"arn:aws:sqs:us-east-1:{ACCOUNT}:from-{name}")
+    topic = sns.create_topic(Name="tells")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queues["topic"][1])
+    events.put_rule(Name="tells", EventPattern=json.dumps({"source": ["app"]}))
+    events.put_targets(Rule="tells", Targets=[{"Id": "queue", "Arn": queues["rule"][1]}])
+    functions.put_function_event_invoke_config(
+        FunctionName="tells",
+        MaximumRetryAttempts=0,
+        DestinationConfig={"OnFailure": {"Destination": queues["letters"][1]}},
+    )
+
+    def sent_at(name: str) -> Any:
+        found = sqs.receive_message(
+            QueueUrl=queues[name][0], VisibilityTimeout=0, MessageSystemAttributeNames=["SentTimestamp"]
+        ).get("Messages", [])
+        return [int(each["Attributes"]["SentTimestamp"]) / 1_000 for each in found]
+
+    before = pytest.approx(_now(cloud), abs=0.001)
+    sns.publish(TopicArn=topic, Message="begun")
+    events.put_events(Entries=[{"Source": "app", "DetailType": "begun", "Detail": "{}"}])
+    _invoke(cloud, waits=False, fails=True)
+    cloud.step(0)  # waits for the function, whose clock stands still too
+    assert (sent_at("topic"), sent_at("rule"), sent_at("letters")) == ([before], [before], [before])
+    cloud.step(130)
+    assert (sent_at("topic"), sent_at("rule"), sent_at("letters")) == ([], [], [])
+    functions.delete_function_event_invoke_config(FunctionName="tells")
+    sns.delete_topic(TopicArn=topic)
+    events.remove_targets(Rule="tells", Ids=["queue"])
+    events.delete_rule(Name="tells")
+    for url, _arn in queues.values():
+        sqs.delete_queue(QueueUrl=url)
+    for client in (sqs, sns, events, functions):
+        client.close()

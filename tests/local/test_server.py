@@ -162,7 +162,8 @@ def test_unknown_command_is_refused_with_those_there_are(cloud: LocalCloud) -> N
     status, answer = _ask(cloud, "/_highwater/retreat", b"{}")
     assert status == 404
     assert json.loads(answer) == {
-        "message": "no command 'retreat'; there are status, advance, speed, time, step, wait, seats and leave"
+        "message": "no command 'retreat'; "
+        "there are status, advance, speed, time, step, wait, seats, leave and throttles"
     }
 
 
