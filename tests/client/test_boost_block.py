@@ -98,7 +98,38 @@ def test_boost_that_is_over_is_renewed_no_longer() -> None:
     made.keep_renewed()
     assert made._renewer is not None
     made._renewer.join(10)
-    assert wire.sent == ["begin", "renew"]
+    assert wire.sent == ["begin", "renew", "begin"]
+    assert wire.world.floor == 12
+
+
+def test_boost_whose_lease_was_lost_with_its_table_is_begun_again() -> None:
+    wire, clock = Wire(), Clock()
+    made = boost(wire, clock, most_waits=2)
+    made.begin()
+    wire.world.dynamodb.items.clear()
+    assert wire.world.tick(1) == 12
+    made.keep_renewed()
+    assert made._renewer is not None
+    made._renewer.join(10)
+    assert wire.sent == ["begin", "renew", "begin", "renew"]
+    assert wire.world.floor == 112
+
+
+def test_boost_that_is_given_back_while_it_is_begun_again_is_released() -> None:
+    def give_back(_action: str) -> str:
+        if wire.sent.count("begin") == 2:
+            made._ended.set()
+        return ""
+
+    wire, clock = Wire(lose=give_back), Clock()
+    made = boost(wire, clock)
+    made.begin()
+    wire.world.dynamodb.items.clear()
+    made.keep_renewed()
+    assert made._renewer is not None
+    made._renewer.join(10)
+    assert wire.sent == ["begin", "renew", "begin", "release"]
+    assert wire.world.floor == 12
 
 
 def test_begin_whose_answer_is_lost_is_given_back() -> None:

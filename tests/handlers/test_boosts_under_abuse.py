@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from highwater.core import IndexCapacity, Plan
-from highwater.core.boosts import BoostCap, Caller
+from highwater.aws.coordinator_table import TableLeases
+from highwater.core import Dimension, IndexCapacity, Plan
+from highwater.core.boosts import BoostCap, Caller, Lease
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
 from tests.handlers import test_boost_coordinator
-from tests.handlers.test_boost_coordinator import LOADER, ORDERS, PLAN, SMALL, World
+from tests.handlers.test_boost_coordinator import DAY, LOADER, ORDERS, PLAN, SMALL, World
 from tests.memory_aws.leases import refused
-from tests.memory_aws.stage import MINUTE
+from tests.memory_aws.stage import MINUTE, NOW
+from tests.memory_aws.wire import each, refusal, rewritten
 
 SECOND = timedelta(seconds=1)
 GRANT = "give it grant_boost in the CDK app, and deploy"
@@ -79,6 +81,100 @@ def test_several_schedules_run_one_turn(world: World) -> None:
     world.stage.wire.reset()
     world.tick()
     assert world.stage.wire.operations.count("DescribeTable") == 1
+
+
+def test_schedule_stays_where_a_refused_delivery_ends_while_a_second_one_is_granted(world: World) -> None:
+    other = Lease(
+        id="nightly-2",
+        table="orders",
+        index=None,
+        dimension=Dimension.WRITE,
+        units=3_988,
+        start=NOW,
+        end=NOW + DAY,
+        owner=SMALL.name,
+    )
+
+    def take_all(operation: str) -> None:
+        if operation == "update_item":
+            world.dynamodb.before = lambda _: None
+            world.leases.write("orders", [other], TableLeases(), world.stage.now())
+
+    def arrive_again(operation: str) -> None:
+        if operation == "delete_schedule":
+            world.scheduler.before = lambda _: None
+            world.leases.write("orders", [], world.leases.read("orders"), world.stage.now())
+            assert world.ask()["outcome"] == "whole"
+
+    world.dynamodb.before, world.scheduler.before = take_all, arrive_again
+    assert world.ask()["outcome"] == "refused"
+    assert world.floor == 112
+    assert world.tick(11) == 12
+    assert world.scheduler.schedules == {}
+
+
+def test_schedule_is_made_anew_where_a_run_deletes_it_before_the_boost_is_written(world: World) -> None:
+    def run(operation: str) -> None:
+        if operation == "update_item":
+            world.dynamodb.before = lambda _: None
+            assert len(world.scheduler.schedules) == 1
+            world.coordinator().wake("orders", LOADER.name, "nightly-1")
+            assert world.scheduler.schedules == {}
+
+    world.dynamodb.before = run
+    assert world.ask()["outcome"] == "whole"
+    assert (world.floor, world.tick(11)) == (112, 12)
+    assert world.scheduler.schedules == {}
+
+
+def _no_data(document: dict[str, Any]) -> None:
+    for result in document["MetricDataResults"]:
+        result["Timestamps"], result["Values"] = [], []
+
+
+_MISSING = each(rewritten(_no_data), "GetMetricData")
+_REFUSED = each(refusal("ThrottlingException", "it rests"), "RegisterScalableTarget")
+
+
+def _without_data() -> World:
+    """A scaler that follows demand, with a floor of 190 from the last data that CloudWatch had."""
+    world = World(Mode.FLOOR)
+    world.stage.consume(ORDERS, 190)
+    assert world.run() == 190
+    world.stage.wire.fault = _MISSING
+    return world
+
+
+def test_floor_of_a_boost_does_not_climb_while_its_part_cannot_be_recorded_and_no_data_comes() -> None:
+    world = _without_data()
+    writes: list[str] = []
+
+    def fail(operation: str) -> None:
+        if operation == "update_item":
+            writes.append(operation)
+            if len(writes) > 1:  # the first writes the lease
+                raise refused("InternalServerError", "UpdateItem")
+
+    world.dynamodb.before = fail
+    answer = world.ask(minutes=30)
+    assert answer["notes"] == [
+        "orders: the floor is not set yet, the next minute's run tries again: the lease table does not record the "
+        "boosts' part of floors"
+    ]
+    assert [world.tick(1) for _ in range(3)] == [190, 190, 190]
+    world.dynamodb.before = lambda _: None
+    assert [world.tick(1) for _ in range(3)] == [290, 290, 290]
+    assert world.tick(30) == 190
+
+
+def test_boosts_part_of_a_floor_that_could_not_be_raised_is_not_recorded() -> None:
+    world = _without_data()
+    world.stage.wire.fault = lambda call: _MISSING(call) or _REFUSED(call)
+    world.ask(minutes=30)
+    assert (world.floor, dict(world.leases.read("orders").boosted)) == (190, {})
+    world.stage.wire.fault = _MISSING
+    assert world.tick(1) == 290
+    assert dict(world.leases.read("orders").boosted) == {(None, Dimension.WRITE): 100}
 
 
 # --- room for others

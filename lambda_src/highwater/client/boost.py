@@ -362,11 +362,29 @@ class Boost:
                 due = self.clock() + length * _RENEWED_AFTER
             except BoostError as error:
                 if isinstance(error, BoostRefusedError) and error.status == _OVER:
-                    # the job continues with the capacity that is left
-                    _LOG.warning("boost %s of %s has ended: %s", self.id, self.table, error)
-                    return
+                    if not self._begin_again():
+                        return
+                    due = self._begun_at + length * _RENEWED_AFTER
+                    continue
                 _LOG.info("boost %s of %s: not renewed, asked again soon: %s", self.id, self.table, error)
                 due = self.clock() + length * _RETRIED_AFTER
+
+    def _begin_again(self) -> bool:
+        """Begin the boost anew because its lease is not there any more; return whether it is to be renewed.
+
+        The lease is lost with its table, or expired while the process stood still. One that was released stays over.
+        """
+        try:
+            self.begin()
+        except BoostError as error:
+            # the job continues with the capacity that is left
+            _LOG.warning("boost %s of %s has ended: %s", self.id, self.table, error)
+            return False
+        if self._ended.is_set():
+            self._try_release()
+            return False
+        _LOG.warning("boost %s of %s had ended, and was begun again", self.id, self.table)
+        return True
 
     def _state(self, client: CoordinatorClient) -> BoostState:
         return BoostState.from_document(client.send("status", id=self.id, table=self.table))

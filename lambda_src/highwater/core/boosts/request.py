@@ -358,7 +358,8 @@ class BoostCap:
 
     Attributes:
         caller: The caller's name, as `Caller.name`.
-        max_read: The most read units per second of all the caller's live boosts of one table or index together.
+        max_read: The most read units per second of all the caller's live boosts of one table or index together; for
+            an index that is boosted with its table, times its share of the table's writes where it is written more.
         max_write: The same for writes. 0 for none.
         tables: Labels of the tables, `None` for all tables of the coordinator.
     """
@@ -394,6 +395,17 @@ class BoostCap:
     def of(self, dimension: Dimension) -> int:
         """Return the most units per second in one dimension."""
         return self.max_read if dimension is Dimension.READ else self.max_write
+
+    def of_lease(self, lease: Lease, boost: Iterable[Lease]) -> int:
+        """Return the most units per second for the target of a lease; *boost* are all leases of its boost.
+
+        An index that is boosted with its table may exceed the cap by as much as it is written more than the table.
+        """
+        units = self.of(lease.dimension)
+        table = next((each for each in boost if each.index is None and each.dimension is lease.dimension), None)
+        if lease.index is None or table is None:
+            return units
+        return max(units, -(-units * (lease.asked or lease.units) // (table.asked or table.units)))
 
 
 def find_cap(caps: Iterable[BoostCap], caller: Caller, table: str) -> BoostCap | None:

@@ -38,15 +38,27 @@ def read_table(document: dict[str, Any]) -> str:
     return table
 
 
-def grant_of(asked: Lease, known: TableLeases, cap: BoostCap, state: TableState, *, own_units: int = 0) -> Grant:
-    """Return the grant of a lease, given the known leases; *own_units* of the demand are of the boost itself."""
+def grant_of(
+    asked: Lease,
+    known: TableLeases,
+    cap: BoostCap,
+    state: TableState,
+    *,
+    boost: Iterable[Lease] = (),
+    own_units: int = 0,
+) -> Grant:
+    """Return the grant of a lease, given the known leases.
+
+    *boost* are the leases of its boost, if they are not known; *own_units* of the demand are of the boost itself.
+    """
+    boost = boost or [lease for lease in known.leases if (lease.owner, lease.id) == (asked.owner, asked.id)]
     return grant(
         asked,
         state.target(asked.key),
         known.leases,
         demand_units=max(state.demand(asked.key, known.boosted.get(asked.key, 0)) - own_units, 0),
         quota_units=state.scaled.plan.table_quota_units,
-        cap_units=cap.of(asked.dimension),
+        cap_units=cap.of_lease(asked, boost),
     )
 
 
@@ -202,10 +214,28 @@ class Coordinator:
             is_over = not any(lease.ends > now for lease in known.leases if (lease.owner, lease.id) == (owner, id))
             # other boosts that are live have schedules of their own
             if is_over and (not known.boosted or any(lease.is_live(now) for lease in known.leases)):
-                self.wakes.rest(label, owner, id)
+                self._rest(label, owner, id)
         except (LeasesUnavailableError, WakesUnavailableError):
             return outcome
         return outcome
+
+    def _rest(self, label: str, owner: str, id: str) -> None:
+        """Delete the schedule of a boost that is over or refused, unless its request arrives again meanwhile."""
+        self.wakes.rest(label, owner, id)
+        while True:
+            known, now = self.leases.read(label), self.now()
+            own = [lease for lease in known.leases if (lease.owner, lease.id) == (owner, id) and lease.ends > now]
+            if own:
+                # granted to another delivery of the request, which relied on the schedule
+                start, end = min(lease.start for lease in own), max(lease.end for lease in own)
+                self.wakes.run_every_minute(label, owner, id, start, end, now)
+                return
+            try:
+                # whoever made the schedule before it was deleted can no longer write, and makes it again
+                self.leases.write(label, known.leases, known, now)
+            except LeasesOvertakenError:
+                continue
+            return
 
     def _turn_if_due(self, label: str, interval: timedelta) -> RunOutcome | None:
         try:
@@ -270,24 +300,23 @@ class Coordinator:
                 return [
                     grant_of_known(own[key], known, cap, state) if key in own else Grant(each, 0) for key, each in keyed
                 ], False
-            grants = [grant_of(each, known, cap, state) for each in asked]
+            grants = [grant_of(each, known, cap, state, boost=asked) for each in asked]
             if request.is_all_or_nothing and not all(each.is_whole for each in grants):
                 grants = [Grant(each.asked, 0, each.limits) for each in grants]
             granted = [each.lease for each in grants if each.lease is not None]
             if not granted:
                 if is_scheduled:
-                    self.wakes.rest(label, caller.name, request.id)
+                    self._rest(label, caller.name, request.id)
                 return grants, True
             try:
                 check_share([*known.leases, *granted], caller.name)
-                if not is_scheduled:
-                    # before the leases, so that each live lease has a schedule that ends it
-                    self.wakes.run_every_minute(label, caller.name, request.id, asked[0].start, asked[0].end, state.now)
-                    is_scheduled = True
+                # before the leases, so that each live lease has a schedule that ends it
+                self.wakes.run_every_minute(label, caller.name, request.id, asked[0].start, asked[0].end, state.now)
+                is_scheduled = True
                 self.leases.write(label, [*known.leases, *granted], known, state.now, grows=True)
             except LeasesFullError as full:
                 if is_scheduled:
-                    self.wakes.rest(label, caller.name, request.id)
+                    self._rest(label, caller.name, request.id)
                 raise RefusedError(429, f"{label}: {full}") from full
             except LeasesOvertakenError:
                 attempt += 1

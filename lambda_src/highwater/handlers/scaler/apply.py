@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,10 +11,12 @@ from highwater.aws.coordinator_table import LeasesUnavailableError, PulsesUnavai
 from highwater.aws.observe import NOTHING_KEPT, Kept, Region
 from highwater.aws.tables import DecreaseRefusedError, OvertakenError, TableBusyError
 from highwater.core.names import TargetName
+from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES, follows_closely
 from highwater.core.scaler.stages import decision_document
 from highwater.core.schedule.bounds import Bounds, bounds_at
+from highwater.core.units import Dimension
 from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, ThresholdChange
 
 # Below this share of the lower bound of provisioned cost, on-demand is cheaper whatever scales the table.
@@ -32,6 +35,7 @@ class Application:
         dry_run: Log, and change nothing.
         outcome: The outcome for this table only, because each table is handled in a separate thread.
         kept: The coordinator's table.
+        noted: The units of each floor that are recorded as boosts'; at first those that the review was made with.
     """
 
     region: Region
@@ -41,6 +45,11 @@ class Application:
     dry_run: bool
     outcome: RunOutcome = field(default_factory=RunOutcome)
     kept: Kept = NOTHING_KEPT
+    noted: Mapping[TargetKey, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with what is recorded."""
+        self.noted = self.seen.boosted
 
     def apply(self) -> RunOutcome:
         """Apply the review and return the outcome.
@@ -52,6 +61,20 @@ class Application:
         """
         self._note_skips()
         self._compare_with_on_demand()
+        # a target that this turn did not decide on keeps its record
+        boosted = dict(self.seen.boosted) | {each.key: each.boosted for each in self.review.decisions}
+        # before a floor is raised: a part of it that is not recorded would be taken for demand, and raised again
+        self._note_boosted({key: max(units, self.seen.boosted.get(key, 0)) for key, units in boosted.items()})
+        try:
+            self._set()
+        except Exception:
+            self._note_boosted(self.seen.boosted)
+            raise
+        self._note_boosted(boosted)
+        self._tell_fleet()
+        return self.outcome
+
+    def _set(self) -> None:
         if self.review.scaled.mode is Mode.DIRECT:
             self._set_capacities()
         # lowering may have to wait, so it comes last
@@ -60,9 +83,6 @@ class Application:
                 self._set_floor(reviewed)
             self._log(reviewed.decision)
             self._ask_for_threshold(reviewed)
-        self._note_boosted()
-        self._tell_fleet()
-        return self.outcome
 
     def _note_skips(self) -> None:
         for skip in self.review.skips:
@@ -74,18 +94,27 @@ class Application:
                 region = "" if self.review.scaled.region is None else f" in {self.review.scaled.region}"
                 self.outcome.notes.append(f"{name}{region}: {skip.reason}")
 
-    def _note_boosted(self) -> None:
-        """Record the units of each floor that are for boosts, for the next turn; after the floors (decision 19)."""
-        decided = {decision.key: decision.boosted for decision in self.review.decisions}
-        # a target that this turn did not decide on keeps its record
-        now = {key: units for key, units in (dict(self.seen.boosted) | decided).items() if units}
+    def _note_boosted(self, boosted: Mapping[TargetKey, int]) -> None:
+        """Record the units of each floor that are for boosts, for the next turn (decision 19)."""
+        now = {key: units for key, units in boosted.items() if units}
         leases = self.kept.leases
-        if leases is None or self.dry_run or self.seen.lacks_leases or now == self.seen.boosted:
+        if leases is None or self.dry_run or self.seen.lacks_leases or now == self.noted:
             return
+        label = self.review.scaled.label
         try:
-            leases.note_boosted(self.review.scaled.label, now, self.review.clock.now)
+            leases.note_boosted(label, now, self.review.clock.now)
+            self.noted = now
         except LeasesUnavailableError as error:
-            self.outcome.notes.append(f"{self.review.scaled.label}: boosts' part of floors is not noted: {error}")
+            self.outcome.notes.append(f"{label}: boosts' part of floors is not recorded: {error}")
+
+    def _is_recorded(self, *keys: TargetKey) -> bool:
+        """Whether the boosts' part of these targets' new values is recorded; reports it if not."""
+        for decision in self.review.decisions:
+            if decision.key in keys and decision.boosted > self.noted.get(decision.key, 0):
+                label = self.review.scaled.label
+                self.outcome.failed[label] = "the lease table does not record the boosts' part of floors"
+                return False
+        return True
 
     def _tell_fleet(self) -> None:
         """Write hints for a fleet that sends pulses, from which its processes conclude when to wake the scaler."""
@@ -112,6 +141,8 @@ class Application:
         registered = self.gathered.registered.of(name)
         lowered = reviewed.lowered
         if self.dry_run or (reviewed.bounds == registered and not reviewed.is_below_floor and lowered is None):
+            return
+        if not self._is_recorded(reviewed.decision.key):
             return
         # another run may have raised the floor since this run read it: of two runs the higher floor must stay
         found = self.region.read_targets([name])
@@ -155,7 +186,7 @@ class Application:
     def _set_capacities(self) -> None:
         scaled = self.review.scaled
         for index, wanted in self.review.capacity_changes():
-            if self.dry_run:
+            if self.dry_run or not self._is_recorded(*((index, each) for each in Dimension)):
                 continue
             units = self.seen.resources[index].provisioned.with_units(wanted)
             try:

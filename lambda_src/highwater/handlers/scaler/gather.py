@@ -66,6 +66,7 @@ class RunOutcome:
     def add(self, other: RunOutcome) -> None:
         """Add the outcome for one table."""
         self.decisions += other.decisions
+        self.failed |= other.failed
         self.notes += other.notes
         self.thresholds += other.thresholds
         for name, value in other.counts.items():
