@@ -205,7 +205,7 @@ def test_id_of_another_callers_boost_is_free_for_a_boost_of_ones_own() -> None:
     over = "orders: boost nightly-1 is over, or never was; begin one with an id of its own"
     for action in ("renew", "status"):
         assert world.refusal(action, SMALL) == (410, over)
-    assert world.ask("release", SMALL)["released"] is False
+    assert world.ask("release", SMALL, id="nightly-2")["released"] is False
     assert world.floor == 112
     assert world.ask(caller=SMALL, write=20)["outcome"] == "whole"
     assert (world.floor, len(world.scheduler.schedules)) == (132, 2)

@@ -242,6 +242,18 @@ def test_release_of_nothing_is_not_logged_and_runs_nothing(world: World) -> None
     assert [entry["what"] for entry in world.ask("log")["log"]] == ["release", "begin"]
 
 
+def test_request_that_arrives_after_its_release_is_refused(world: World) -> None:
+    world.ask(caller=SMALL, write=20)
+    assert world.ask("release") == {"id": "nightly-1", "table": "orders", "released": False, "notes": []}
+    late = (410, "orders: boost nightly-1 is over, or never was; begin one with an id of its own")
+    assert world.refusal() == late
+    world.stage.advance(59 * MINUTE)
+    assert world.refusal() == late
+    assert world.tick() == 12
+    assert world.scheduler.schedules == {}
+    assert world.ask(id="nightly-2")["outcome"] == "whole"
+
+
 def test_refusals_in_a_loop_are_one_entry_a_minute(world: World) -> None:
     for number in range(100):
         assert world.ask(caller=SMALL, id=f"request-{number}", write=31, is_all_or_nothing=True)["outcome"] == "refused"

@@ -347,6 +347,8 @@ class Coordinator:
         # a boost's owner may release it even if its grant was removed meanwhile
         state, _ = self._look(table)
         own = self._change(table, id, caller, state, lambda lease, _: lease.released_at(state.now), may_be_over=True)
+        if not own and find_cap(self.read_caps(), caller, table) is not None:
+            self._end_before_it_begins(table, id, caller, state)
         notes = []
         # released by this call, and not over before
         if any(lease.released == state.now < lease.end for lease in own):
@@ -356,6 +358,27 @@ class Coordinator:
             # until a run finds the floor lowered: another run may have raised it during this turn
             self.wakes.run_every_minute(table, caller.name, id, state.now, state.now, state.now)
         return {"id": id, "table": table, "released": bool(own), "notes": notes}
+
+    def _end_before_it_begins(self, table: str, id: str, caller: Caller, state: TableState) -> None:
+        """Write a boost that is over already, so that its request is refused if it arrives later, as events may."""
+        index, dimension = state.scaled.plan.targets()[0].key
+        over = Lease(
+            id=id,
+            table=table,
+            index=index,
+            dimension=dimension,
+            units=1,
+            start=state.now - timedelta(seconds=1),
+            end=state.now,
+            owner=caller.name,
+        )
+        known = self.leases.read(table)
+        try:
+            check_share([*known.leases, over], caller.name)
+            self.leases.write(table, [*known.leases, over], known, state.now, grows=True)
+        except (LeasesFullError, LeasesOvertakenError):
+            # rarer than a request out of order; the boost then ends with its lease
+            return
 
     def _change(
         self,
