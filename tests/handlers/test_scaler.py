@@ -435,6 +435,19 @@ def test_one_bad_plan_fails_alone_and_is_counted(stage: Stage, orders: TargetNam
         ({}, "event must be an alarm or say highwater: tick or tables, got {}"),
         ({"highwater": "tick", "time": "noon"}, "time must be an instant such as 2027-03-04T05:06:07Z, got 'noon'"),
         ({"highwater": "tick", "time": "2027-03-04T05:06:07"}, "time must have a zone, got '2027-03-04T05:06:07'"),
+        (["tick"], "event must be a JSON object, got ['tick']"),
+        (
+            {"highwater": "tick", "time": "9999-12-31T23:00:00-09:00"},
+            "time must be within the calendar in UTC, got '9999-12-31T23:00:00-09:00'",
+        ),
+        (
+            {
+                "source": "aws.cloudwatch",
+                "alarmArn": 7,
+                "alarmData": {"configuration": {"metrics": [{"metricStat": 1}]}},
+            },
+            "alarm 7 is on no consumption of a table or index",
+        ),
         ({"highwater": "tables", "tables": "orders"}, "tables must be a list of names, got 'orders'"),
         ({"highwater": "tables", "attempt": "1"}, "attempt must be a whole number, got '1'"),
         (

@@ -289,9 +289,12 @@ def read_alarms(
 
 def target_of_event(event: dict[str, Any]) -> TargetName | None:
     """Return the target of the alarm that started the function, `None` for any other event."""
-    metrics = event.get("alarmData", {}).get("configuration", {}).get("metrics") or [{}]
-    metric = metrics[0].get("metricStat", {}).get("metric", {})
-    return _target(metric.get("name"), metric.get("dimensions") or {})
+    match event:
+        case {"alarmData": {"configuration": {"metrics": [{"metricStat": {"metric": {**metric}}}, *_]}}}:
+            name, dimensions = metric.get("name"), metric.get("dimensions")
+            if isinstance(name, str) and isinstance(dimensions, dict):
+                return _target(name, {each: value for each, value in dimensions.items() if isinstance(value, str)})
+    return None
 
 
 def move_threshold(cloudwatch: CloudWatchClient, seen: TargetAlarm, threshold: int) -> None:

@@ -31,8 +31,11 @@ class ScalerEvent:
     attempt: int = 0
 
     @classmethod
-    def read(cls, event: dict[str, Any]) -> ScalerEvent:
+    def read(cls, event: Any) -> ScalerEvent:
         """Parse an event; raises `ValueError` with the event if it is not one of the scaler's."""
+        if not isinstance(event, dict):
+            message = f"event must be a JSON object, got {_shown(event)}"
+            raise ValueError(message)
         if event.get("source") == "aws.cloudwatch":
             target = target_of_event(event)
             if target is None:
@@ -70,7 +73,11 @@ def _instant(text: object) -> datetime | None:
     if at.tzinfo is None:
         message = f"time must have a zone, got {_shown(text)}"
         raise ValueError(message)
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        message = f"time must be within the calendar in UTC, got {_shown(text)}"
+        raise ValueError(message) from None
 
 
 def _shown(value: object) -> str:
