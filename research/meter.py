@@ -13,6 +13,7 @@ import statistics
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +26,14 @@ from highwater import CoordinatorClient, Meter, Pulse
 from highwater.client.hooks import Counts
 from highwater.core import Dimension
 from highwater.core.pacing import item_bytes, write_units_of
-from highwater.core.pulses import Hint, amount_attribute, hints_text, pulse_partition, pulse_sort_key
+from highwater.core.pulses import (
+    Hint,
+    amount_attribute,
+    hints_of_shards,
+    hints_text,
+    pulse_partition,
+    pulse_sort_key,
+)
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 
@@ -92,10 +100,26 @@ class _Item:
     writes: int = 0
     refused: int = 0
     woken: int = 0
-    items: dict[str, dict[str, Any]] = field(default_factory=dict)
+    items: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    throttled: int = 0
+    # writes of each shard in this second
+    by_shard: Counter[str] = field(default_factory=Counter)
+    most_by_shard: int = 0
+    units_by_shard: Counter[int] = field(default_factory=Counter)
+
+    def begin_second(self) -> None:
+        """Let a second pass, for which each partition has its writes anew."""
+        self.by_shard.clear()
 
     def update_item(self, **request: Any) -> dict[str, Any]:
-        item = self.items.setdefault(request["Key"]["item"]["S"], {})
+        shard, minute = (request["Key"][name]["S"] for name in ("table", "item"))
+        if self.by_shard[shard] >= _PARTITION_WRITES:
+            self.throttled += 1
+            answer: Any = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+            raise ClientError(answer, "UpdateItem")
+        self.by_shard[shard] += 1
+        self.most_by_shard = max(self.most_by_shard, self.by_shard[shard])
+        item = self.items.setdefault((shard, minute), {})
         names, values = request["ExpressionAttributeNames"], request["ExpressionAttributeValues"]
         self.writes += 1
         if "ConditionExpression" in request:
@@ -109,8 +133,10 @@ class _Item:
             if name.startswith("#a"):
                 item[attribute] = item.get(attribute, 0.0) + float(values[name.replace("#", ":")]["N"])
         told = {name: {"N": str(units)} for name, units in item.items()}
-        hint = {} if self.hint is None else {"hint": {"S": hints_text({_WRITE: self.hint})}}
-        return {"Attributes": told | hint}
+        number = int(shard.partition("#")[2].partition("#")[2] or 0)
+        self.units_by_shard[number] += sum(int(float(value["N"])) for name, value in values.items() if name[1] == "a")
+        hints = {} if self.hint is None else hints_of_shards({_WRITE: self.hint}, self.units_by_shard)
+        return {"Attributes": told | ({"hint": {"S": hints_text(hints[number])}} if number in hints else {})}
 
 
 class _Nobody(CoordinatorClient):
@@ -119,6 +145,8 @@ class _Nobody(CoordinatorClient):
 
 
 _CAPACITY: Final = 10_000
+# of a partition, each second: an item without indexes is written at one unit
+_PARTITION_WRITES: Final = 1_000
 _HINT: Final = Hint(int(_BEGAN) // 10 - 1, _CAPACITY, _CAPACITY * 60, 100, 17)
 
 
@@ -142,6 +170,7 @@ def fleet(name: str, share_percent: int, hint: Hint | None, processes: int) -> N
     asked = 0.0
     for second in range(_MINUTES * 60):
         before = item.writes
+        item.begin_second()
         for number, pulse in enumerate(made):
             now[0] = _BEGAN + second + number / processes
             for percent, is_refused in ((min(share_percent, 100), False), (max(share_percent - 100, 0), True)):
@@ -158,7 +187,9 @@ def fleet(name: str, share_percent: int, hint: Hint | None, processes: int) -> N
     usd = a_minute * 60 * HOURS_PER_MONTH * load_prices().throughput().on_demand_write_million / 1e6
     print(
         f"{name:36} {a_minute:5.1f} writes a minute and process, {usd:.3f} USD a month; together "
-        f"{item.writes / _MINUTES / 60:7.1f} a second, at most {max(by_second):,}; {item.refused:,} lost elections, "
+        f"{item.writes / _MINUTES / 60:7.1f} a second, at most {max(by_second):,}, {item.most_by_shard:,} to one of "
+        f"{len({shard for shard, _ in item.items})} shards, {item.throttled:,} throttled; "
+        f"{item.refused:,} lost elections, "
         f"{item.woken} wake-ups; told {100 * told / asked:.2f} % of what was asked"
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from highwater.core.pulses import PULSE_SHARDS
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import load_prices
 
@@ -35,7 +36,7 @@ _FLEET: Final = 30
 # floor, at the start and at the end.
 _CALLS, _WAKES, _SECONDS_PER_CALL = 12, 31, 0.5
 # a calm turn of a table whose fleet pulses leaves hints in six items, and reads twenty of some 200 bytes
-_HINTS, _PULSE_READS = 6, 1
+_HINTS, _PULSE_READS = 6, PULSE_SHARDS
 _LEASE_WRITES, _LEASE_READS = 6 + _WAKES, 44 + _WAKES
 
 

@@ -34,7 +34,7 @@ from highwater.core.names import (
     budget_partition,
 )
 from highwater.core.plan.capacity import is_deploy_time
-from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partition, told_attributes
+from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partition_patterns, told_attributes
 
 BOOST_DETAIL_TYPE = "Highwater Boost"
 URL_VARIABLE = "HIGHWATER_BOOST_URL"
@@ -255,7 +255,7 @@ class PulseGrants:
         self._boosts.add_caller("grant_pulse", grantee, tables=listed)
         stack = cdk.Stack.of(self._scope)
         names = [name_of_table(table, stack) for table in listed]
-        keys = [pulse_partition(name) for name in names]
+        keys = [pattern for name in names for pattern in pulse_partition_patterns(name)]
         attributes = [PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE, *told_attributes()]
         grantee.grant_principal.add_to_principal_policy(
             iam.PolicyStatement(
@@ -264,8 +264,7 @@ class PulseGrants:
                 # all keys and attributes that a request names, and at least one (IAM User Guide, "Multivalued context
                 # keys")
                 conditions={
-                    "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": keys},
-                    "ForAllValues:StringLike": {"dynamodb:Attributes": attributes},
+                    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys, "dynamodb:Attributes": attributes},
                     "Null": {"dynamodb:LeadingKeys": "false", "dynamodb:Attributes": "false"},
                 },
             )

@@ -118,7 +118,7 @@ class Process:
         return sum(
             float(value["N"])
             for (partition, _), item in self.table.items.items()
-            if partition == f"pulse#{table}"
+            if f"{partition}#".startswith(f"pulse#{table}#")
             for name, value in item.items()
             if name[0] in "ct"
         )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import fnmatch
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from highwater.core import Dimension
 from highwater.core.pulses import (
+    PULSE_SHARDS,
     Hint,
     Slots,
     amount_attribute,
+    hints_of_shards,
     hints_of_text,
     hints_text,
     pulse_partition,
+    pulse_partition_patterns,
     pulse_sort_key,
     slots_of_items,
 )
@@ -26,6 +32,7 @@ _keys = st.tuples(st.none() | st.text(min_size=1, max_size=20), st.sampled_from(
 
 def test_keys_sort_by_minute_below_a_partition_of_the_tables_own() -> None:
     assert pulse_partition("eu-west-1/orders") == "pulse#eu-west-1/orders"
+    assert pulse_partition("orders", 7) == "pulse#orders#7"
     assert pulse_sort_key(29_923_951) == "0029923951"
 
 
@@ -148,3 +155,31 @@ def test_amounts_are_read_as_they_were_written(
         series = found[key].refused_units if refused else found[key].consumed_units
         assert series[slot - 600] == units
     assert set(found) == {key for _, key, _ in amounts}
+
+
+def test_items_of_several_shards_add_up() -> None:
+    found = slots_of_items([(100, {"c4w": "12.5", "t5w": "3"}), (100, {"c4w": "7.5", "t5w": "11"})], 100, 605)
+    assert found == {(None, WRITE): Slots(605, (None, None, None, None, 21, None), (0, 0, 0, 0, 0, 14))}
+
+
+@pytest.mark.parametrize("shard", range(PULSE_SHARDS))
+def test_permission_covers_each_shard_of_a_table_and_no_other_table(shard: int) -> None:
+    def is_covered(partition: str) -> bool:
+        return any(fnmatch.fnmatchcase(partition, pattern) for pattern in pulse_partition_patterns("orders"))
+
+    assert is_covered(pulse_partition("orders", shard))
+    assert not is_covered(pulse_partition("orders2", shard))
+
+
+@law
+@given(st.dictionaries(st.integers(0, PULSE_SHARDS - 1), st.integers(1, 10**6)), st.integers(1, 100))
+def test_demand_that_a_shard_knows_stands_for_the_fleets(units: dict[int, int], coverage: int) -> None:
+    hint = Hint(600, 900, 0, coverage, 17)
+    found = hints_of_shards({(None, WRITE): hint}, units)
+    assert found[0] == {(None, WRITE): replace(hint, coverage_percent=found[0][None, WRITE].coverage_percent)}
+    total = sum(units.values())
+    for shard, hints in found.items():
+        share = coverage if not units else coverage * units.get(shard, 0) / total
+        # whole percents, rounded down twice, so that a process knows of too much rather than too little
+        assert max(share - 2, 1) <= max(hints[None, WRITE].coverage_percent, 1) <= max(share, 1)
+    assert {shard for shard, amount in units.items() if amount * 100 // total >= 5} <= set(found)

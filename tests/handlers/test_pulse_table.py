@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from highwater.aws.coordinator_table import PulsesUnavailableError, PulseTable
 from highwater.client.fleet import FleetTable
+from highwater.client.hooks import Amounts
 from highwater.core import Dimension
-from highwater.core.pulses import Hint, Slots
+from highwater.core.pulses import PULSE_SHARDS, Hint, Slots
 from highwater_lab.local import LocalCloud
 
 pytestmark = pytest.mark.xdist_group("cloud-scaler")
@@ -99,6 +102,37 @@ def test_hints_reach_whoever_tells_next_and_one_of_all_is_elected(scaled_cloud: 
     assert ours.hints == {WRITE: hint}
     slot = MINUTE * 6 + 4
     assert [ours.is_elected(at) for at in (slot, slot, slot - 1, slot + 1)] == [True, False, False, True]
+
+
+def test_process_that_is_throttled_goes_on_in_another_shard_and_knows_its_share_of_the_fleet(dynamodb: Any) -> None:
+    slot = MINUTE * 6 + 3
+    staying, moved = FleetTable(dynamodb, "fleet", "orders"), FleetTable(_Throttled(dynamodb), "fleet", "orders")
+    staying.add({(slot, WRITE, False): 600.0})
+    amounts: Amounts = {(slot, WRITE, False): 200.0}
+    with pytest.raises(ClientError):
+        moved.add(amounts)
+    assert moved.shard in range(1, PULSE_SHARDS)
+    assert amounts == {(slot, WRITE, False): 200.0}, "what was not written is kept"
+    moved.add(amounts)
+    pulses = PulseTable("fleet", dynamodb)
+    assert pulses.read("orders", MINUTE, MINUTE * 6 + 5)[WRITE].consumed_units == (None, None, None, 800, None, None)
+    pulses.tell("orders", {WRITE: Hint(slot, 70, 0, 80, 17)}, MINUTE, 1)
+    for fleet, coverage in ((staying, 60), (moved, 20)):
+        fleet.add({(slot + 1, WRITE, False): 1.0})
+        assert fleet.hints == {WRITE: Hint(slot, 70, 0, coverage, 17)}
+
+
+@dataclass
+class _Throttled:
+    """A client whose writes of the first shard are throttled."""
+
+    dynamodb: Any
+
+    def update_item(self, **request: Any) -> Any:
+        if request["Key"]["table"]["S"] == "pulse#orders":
+            answer: Any = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+            raise ClientError(answer, "UpdateItem")
+        return self.dynamodb.update_item(**request)
 
 
 def test_table_that_is_not_there_is_said_to(dynamodb: Any) -> None:

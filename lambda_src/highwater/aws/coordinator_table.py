@@ -19,8 +19,11 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     HINT_ATTRIBUTE,
     KEPT_SECONDS,
+    PULSE_SHARDS,
+    SLOTS_PER_MINUTE,
     Hint,
     Slots,
+    hints_of_shards,
     hints_text,
     pulse_partition,
     pulse_sort_key,
@@ -255,6 +258,8 @@ class LeaseTable:
 
 # Pages of 1 MB that are read of a table's pulses; items are large with many indexes, or if a client fills them.
 _MOST_PAGES: Final = 4
+# The shards' shares of a fleet's demand are those of so many minutes.
+_SHARE_MINUTES: Final = 3
 
 
 class PulsesUnavailableError(Exception):
@@ -272,49 +277,66 @@ class PulseTable:
     def __init__(self, name: str, dynamodb: DynamoDBClient | None = None) -> None:
         self._name = name
         self._dynamodb = dynamodb or client()
+        # units that were reported lately in each shard of a table, by label, as last read
+        self._units: dict[str, dict[int, int]] = {}
 
     def read(self, label: str, first_minute: int, newest_slot: int) -> Mapping[TargetKey, Slots]:
         """Read the pulses of a table's fleet from *first_minute* to *newest_slot*, both counted since 1970.
 
         The answer has only the targets with pulses. Raises `PulsesUnavailableError`.
         """
+        items: list[tuple[int, dict[str, str]]] = []
+        self._units[label] = {}
+        for shard in range(PULSE_SHARDS):
+            found = list(self._items(pulse_partition(label, shard), first_minute))
+            items += found
+            lately = slots_of_items(found, newest_slot // SLOTS_PER_MINUTE - _SHARE_MINUTES, newest_slot)
+            units = sum(sum(slots.asked_units()) for slots in lately.values())
+            if units:
+                self._units[label][shard] = units
+        return slots_of_items(items, first_minute, newest_slot)
+
+    def _items(self, partition: str, first_minute: int) -> Iterator[tuple[int, dict[str, str]]]:
         request: dict[str, Any] = {
             "ConsistentRead": True,
             "KeyConditionExpression": "#partition = :partition AND #minute >= :first",
             "ExpressionAttributeNames": {"#partition": PARTITION_KEY, "#minute": SORT_KEY},
             "ExpressionAttributeValues": {
-                ":partition": {"S": pulse_partition(label)},
+                ":partition": {"S": partition},
                 ":first": {"S": pulse_sort_key(first_minute)},
             },
             # a page has up to 1 MB: the newest minutes are on the first
             "ScanIndexForward": False,
         }
-        items: list[tuple[int, dict[str, str]]] = []
         for _ in range(_MOST_PAGES):
             found = self._call("query", **request)
-            items += (
-                (int(item[SORT_KEY]["S"]), {name: value["N"] for name, value in item.items() if "N" in value})
-                for item in found["Items"]
-                if item[SORT_KEY]["S"].isdecimal()
-            )
+            for item in found["Items"]:
+                if item[SORT_KEY]["S"].isdecimal():
+                    yield (
+                        int(item[SORT_KEY]["S"]),
+                        {name: value["N"] for name, value in item.items() if "N" in value},
+                    )
             if not found.get("LastEvaluatedKey"):
                 break
             request["ExclusiveStartKey"] = found["LastEvaluatedKey"]
-        return slots_of_items(items, first_minute, newest_slot)
 
     def tell(self, label: str, hints: Mapping[TargetKey, Hint], first_minute: int, minutes: int) -> None:
-        """Write hints into the items of *minutes* minutes from *first_minute* on; raises `PulsesUnavailableError`."""
-        for minute in range(first_minute, first_minute + minutes):
-            self._call(
-                "update_item",
-                Key={PARTITION_KEY: {"S": pulse_partition(label)}, SORT_KEY: {"S": pulse_sort_key(minute)}},
-                UpdateExpression="SET #hint = :hint, #expires = :expires",
-                ExpressionAttributeNames={"#hint": HINT_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
-                ExpressionAttributeValues={
-                    ":hint": {"S": hints_text(hints)},
-                    ":expires": {"N": str(minute * 60 + KEPT_SECONDS)},
-                },
-            )
+        """Write hints into the items of *minutes* minutes from *first_minute* on; raises `PulsesUnavailableError`.
+
+        A hint for a shard says which share of the fleet's requests is reported in that shard, as last read.
+        """
+        for shard, own in hints_of_shards(hints, self._units.get(label, {})).items():
+            for minute in range(first_minute, first_minute + minutes):
+                self._call(
+                    "update_item",
+                    Key={PARTITION_KEY: {"S": pulse_partition(label, shard)}, SORT_KEY: {"S": pulse_sort_key(minute)}},
+                    UpdateExpression="SET #hint = :hint, #expires = :expires",
+                    ExpressionAttributeNames={"#hint": HINT_ATTRIBUTE, "#expires": TTL_ATTRIBUTE},
+                    ExpressionAttributeValues={
+                        ":hint": {"S": hints_text(own)},
+                        ":expires": {"N": str(minute * 60 + KEPT_SECONDS)},
+                    },
+                )
 
     def _call(self, operation: str, **request: Any) -> Any:
         try:

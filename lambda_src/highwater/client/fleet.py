@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +15,7 @@ from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import (
     HINT_ATTRIBUTE,
     KEPT_SECONDS,
+    PULSE_SHARDS,
     SLOTS_PER_MINUTE,
     WOKEN_ATTRIBUTE,
     Hint,
@@ -26,6 +28,8 @@ from highwater.core.pulses import (
 )
 
 _MINUTES_KEPT: Final = 3
+# DynamoDB's errors for more writes of one item than its partition takes
+_THROTTLES: Final = ("ProvisionedThroughputExceededException", "ThrottlingException")
 # A fleet whose item has no hint asks for help once in so many minutes: nothing may scale its table.
 _ASKED_MINUTES: Final = 5
 # A hint of later slots than these is no scaler's, or of a clock that was set back.
@@ -41,12 +45,14 @@ class FleetTable:
         pulse_table: The name of the coordinator's table.
         label: The table whose demand is reported.
         hints: The scaler's hints of the newest item, by target.
+        shard: The shard in which this process reports, 0 unless it was throttled there.
     """
 
     dynamodb: Any
     pulse_table: str
     label: str
     hints: dict[TargetKey, Hint] = field(default_factory=dict)
+    shard: int = 0
     _minutes: dict[int, dict[str, str]] = field(default_factory=dict)
     # the slot, and the first of five minutes, in which somebody was elected already
     _woken_slot: int = -1
@@ -56,7 +62,8 @@ class FleetTable:
         """Add the amounts to the items of their minutes, and remember the fleet's sums that DynamoDB returns.
 
         Raises `ClientError` or `BotoCoreError` of the first item that cannot be written. *amounts* then has only what
-        certainly was not written: amounts that may have arrived are removed from it, as they could count twice.
+        certainly was not written: amounts that may have arrived are removed from it, as they could count twice. After a
+        write that was throttled, another shard is used.
         """
         for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
             parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
@@ -75,6 +82,8 @@ class FleetTable:
                 )
             except ClientError as error:
                 may_have_arrived = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400) >= 500
+                if error.response.get("Error", {}).get("Code") in _THROTTLES:
+                    self._move()
                 raise
             finally:
                 if may_have_arrived:
@@ -160,8 +169,15 @@ class FleetTable:
         if minute == max(self._minutes):
             self.hints = hints_of_text(attributes.get(HINT_ATTRIBUTE, {}).get("S", "{}"))
 
+    def _move(self) -> None:
+        """Go on in another shard, chosen at random, of whose items nothing is known yet."""
+        others = [shard for shard in range(1, PULSE_SHARDS) if shard != self.shard]
+        self.shard = random.choice(others)  # noqa: S311 - not for security
+        self.hints, self._minutes = {}, {}
+
     def _key(self, minute: int) -> dict[str, Any]:
-        return {PARTITION_KEY: {"S": pulse_partition(self.label)}, SORT_KEY: {"S": pulse_sort_key(minute)}}
+        partition = pulse_partition(self.label, self.shard)
+        return {PARTITION_KEY: {"S": partition}, SORT_KEY: {"S": pulse_sort_key(minute)}}
 
 
 def _last_slot(minute: int) -> int:

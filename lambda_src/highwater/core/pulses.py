@@ -199,9 +199,41 @@ _HINT_RANGES: Final = ((0, 10**9), (0, 10**9), (0, _MOST_UNITS), (1, 100), (0, 8
 _NEEDED: Final = 5
 
 
-def pulse_partition(label: str) -> str:
-    """Return the partition key of a table's items; permissions to pulse are for partition keys."""
-    return f"{_PARTITION}{label}"
+# A partition of DynamoDB takes 1,000 writes a second. A process whose pulse is throttled goes on in another shard.
+PULSE_SHARDS: Final = 8
+# A shard that reports less of the fleet's demand than this percentage gets no hint: it knows too little.
+_LEAST_SHARE_PERCENT: Final = 5
+
+
+def pulse_partition(label: str, shard: int = 0) -> str:
+    """Return the partition key of a table's items in a shard; permissions to pulse are for partition keys."""
+    return f"{_PARTITION}{label}#{shard}" if shard else f"{_PARTITION}{label}"
+
+
+def pulse_partition_patterns(label: str) -> list[str]:
+    """Return patterns, with `?`, of the partition keys of all of a table's shards."""
+    return [f"{_PARTITION}{label}", f"{_PARTITION}{label}#?"]
+
+
+def hints_of_shards(
+    hints: Mapping[TargetKey, Hint], units_by_shard: Mapping[int, int]
+) -> dict[int, dict[TargetKey, Hint]]:
+    """Return the hints for the items of each shard, whose processes see only what was reported there.
+
+    Args:
+        hints: The hints for a process that sees all that the fleet reports.
+        units_by_shard: Units that were reported lately in each shard.
+    """
+    total = sum(units_by_shard.values())
+    shares = {shard: units * 100 // total for shard, units in units_by_shard.items() if units}
+    # whatever is reported elsewhere, most fleets have one shard
+    found = {0: shares.get(0, 0 if shares else 100)}
+    found |= {shard: percent for shard, percent in shares.items() if percent >= _LEAST_SHARE_PERCENT}
+    return {shard: {key: _share_of(hint, percent) for key, hint in hints.items()} for shard, percent in found.items()}
+
+
+def _share_of(hint: Hint, percent: int) -> Hint:
+    return replace(hint, coverage_percent=max(hint.coverage_percent * percent // 100, 1))
 
 
 def pulse_sort_key(minute: int) -> str:
@@ -262,7 +294,7 @@ def slots_of_items(
     """Return each target's slots from *first_minute* to *newest_slot*, both since 1970.
 
     Args:
-        items: Minutes, and their attributes with numbers as text.
+        items: Minutes, and their attributes with numbers as text; several items of a minute add up.
         first_minute: The minute that the slots begin with.
         newest_slot: The last slot.
     """
@@ -283,9 +315,9 @@ def slots_of_items(
             consumed.setdefault(key, [None] * length)
             refused.setdefault(key, [0] * length)
             if found[1] == _CONSUMED:
-                consumed[key][at] = units
+                consumed[key][at] = units + (consumed[key][at] or 0)
             else:
-                refused[key][at] = units
+                refused[key][at] += units
     return {key: Slots(newest_slot, tuple(consumed[key]), tuple(refused[key])) for key in consumed}
 
 
