@@ -132,6 +132,10 @@ benchmark-jumps: setup ## How the scaler meets a jump in traffic, beside native 
 benchmark-batches: setup ## Batches that run every so often, beside native target tracking (offline, free; half a minute). ARGS=--all
 	@$(BIN)/python -m research.batches $(ARGS)
 
+.PHONY: benchmark-alarm
+benchmark-alarm: setup ## An experiment: one alarm for the scaler's whole fleet in place of one a target (offline, free; three minutes). TRACES=folder
+	@$(BIN)/python -m research.fleet_alarm $(if $(TRACES),--traces $(TRACES))
+
 .PHONY: benchmark-pulses
 benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
 	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))

@@ -15,7 +15,7 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 
-from acceptance.tables import CEILING, FLOOR, GRANTED
+from acceptance.tables import CEILING, FLOOR, GRANTED, REPLICA_CEILING, REPLICA_FLOOR
 from cdk_highwater import BoostCoordinator, Capacity, HighWaterMark, HighWaterTable, ThrottleAwareScaler, Window
 
 _STRING: Final = dynamodb.AttributeType.STRING
@@ -44,6 +44,18 @@ def windows(stack: cdk.Stack) -> None:
             _break(stack, table)
 
 
+def replicas(stack: cdk.Stack) -> None:
+    """A global table in two regions, which nothing of Highwater manages."""
+    write = dynamodb.Capacity.autoscaled(min_capacity=REPLICA_FLOOR, max_capacity=REPLICA_CEILING)
+    dynamodb.TableV2(
+        stack,
+        "World",
+        partition_key=dynamodb.Attribute(name="id", type=_STRING),
+        billing=dynamodb.Billing.provisioned(read_capacity=dynamodb.Capacity.fixed(1), write_capacity=write),
+        replicas=[dynamodb.ReplicaTableProps(region=_context(stack, "elsewhere"))],
+    )
+
+
 def surge(stack: cdk.Stack) -> None:
     """The same table twice: with target tracking alone, and with the scaler in addition."""
     _table(stack, "Native")
@@ -70,6 +82,7 @@ def pulses(stack: cdk.Stack) -> None:
 STACKS: Final[dict[str, Callable[[cdk.Stack], None]]] = {
     "Raises": bare,
     "IndexBuild": bare,
+    "Replicas": replicas,
     "Windows": windows,
     "StackOrder": windows,
     "Surge": surge,

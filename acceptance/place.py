@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import boto3
@@ -23,6 +24,8 @@ from highwater_lab.local.load import Load, LoadClock
 
 # Where a user's profiles are; everything else of AWS_* could point to another place
 _FILES_OF_PROFILES: Final = {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE"}
+# The first of these that is not the suite's region is the other one of a global table
+_REGIONS: Final = ("us-east-1", "eu-west-1")
 
 
 class AccountError(HighwaterError):
@@ -51,6 +54,11 @@ class Place:
             if service not in self._clients:
                 self._clients[service] = self._make_client(service)
             return self._clients[service]
+
+    def elsewhere(self) -> Place:
+        """Another region of the same account, for clients only."""
+        region = next(region for region in _REGIONS if region != self.region)
+        return Place(self.account, region, partial(self._make_client, region_name=region))
 
     def status(self) -> LoadClock:
         """What time it is there."""
@@ -81,7 +89,7 @@ class LocalPlace(Place):
     is_real = False
 
     def __init__(self, cloud: LocalCloud) -> None:
-        super().__init__(ACCOUNT, REGION, cloud.client)
+        super().__init__(ACCOUNT, REGION, partial(boto3.client, **cloud.client_arguments()))
         self._cloud = cloud
         self._is_playing = False
 

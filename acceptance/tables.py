@@ -16,6 +16,8 @@ from highwater.core.names import TargetName
 
 # The floor and ceiling of writes of the app's tables, and the most that the job of a boost is granted
 FLOOR, CEILING, GRANTED = 10, 200, 60
+# The same of a global table, in each of its regions
+REPLICA_FLOOR, REPLICA_CEILING = 7, 30
 # Of real time: a local cloud's deploy is quick, and in an account CloudFormation's calls have the same rates
 _LOOKS_EVERY_SECONDS: Final = {True: 1.0, False: 0.005}
 

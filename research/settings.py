@@ -8,7 +8,9 @@ The defaults were found on the same traces. So for each trace left out, the lowe
 other traces chooses between the default and the neutral value, the neutral one at a tie; where native:70 throttles
 nothing on those, cost alone chooses. The left-out traces then count as chosen for them. What a setting buys is the
 figures with the neutral value minus those. A setting that buys less than 0.01 in throttles and in cost in both modes
-can be dropped; the last lines set all of these to their neutral values at once.
+can be dropped; the next lines set all of these to their neutral values at once.
+
+The last lines are FLOOR mode with tables at other target utilizations, and these alone, as while the scaler is down.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ NEUTRAL: Final[Mapping[str, tuple[Value, ...]]] = {
     "forecast_target_percent": (None,),
     "lower_from_minute": (0,),
 }
+# Target utilizations of the tables of a scaler, and what they are alone while it is down
+TRACKED_PERCENTS: Final = (70, 80, 90)
 _CHOSEN: Final = "chosen"
 _COLUMNS: Final = ("mode", "setting", "default", "neutral")
 
@@ -230,6 +234,10 @@ def main(arguments: Sequence[str]) -> int:
     for mode in MODES:
         before, after = (relative(policy, traces, scores) for policy in (str(mode), f"{mode}, dropped"))
         print(f"{mode}: default{_figures(before, '')}, all of these neutral{_figures(after, '')}")
+    for percent in TRACKED_PERCENTS:
+        for policy in (f"highwater-floor:{percent}", f"native:{percent}"):
+            scores = scores | {(trace.name, policy): run(trace, policy) for trace in traces}
+            print(f"{policy}:{_figures(relative(policy, traces, scores), '')}")
     print(f"{len(scores)} runs in {time.monotonic() - began:.0f} s")
     return 0
 

@@ -6,12 +6,13 @@ from typing import Final
 
 from acceptance.parts.coordinators import BOOSTS, PULSES
 from acceptance.parts.raises import INDEX_BUILD, RAISES
+from acceptance.parts.replicas import REPLICAS
 from acceptance.parts.surge import SURGE
 from acceptance.parts.windows import STACK_ORDER, WINDOWS
 from acceptance.stage import Part
 from highwater.core import HighwaterError
 
-PARTS: Final = (WINDOWS, STACK_ORDER, RAISES, INDEX_BUILD, BOOSTS, PULSES, SURGE)
+PARTS: Final = (WINDOWS, STACK_ORDER, RAISES, INDEX_BUILD, REPLICAS, BOOSTS, PULSES, SURGE)
 
 
 def choose(names: str) -> tuple[Part, ...]:

@@ -91,6 +91,8 @@ def numbers(value: Any) -> Any:
 
 
 Document = dict[str, Any]
+# auto scaling settings by target
+Scaled = dict[TargetKey, Document]
 
 
 class NamedResourceError(ValueError):
@@ -338,7 +340,17 @@ class Provisioners:
         if new.get("SSESpecification") and not old:
             ministack.tables()[name]["SSEDescription"] = ministack.describe_encryption(numbers(new["SSESpecification"]))
         if kind == ministack.GLOBAL_TABLE:
+            self._replicate(name, old, new)
             self._scale_global_table(name, old, new)
+
+    def _replicate(self, name: str, old: Properties, new: Properties) -> None:
+        """Create the replicas that a global table has not had, and delete those that it no longer has."""
+        home = ministack.get_region()
+        before, after = (set(_replicas(properties)) - {home} for properties in (old, new))
+        updates = [{"Create": {"RegionName": region}} for region in sorted(after - before)]
+        updates += [{"Delete": {"RegionName": region}} for region in sorted(before - after)]
+        if updates:
+            self._call_update({"TableName": name, "ReplicaUpdates": updates})
 
     def _raise_changed_marks(self, name: str, old: Properties, new: Properties) -> None:
         """Raise marks that the template changed; a lower one fails the update, as on AWS."""
@@ -355,12 +367,16 @@ class Provisioners:
 
     def _scale_global_table(self, name: str, old: Properties, new: Properties) -> None:
         """Give each target of a global table and its indexes a policy; deregister those that it no longer has."""
+        for region in sorted({*_replicas(old), *_replicas(new)}):
+            with ministack.request_scope(ministack.get_account_id(), region):
+                self._scale_replica(name, _scaled(name, old, region), _scaled(name, new, region))
+
+    def _scale_replica(self, name: str, old: Scaled, new: Scaled) -> None:
         service = self._autoscaling()
-        settings = _scaled(name, new)
-        for key in _scaled(name, old).keys() - settings.keys():
+        for key in old.keys() - new.keys():
             if key in service.targets:
                 service.deregister(key)
-        for key, setting in settings.items():
+        for key, setting in new.items():
             _called(service.register, key, int(setting["MinCapacity"]), int(setting["MaxCapacity"]))
             metric = {"PredefinedMetricType": f"DynamoDB{key.dimension.title()}CapacityUtilization"}
             tracking = numbers(setting.get("TargetTrackingScalingPolicyConfiguration") or {"TargetValue": 70})
@@ -375,6 +391,8 @@ class Provisioners:
 
         def delete(name: str, properties: Properties) -> None:
             self._scale_global_table(name, properties, {})
+            if name in ministack.tables():
+                self._replicate(name, properties, {})
             own(name, properties)
 
         return delete
@@ -387,9 +405,16 @@ class Provisioners:
             raise ValueError(answer.get("message") or answer.get("Message") or str(answer))
 
 
-def _scaled(name: str, properties: Properties) -> dict[TargetKey, Properties]:
-    """Return the auto scaling settings of a global table, writes, and of its first replica, reads, by target."""
-    replica = (properties.get("Replicas") or [{}])[0]
+def _replicas(properties: Properties) -> dict[str, Properties]:
+    """Return the replicas of a global table, the one in the stack's own region included, by region."""
+    return {replica["Region"]: replica for replica in properties.get("Replicas") or []}
+
+
+def _scaled(name: str, properties: Properties, region: str) -> Scaled:
+    """Return the auto scaling settings of a global table, writes, and of its replica in a region, reads, by target."""
+    replica = _replicas(properties).get(region)
+    if replica is None:
+        return {}
     reads = {index["IndexName"]: index for index in replica.get("GlobalSecondaryIndexes") or []}
     resources: list[tuple[str | None, Properties, Properties]] = [(None, properties, replica)]
     resources += [

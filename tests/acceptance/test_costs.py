@@ -27,6 +27,7 @@ CONTEXT = {
     "floor": "45",
     "ceiling": "60",
     "key": "id",
+    "elsewhere": "us-east-1",
     "broken": "no",
     "units": "10",
 }
@@ -78,7 +79,18 @@ def test_stack_cannot_provision_more_than_its_part_says_and_raises_no_mark(stack
         and not plans
         and "ProvisionedThroughput" in resource["Properties"]
     )
-    assert 0 < ceilings + bare <= part.units
+    replicated = sum(
+        len(resource["Properties"]["Replicas"])
+        * (
+            1
+            + resource["Properties"]["WriteProvisionedThroughputSettings"]["WriteCapacityAutoScalingSettings"][
+                "MaxCapacity"
+            ]
+        )
+        for resource in resources
+        if resource["Type"] == "AWS::DynamoDB::GlobalTable"
+    )
+    assert 0 < ceilings + bare + replicated <= part.units
     assert [resource for resource in resources if resource["Type"] == "Custom::HighwaterMarks"] == []
 
 

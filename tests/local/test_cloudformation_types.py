@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
@@ -684,6 +686,43 @@ def test_global_table_that_is_replaced_takes_its_targets_along(world: World, sta
     assert len(_targets_of(world, replacement)) == 2
     assert stack.delete() == "DELETE_COMPLETE"
     assert _targets_of(world, replacement) == set()
+
+
+def test_global_table_has_its_replicas_with_their_own_targets_for_as_long_as_the_template_has_them(
+    cloud: LocalCloud, world: World, stack: Stack
+) -> None:
+    table = unique("table")
+    resource = f"table/{table}"
+    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63))
+    there = {"ReadCapacityAutoScalingSettings": _scaling(24, 240, 64)}
+    elsewhere = {"Region": "eu-west-1", "ReadProvisionedThroughputSettings": there}
+    with_replica = copy.deepcopy(resources)
+    with_replica["Properties"]["Replicas"].append(elsewhere)
+    arguments: Any = cloud.client_arguments() | {"region_name": "eu-west-1"}
+    dynamodb = boto3.client("dynamodb", **arguments)
+    autoscaling = boto3.client("application-autoscaling", **arguments)
+
+    def seen_there() -> dict[str, int]:
+        found = autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=[resource])
+        return {each["ScalableDimension"]: each["MinCapacity"] for each in found["ScalableTargets"]}
+
+    assert stack.create(Table=with_replica) == "CREATE_COMPLETE"
+    assert (world.bounds(resource), world.bounds(resource, WRITE)) == ((12, 120), (13, 130))
+    assert seen_there() == {READ: 24, WRITE: 13}
+    world.dynamodb.put_item(TableName=table, Item={"id": {"S": "one"}})
+    assert dynamodb.scan(TableName=table)["Count"] == 1
+    throughput = dynamodb.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
+    assert (throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]) == (24, 13)
+    assert stack.update(Table=resources) == "UPDATE_COMPLETE"
+    assert seen_there() == {}
+    assert stack.update(Table=with_replica) == "UPDATE_COMPLETE"
+    assert seen_there() == {READ: 24, WRITE: 13}
+    assert stack.delete() == "DELETE_COMPLETE"
+    assert (seen_there(), _targets_of(world, table)) == ({}, set())
+    with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
+        dynamodb.describe_table(TableName=table)
+    dynamodb.close()
+    autoscaling.close()
 
 
 def test_stack_with_table_target_and_action_runs_the_action(world: World, stack: Stack) -> None:

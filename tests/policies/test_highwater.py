@@ -29,6 +29,14 @@ def test_floor_mode_sets_the_floor_when_the_first_datapoint_is_there() -> None:
     assert raised[0][0] == 220 + 35
 
 
+def test_floor_mode_leaves_the_headroom_of_the_target_utilization() -> None:
+    after = {
+        name: run_policy(name, table(tracked(low=10, target=70)), writes(*([840] * 60))).target(WRITE).capacity[-1][1]
+        for name in ("highwater-floor:60", "highwater-floor:80", "highwater-floor:90", "highwater-floor")
+    }
+    assert list(after.values()) == [1_400, 1_050, after["highwater-floor"], 934]
+
+
 def test_floor_mode_never_leaves_its_bounds() -> None:
     run = run_policy("highwater-floor", table(tracked(low=40, high=300, target=70)), writes(*QUIET, *SURGE, *QUIET))
     assert all(40 <= floor <= 300 for _, floor, _ in run.target(WRITE).bounds)

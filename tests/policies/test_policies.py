@@ -71,6 +71,10 @@ def test_clairvoyant_needs_what_the_bucket_does_not_give() -> None:
     [
         ("native:19", "policy 'native:19': expected a target utilization in percent from 20 to 90, got '19'"),
         ("native:", "policy 'native:': expected a target utilization in percent from 20 to 90, got ''"),
+        (
+            "highwater-floor:91",
+            "policy 'highwater-floor:91': expected a target utilization in percent from 20 to 90, got '91'",
+        ),
         ("fixed:0", "policy 'fixed:0': expected a number of units from 1 to 10,000,000, got '0'"),
         (
             "highwater-floor-pulse:101",

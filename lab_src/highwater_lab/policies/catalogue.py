@@ -45,6 +45,12 @@ _WITHOUT_ARGUMENT: Final[dict[str, Callable[[], Policy]]] = {
 _WITH_NUMBER: Final[dict[str, tuple[Callable[[int], Policy], str, int, int]]] = {
     "native": (Native, "target utilization in percent", MIN_TARGET_UTILIZATION_PERCENT, MAX_TARGET_UTILIZATION_PERCENT),
     "fixed": (Fixed, "number of units", 1, 10_000_000),
+    HighwaterFloor.name: (
+        lambda percent: HighwaterFloor(tracking_percent=percent),
+        "target utilization in percent",
+        MIN_TARGET_UTILIZATION_PERCENT,
+        MAX_TARGET_UTILIZATION_PERCENT,
+    ),
     HighwaterFloorPulse.name: (
         lambda percent: HighwaterFloorPulse(pulses=Pulses(percent)),
         "share of the fleet that pulses in percent",
@@ -66,6 +72,7 @@ POLICY_NAMES: Final = tuple(
             *_WITHOUT_ARGUMENT,
             "native:PERCENT",
             "fixed:UNITS",
+            "highwater-floor:PERCENT",
             "highwater-floor-pulse:PERCENT",
             "highwater-direct-pulse:PERCENT",
             CLAIRVOYANT,

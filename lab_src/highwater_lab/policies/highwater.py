@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from highwater.core import Capacity, DecreaseBudget, HighWaterMark, IndexCapacity, Plan, Target, Units
 from highwater.core import Dimension as Dim
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from highwater_lab.simulation.setup import ResourceSetup, TableSetup, TargetSetup
     from highwater_lab.traffic.series import Traffic
 
-_TRACKING_PERCENT: Final = 90
 _SLOTS: Final = (COVERAGE_MINUTES + 5) * SLOTS_PER_MINUTE
 # Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.cloudwatch).
 _THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
@@ -60,6 +59,7 @@ class HighwaterScaler(Policy, ABC):
     """
 
     mode: Mode
+    tracking_percent = 90
     source = "Highwater: highwater.core.scaler.turn, defaults of docs/decisions/0013"
     period_seconds = 60
     offset_seconds = 40
@@ -89,7 +89,7 @@ class HighwaterScaler(Policy, ABC):
     def arrange(self, setup: TableSetup, traffic: Traffic) -> TableSetup:  # noqa: ARG002
         """Remove scheduled actions. In FLOOR mode, add target tracking where the ceiling is above the floor."""
         self._scaled = self._scaled or _plan_of(setup, self.mode)
-        tracking = TargetTracking(target_percent=_TRACKING_PERCENT) if self.mode is Mode.FLOOR else None
+        tracking = TargetTracking(target_percent=self.tracking_percent) if self.mode is Mode.FLOOR else None
         return replace(setup, is_on_demand=False).each_target(
             lambda target: replace(
                 target, tracking=tracking if target.max > target.min else None, actions=(), is_scaled=True
@@ -184,10 +184,21 @@ class HighwaterScaler(Policy, ABC):
 
 
 class HighwaterFloor(HighwaterScaler):
-    """FLOOR mode: the scaler sets floors, and target tracking at 90 % sets the capacity."""
+    """FLOOR mode: the scaler sets floors, and target tracking sets the capacity.
+
+    Args:
+        tracking_percent: The target utilization of target tracking, in percent. By default 90.
+        arguments, options: As `HighwaterScaler` has them.
+    """
 
     name = "highwater-floor"
     mode = Mode.FLOOR
+
+    def __init__(self, *arguments: Any, tracking_percent: int | None = None, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if tracking_percent is not None:
+            self.tracking_percent = tracking_percent
+            self.name = f"{self.name}:{tracking_percent}"
 
     def _apply(self, reviewed: TableReview, calls: Calls) -> None:
         for each in reviewed.targets:
