@@ -141,6 +141,10 @@ delete_table: Final = Function("services.dynamodb", "_delete_table")
 describe_table: Final = Function("services.dynamodb", "_table_description")
 refuse_table_name: Final = Function("services.dynamodb", "_validate_table_name")
 update_backups: Final = Function("services.dynamodb", "_update_continuous_backups")
+export_table: Final = Function("services.dynamodb", "_export_table_to_point_in_time")
+_exports: Final = Value("services.dynamodb", "_exports", "get")
+put_object: Final = Function("services.s3", "_put_object")
+_backups: Final = Value("services.dynamodb", "_pitr_settings", "get")
 update_time_to_live: Final = Function("services.dynamodb", "_update_ttl")
 describe_encryption: Final = Function("services.dynamodb", "_sse_description_from_spec")
 _tables: Final = Value("services.dynamodb", "_tables", "_data")
@@ -321,6 +325,17 @@ def tables() -> dict[str, Document]:
 def find_table(name: object) -> Document | None:
     """Return the table of that name or ARN, `None` if there is none."""
     return tables().get(_table_name(name)) if isinstance(name, str) else None
+
+
+def has_recovery(table: str) -> bool:
+    """Whether point-in-time recovery is on for the table of that name."""
+    return bool(_backups.now.get(table))
+
+
+def export_of(arn: str) -> Document:
+    """Return the record of an export, which may be changed."""
+    found: Document = _exports.now.get(arn)
+    return found
 
 
 def table_names() -> list[str]:

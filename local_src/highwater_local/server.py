@@ -29,6 +29,7 @@ from highwater_local.cloudwatch import Alarms, Metrics
 from highwater_local.commands import CONTROL_PATH, Answer, Commands
 from highwater_local.dynamodb.call import throttles_of
 from highwater_local.dynamodb.data_plane import DataPlane
+from highwater_local.dynamodb.exports import Exports
 from highwater_local.dynamodb.tables import Tables
 from highwater_local.functions import Functions, FunctionUrls, Invocations
 from highwater_local.guard import Guard
@@ -71,6 +72,7 @@ class LocalAws:
         )
         ministack.run_by(CloudTime(self.clock))
         DataPlane(self.clock.second)
+        Exports(self.clock.now)
         Functions(self.clock.second)
         FunctionUrls(port)
         Provisioners(self._tables, self.autoscaling)

@@ -88,6 +88,8 @@ CORE_ARROWS = {
     "shares": set(),
     "shards": set(),
     "buffered": set(),
+    "periods": set(),
+    "rotation": {"periods"},
     "scaler": {"plan", "schedule", "checks", "boosts", "pulses"},
 }
 LAB = "highwater_lab"

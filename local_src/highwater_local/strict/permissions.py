@@ -236,8 +236,8 @@ _PASSING_ROLES: Final = frozenset({"scheduler:CreateSchedule", "scheduler:Update
 _OF_ONE_MESSAGE: Final = {
     f"sqs:{action}Batch": f"sqs:{action}" for action in ("ChangeMessageVisibility", "DeleteMessage", "SendMessage")
 }
-# Actions without resource-level permissions for which MiniStack assumes a resource (Service Authorization Reference,
-# "AWS Application Auto Scaling" and "Amazon CloudWatch", read 2026-11)
+# Actions without resource-level permissions for which a resource would be assumed (Service Authorization Reference,
+# "AWS Application Auto Scaling", "Amazon CloudWatch" and "Amazon DynamoDB", read 2026-11)
 _ON_EVERYTHING: Final = frozenset(
     {
         "application-autoscaling:DescribeScalableTargets",
@@ -246,8 +246,11 @@ _ON_EVERYTHING: Final = frozenset(
         "application-autoscaling:DescribeScheduledActions",
         "cloudwatch:GetMetricData",
         "cloudwatch:PutMetricData",
+        "dynamodb:ListExports",
     }
 )
+# members of DynamoDB's requests that have the ARN of a table or of its export
+_NAMED_BY_ARN: Final = ("ResourceArn", "ExportArn", "TableArn")
 
 
 class Permissions:
@@ -390,7 +393,8 @@ def _arns(request: Request, action: str, region: str, account: str) -> list[str]
             return [f"arn:aws:scheduler:{region}:{account}:schedule/{group}/{name}"]
         case _ if request.service == "dynamodb":
             found = ministack.table_arns(request.body, region, account)
-            return list(found) or [str(document.get("ResourceArn", "*"))]
+            named = (document[member] for member in _NAMED_BY_ARN if member in document)
+            return list(found) or [str(next(named, "*"))]
         case _:
             arguments = (request.service, request.method, request.path, request.headers, request.body)
             return [ministack.resource_arn_of(*arguments, request.parameters, region, account)]
