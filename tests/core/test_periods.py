@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from highwater.core.periods import CLOCKS_APART, PeriodError, Periods
 
 MONTHS, DAYS = Periods("events"), Periods("ev.a", every="day", late=timedelta(hours=3))
+ANOTHER: Any = "week"
 EITHER = st.sampled_from([MONTHS, DAYS])
 INSTANTS = st.timedeltas(timedelta(days=365), timedelta(days=365 * 8_000)).map(
     lambda since: datetime(1970, 1, 1, tzinfo=UTC) + since
@@ -33,7 +34,7 @@ def _refused(call: Any) -> str:
             "periods: prefix: got 'e v', allowed: 2 to 240 letters, digits, '_', '.' and '-'; give the beginning of "
             "the tables' names, such as 'events'",
         ),
-        (lambda: Periods("events", every="week"), "periods: every: got 'week', allowed: 'day', 'month'"),
+        (lambda: Periods("events", every=ANOTHER), "periods: every: got 'week', allowed: 'day', 'month'"),
         (
             lambda: Periods("events", late=timedelta(days=32)),
             "periods: late: got 32 days, 0:00:00, allowed: 0 to 31 days",

@@ -46,8 +46,7 @@ class Account:
     def _do(self, step: RotationStep) -> None:
         if step.kind == "make":
             assert step.table not in self.tables
-            units = {"read": step.read, "write": step.write}
-            self.tables[step.table] = SeenTable(**units, is_active=True, is_protected=True, has_recovery=False)
+            self.tables[step.table] = replace(SEEN, read=step.read, write=step.write, has_recovery=False)
             return
         table = self.tables[step.table]
         if step.kind == "delete":

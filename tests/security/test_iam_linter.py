@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,7 @@ from cdk_highwater import (
     ThrottleAwareScaler,
     manage_capacity,
 )
+from tests.cdk_cli import ROOT
 from tests.constructs.template_view import READ, WRITE, TemplateView, global_table, placed_stack, scalable_table
 
 with warnings.catch_warnings():
@@ -39,6 +41,7 @@ _ARNS = {
     "AWS::Lambda::Function": f"arn:aws:lambda:{_HERE}:function:scaler",
     "AWS::Logs::LogGroup": f"arn:aws:logs:{_HERE}:log-group:scaler:*",
     "AWS::IAM::Role": "arn:aws:iam::111122223333:role/wakes",
+    "AWS::S3::Bucket": "arn:aws:s3:::exports",
     "AWS::SQS::Queue": f"arn:aws:sqs:{_HERE}:letters",
 }
 # what knows no resources, by the Service Authorization Reference (read 2026-11)
@@ -147,6 +150,25 @@ def test_star_stands_only_where_an_action_knows_no_resources() -> None:
         for statement in document["Statement"]
         for action in _listed(statement["Action"])
     )
+
+
+def test_roles_of_the_example_with_tables_by_time_are_as_narrow() -> None:
+    app = runpy.run_path(str(ROOT / "examples" / "tables_by_time" / "app.py"))["app"]
+    resources = app.synth().get_stack_by_name("TablesByTime").template["Resources"]
+    documents = {
+        name: _resolved(policy["PolicyDocument"], resources)
+        for name, role in resources.items()
+        for policy in role.get("Properties", {}).get("Policies", ())
+    }
+    assert len(documents) == 2
+    found = {issue for document in documents.values() for issue in _issues(document)}
+    # s3:PutObjectAcl, which exports need
+    assert found == {"PERMISSIONS_MANAGEMENT_ACTIONS:"}
+    (months,) = (each for name, each in documents.items() if name.startswith("Role"))
+    starred = [each["Action"] for each in months["Statement"] if "*" in _listed(each["Resource"])]
+    assert starred == [["dynamodb:ListExports", "dynamodb:ListTables"]]
+    deleting = [each["Resource"] for each in months["Statement"] if "dynamodb:DeleteTable" in _listed(each["Action"])]
+    assert deleting == [f"arn:aws:dynamodb:{_HERE}:table/events-????-??"]
 
 
 @pytest.mark.parametrize(
