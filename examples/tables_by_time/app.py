@@ -141,7 +141,6 @@ for id, metric, comparison, missing, meaning in (
         metric=metric,
         threshold=0,
         evaluation_periods=1 if id == "DefaultUsed" else 3,
-        datapoints_to_alarm=1 if id != "NotRun" else 3,
         comparison_operator=comparison,
         treat_missing_data=missing,
         alarm_description=f"Tables by time: {meaning}",
