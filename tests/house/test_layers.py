@@ -103,7 +103,8 @@ LAB_ARROWS = {
     "template": {"files", "physics", "services", "simulation"},
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
-    "report": {"files", "physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
+    "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
+    "report": {"audit", "files", "physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
     "comments": {"report"},
     "local": {"physics", "traffic"},
 }

@@ -37,7 +37,9 @@ def test_price_list_of_aws_becomes_a_price_file() -> None:
     rates[0] = ("us-east-1", "WriteCapacityUnit-Hrs", ["0.0000000000", "0.00065"])
     rates += [
         ("us-east-1", "ReplWriteCapacityUnit-Hrs", ["9"]),
-        ("us-east-1", "USE1-TimedStorage-ByteHrs", ["8"]),
+        ("us-east-1", "TimedStorage-ByteHrs", ["0.0", "0.25"]),
+        ("us-east-1", "IA-TimedStorage-ByteHrs", ["0.1"]),
+        ("us-east-1", "USE1-TimedBackupStorage-ByteHrs", ["8"]),
         ("mars-1", "MARS-WriteCapacityUnit-Hrs", ["7"]),
     ]
     made = price_file(_offers(*rates), "index.json", TODAY)
@@ -51,7 +53,9 @@ def test_price_list_of_aws_becomes_a_price_file() -> None:
         "read_unit_hour": 0.0000012,
         "on_demand_write_million": 1.3,
         "on_demand_read_million": 1.4,
+        "storage_gb_month": 0.25,
     }
+    assert made["regions"]["us-east-1"]["infrequent_access"]["storage_gb_month"] == 0.1
     assert made["regions"]["eu-west-1"]["infrequent_access"] == {
         "write_unit_hour": 0.0000035,
         "read_unit_hour": 0.0000036,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import keyword
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ import click
 
 from highwater.core import Dimension, HighwaterError
 from highwater_lab.commands.options import Misuse, Pairs, check_places
+from highwater_lab.recommend.code import managed_code_of
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
 from highwater_lab.template import ListedTable, list_tables, load_templates
 
@@ -79,7 +78,7 @@ def migration_of(table: ListedTable) -> Migration:
     is_scaled = any(resource.target(dimension).is_scaled for resource in setup.resources for dimension in Dimension)
     steps = _GLOBAL if table.is_global else _TWO_DEPLOYS if is_scaled else _ONE_DEPLOY
     back = (_BACK,) if is_scaled else ()
-    return Migration(table.name, what, (*steps, *back), _code(table, setup), tuple(_notes(setup)))
+    return Migration(table.name, what, (*steps, *back), managed_code_of(table.name, setup), tuple(_notes(setup)))
 
 
 def _described(resource: ResourceSetup) -> str:
@@ -90,46 +89,6 @@ def _range(target: TargetSetup) -> str:
     if target.tracking is None:
         return f"{target.units:,} fixed"
     return f"{target.min:,} to {target.max:,} at {target.tracking.target_percent} %"
-
-
-def _code(table: ListedTable, setup: TableSetup) -> str:
-    """Return the call of `manage_capacity` that keeps what the table has."""
-    own, *indexes = setup.resources
-    variable = re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", table.name.rpartition("/")[2])).lower()
-    if not variable.isidentifier() or keyword.iskeyword(variable):
-        variable = "table"
-    lines = [
-        "manage_capacity(",
-        f"    {variable},  # {table.name}",
-        f"    read={_capacity(own.read)},",
-        f"    write={_capacity(own.write)},",
-    ]
-    if indexes:
-        lines += [
-            "    indexes=[",
-            *(
-                f"        IndexCapacity(index_name={json.dumps(each.index)}, read={_capacity(each.read)}, "
-                f"write={_capacity(each.write)}),"
-                for each in indexes
-            ),
-            "    ],",
-        ]
-    return "\n".join([*lines, ")"]) + "\n"
-
-
-def _capacity(target: TargetSetup) -> str:
-    if target.tracking is None:
-        return f"Capacity.fixed({target.units:_})"
-    tracking = target.tracking
-    parts = [f"min_capacity={target.min:_}", f"max_capacity={target.max:_}"]
-    if tracking.target_percent != 70:
-        parts.append(f"target_utilization_percent={tracking.target_percent}")
-    for name, seconds in (("in", tracking.scale_in_cooldown), ("out", tracking.scale_out_cooldown)):
-        if seconds:
-            parts.append(f"scale_{name}_cooldown=timedelta(seconds={seconds})")
-    if tracking.disable_scale_in:
-        parts.append("disable_scale_in=True")
-    return f"Capacity.autoscaled({', '.join(parts)})"
 
 
 def _notes(setup: TableSetup) -> Iterator[str]:

@@ -1,12 +1,15 @@
-"""Writes a recommended plan as CDK code in Python."""
+"""Writes a recommended plan, or the capacity that a table has, as CDK code in Python."""
 
 from __future__ import annotations
 
 import json
+import keyword
+import re
 
 from highwater.core import Capacity, IndexCapacity, Window
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.recommend.search import Candidate
+from highwater_lab.simulation import TableSetup, TargetSetup
 
 _ON_DEMAND = """\
 from aws_cdk import aws_dynamodb as dynamodb
@@ -88,3 +91,43 @@ def _window(window: Window) -> str:
 
 def _number(units: int) -> str:
     return f"{units:_}"
+
+
+def managed_code_of(name: str, setup: TableSetup) -> str:
+    """Return the call of `manage_capacity` that keeps what a table has; it uses a variable made of the table's name."""
+    own, *indexes = setup.resources
+    variable = re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition("/")[2])).lower()
+    if not variable.isidentifier() or keyword.iskeyword(variable):
+        variable = "table"
+    lines = [
+        "manage_capacity(",
+        f"    {variable},  # {name}",
+        f"    read={_kept(own.read)},",
+        f"    write={_kept(own.write)},",
+    ]
+    if indexes:
+        lines += [
+            "    indexes=[",
+            *(
+                f"        IndexCapacity(index_name={json.dumps(each.index)}, read={_kept(each.read)}, "
+                f"write={_kept(each.write)}),"
+                for each in indexes
+            ),
+            "    ],",
+        ]
+    return "\n".join([*lines, ")"]) + "\n"
+
+
+def _kept(target: TargetSetup) -> str:
+    if target.tracking is None:
+        return f"Capacity.fixed({target.units:_})"
+    tracking = target.tracking
+    parts = [f"min_capacity={target.min:_}", f"max_capacity={target.max:_}"]
+    if tracking.target_percent != 70:
+        parts.append(f"target_utilization_percent={tracking.target_percent}")
+    for name, seconds in (("in", tracking.scale_in_cooldown), ("out", tracking.scale_out_cooldown)):
+        if seconds:
+            parts.append(f"scale_{name}_cooldown=timedelta(seconds={seconds})")
+    if tracking.disable_scale_in:
+        parts.append("disable_scale_in=True")
+    return f"Capacity.autoscaled({', '.join(parts)})"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TypeVar
 
 from highwater.core import Capacity, Dimension, HighwaterError, HighWaterMark, IndexCapacity, Plan, Window, check
 from highwater.core.findings import Severity
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
+from highwater_lab.physics import BURST_SECONDS, QUANTA_PER_UNIT
 from highwater_lab.policies.catalogue import find_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
@@ -21,7 +22,7 @@ from highwater_lab.services.timing import Timing
 from highwater_lab.simulation import Run, TableSetup, simulate
 from highwater_lab.simulation.plans import table_of
 from highwater_lab.simulation.policy import Policy
-from highwater_lab.traffic import Traffic
+from highwater_lab.traffic import Stream, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +128,12 @@ def frontier(choices: Iterable[Choice]) -> list[Choice]:
 _TARGETS = (70, 50, 90, 60, 80, 40, 30)
 # Each floor tried is enough, at the target utilization, for the demand of this percentage of all minutes
 _FLOOR_PERCENTS = (0, 25, 50, 75, 90, 99)
+# Of these a search for the cheapest plan alone tries the first three, and then the neighbours of the best of them
+_COARSE = (70, 90, 50)
 # The number of complete plans to simulate after each dimension was searched separately
 _MOST_JOINT = 12
+# A capacity unit serves at most this many units in an hour: a full burst bucket, and each second's own
+_UNITS_OF_AN_HOUR = 3600 + BURST_SECONDS
 # The policies with the scaler to simulate; with the scaler, target tracking uses 90 %
 _SCALERS, _SCALED_TARGET = ("highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"), 90
 _Item = TypeVar("_Item")
@@ -203,6 +208,7 @@ def recommend(
     table_quota_units: int = DEFAULT_TABLE_QUOTA_UNITS,
     prices: Prices | None = None,
     timing: Timing | None = None,
+    below_usd: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recommendation:
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for *traffic*.
@@ -219,6 +225,9 @@ def recommend(
         table_quota_units: The account's quota of units per table, which no ceiling exceeds.
         prices: By default the prices of us-east-1.
         timing: The delays of the AWS services; by default those of `Timing`.
+        below_usd: Look only for the cheapest plan within the limit, and only for one that costs less than this a month:
+            what bounds exclude, plans for the trade-off and the scaler are not simulated. The search is then much
+            faster, and may miss a plan that is a little cheaper. By default everything is searched.
         progress: Called with the number of plans simulated and their approximate total.
 
     Raises:
@@ -232,7 +241,61 @@ def recommend(
             f"the limit of throttled units must be between 0 and 100 percent, got {max_throttled_percent:g}"
         )
     search = _Search(traffic, timezone, table_quota_units, prices or load_prices(), timing or Timing(), progress)
+    if below_usd is not None:
+        search.only_best = _OnlyBest(traffic, prices or load_prices(), max_throttled_percent, below_usd)
     return search.run(max_throttled_percent)
+
+
+class _OnlyBest:
+    """What a search for the cheapest plan alone leaves out: what bounds of the cost exclude."""
+
+    def __init__(self, traffic: Traffic, prices: Prices, limit_percent: float, below_usd: float) -> None:
+        self._most_throttled = dict.fromkeys(Dimension, 0.0)
+        for stream in traffic.rates:
+            self._most_throttled[stream.dimension] += traffic.total_units(stream) * limit_percent / 100
+        self._below_usd = below_usd
+        self._prices = prices
+        self._needs = {stream: _hourly_needs(traffic, stream) for stream in traffic.rates}
+
+    def least_usd(self, floors: Mapping[Dimension, int]) -> dict[Dimension, float]:
+        """Return by dimension the USD a month below which no capacity with these floors keeps the limit."""
+        found = dict.fromkeys(Dimension, 0.0)
+        for stream, needs in self._needs.items():
+            floor, dimension = floors.get(stream.dimension, 1), stream.dimension
+            missed = self._most_throttled[dimension] / _UNITS_OF_AN_HOUR
+            # reserved capacity costs nothing more; here each index has all of it, which only lowers the bound
+            reserved = self._prices.commitments.reserved_units(dimension)
+            units = max(0.0, sum(max(0.0, max(floor, need) - reserved) for need in needs) - missed)
+            price = self._prices.throughput().unit_hour(dimension) * self._prices.commitments.provisioned_factor
+            found[dimension] += price * units / len(needs) * HOURS_PER_MONTH
+        return found
+
+    def is_hopeless(self, dimension: Dimension, floor: int, choices: Sequence[Choice]) -> bool:
+        """Whether a floor costs more than what is looked for, or than a choice that keeps the limit."""
+        least = self.least_usd({dimension: floor})
+        best = min((each.cost for each in choices if self.is_enough(dimension, each.throttled_units)), default=None)
+        return sum(least.values()) >= self._below_usd or (best is not None and least[dimension] >= best)
+
+    def is_enough(self, dimension: Dimension, throttled_units: float) -> bool:
+        """Whether a dimension by itself keeps the limit."""
+        return throttled_units <= self._most_throttled[dimension]
+
+
+def _hourly_needs(traffic: Traffic, stream: Stream) -> list[float]:
+    """Return for each clock hour the capacity that serves its units from a full burst bucket, whenever they come."""
+    rates, step = traffic.rates[stream], 3600 // traffic.bin_seconds
+    first = step - int(traffic.start.timestamp()) % 3600 // traffic.bin_seconds
+    cuts = [0, *range(first, len(rates), step), len(rates)]
+    per_unit = QUANTA_PER_UNIT * _UNITS_OF_AN_HOUR
+    return [sum(rates[start:end]) * traffic.bin_seconds / per_unit for start, end in pairwise(cuts)]
+
+
+def least_usd(traffic: Traffic, prices: Prices, max_throttled_percent: float) -> float:
+    """Return USD a month below which no provisioned capacity keeps the limit of throttled units under *traffic*.
+
+    An hour is billed at its highest capacity, and at most serves 3,600 seconds of it and a full burst bucket.
+    """
+    return sum(_OnlyBest(traffic, prices, max_throttled_percent, 0.0).least_usd({}).values())
 
 
 class _Search:
@@ -261,6 +324,7 @@ class _Search:
         self._choices: dict[Dimension, list[Choice]] = {dimension: [] for dimension in self._dimensions}
         self._candidates: list[Candidate] = []
         self._scaled: dict[str, Candidate] = {}
+        self.only_best: _OnlyBest | None = None
 
     def run(self, limit: float) -> Recommendation:
         was_stopped = False
@@ -272,7 +336,7 @@ class _Search:
             was_stopped = True
         try:
             self._join(limit)
-            if not was_stopped:
+            if not was_stopped and self.only_best is None:
                 self._try_scaler()
         except KeyboardInterrupt:
             was_stopped = True
@@ -310,21 +374,36 @@ class _Search:
         """
         traffic = _only(self._traffic, dimension)
         demand = sorted(_minutes(traffic, dimension))
-        for target in _TARGETS:
-            needed = (_units_for(_quantile(demand, percent), target) for percent in _FLOOR_PERCENTS)
-            ceiling = min(self._quota_units, round_up(_units_for(demand[-1], target) * 5 // 4))
-            floors = sorted({min(ceiling, round_up(units)) for units in needed})
-            for floor in floors:
-                capacity = Capacity.autoscaled(
-                    min_capacity=min(floor, ceiling), max_capacity=ceiling, target_utilization_percent=target
-                )
-                run = self._try(dimension, traffic, capacity, ())
-                if run.throttled_units == 0:
-                    break
-                if floor in floors[:2]:
-                    windows = self._windows(run, dimension, ceiling)
-                    if windows:
-                        self._try(dimension, traffic, capacity, windows)
+        for target in _TARGETS if self.only_best is None else _COARSE:
+            self._raise_floors(dimension, traffic, demand, target)
+        if self.only_best is not None and self._choices[dimension]:
+            enough = [c for c in self._choices[dimension] if self.only_best.is_enough(dimension, c.throttled_units)]
+            best = min(enough or self._choices[dimension], key=lambda choice: choice.cost)
+            near = best.capacity.target_utilization_percent or 0
+            for target in sorted(set(_TARGETS) - set(_COARSE)):
+                if abs(target - near) <= 10:
+                    self._raise_floors(dimension, traffic, demand, target)
+
+    def _raise_floors(self, dimension: Dimension, traffic: Traffic, demand: Sequence[int], target: int) -> None:
+        needed = (_units_for(_quantile(demand, percent), target) for percent in _FLOOR_PERCENTS)
+        ceiling = min(self._quota_units, round_up(_units_for(demand[-1], target) * 5 // 4))
+        floors = sorted({min(ceiling, round_up(units)) for units in needed})
+        only = self.only_best
+        for floor in floors:
+            if only is not None and only.is_hopeless(dimension, floor, self._choices[dimension]):
+                break
+            capacity = Capacity.autoscaled(
+                min_capacity=min(floor, ceiling), max_capacity=ceiling, target_utilization_percent=target
+            )
+            run = self._try(dimension, traffic, capacity, ())
+            if run.throttled_units == 0 or (only is not None and only.is_enough(dimension, run.throttled_units)):
+                break
+            if floor in floors[:2]:
+                windows = self._windows(run, dimension, ceiling)
+                if windows:
+                    run = self._try(dimension, traffic, capacity, windows)
+                    if only is not None and only.is_enough(dimension, run.throttled_units):
+                        break
 
     def _windows(self, run: Run, dimension: Dimension, ceiling: int) -> tuple[Window, ...]:
         zone = find_zone(self._timezone)
@@ -362,11 +441,13 @@ class _Search:
         # pairs above the limit are simulated too, so that the curve shows plans that are cheaper and throttle more
         others = [p for p in pairs if p not in promising]
         samples = [*_samples(others, _MOST_JOINT // 2), *_samples(promising[1:], _MOST_JOINT // 3)]
-        for pair in [*promising[:3], *samples]:
+        for pair in [*promising[:3], *(samples if self.only_best is None else ())]:
             by_dimension = dict(zip(self._dimensions, pair, strict=True))
             plan = self._plan(by_dimension.get(Dimension.READ), by_dimension.get(Dimension.WRITE))
             run = self._simulate(table_of(plan, "table"), Declared(), self._traffic)
             self._candidates.append(_candidate(plan, run))
+            if self.only_best is not None and self._candidates[-1].throttled_percent <= limit:
+                break
 
     def _try_scaler(self) -> None:
         """Simulate the scaler with the lowest floors, at the target utilization for which it is designed."""

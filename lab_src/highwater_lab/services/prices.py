@@ -38,12 +38,14 @@ class UnitPrices:
         read_unit_hour: The price of one provisioned read unit for an hour.
         on_demand_write_million: The price of a million write request units.
         on_demand_read_million: The price of a million read request units.
+        storage_gb_month: The price of a gigabyte of data for a month; `None` if the file does not have it.
     """
 
     write_unit_hour: float
     read_unit_hour: float
     on_demand_write_million: float
     on_demand_read_million: float
+    storage_gb_month: float | None = None
 
     def unit_hour(self, dimension: Dimension) -> float:
         """Return the price of one provisioned unit for an hour."""
@@ -188,6 +190,10 @@ def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Price
     return made.in_region(region)
 
 
+# the lab's file has it for some regions only
+_OPTIONAL: Final = frozenset({"storage_gb_month"})
+
+
 def _region(name: str, region: str, document: Any) -> RegionPrices:
     document = document if isinstance(document, dict) else {}
     classes = {}
@@ -198,6 +204,7 @@ def _region(name: str, region: str, document: Any) -> RegionPrices:
             **{
                 price.name: _price(name, f"{region} {table_class.name} {price.name}", members.get(price.name))
                 for price in fields(UnitPrices)
+                if price.name in members or price.name not in _OPTIONAL
             }
         )
     return RegionPrices(**classes)
@@ -231,13 +238,14 @@ def _load(file: Path) -> dict[str, Any]:
 PRICE_LIST_URL: Final = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonDynamoDB/current/index.json"
 _SERVICE: Final = "AmazonDynamoDB"
 # USE2-WriteCapacityUnit-Hrs; us-east-1 has no prefix, IA is the table class Standard-IA
-_USAGE: Final = re.compile(r"(?:[A-Z]+\d*-)??(IA-)?(Read|Write)(CapacityUnit-Hrs|RequestUnits)")
+_USAGE: Final = re.compile(r"(?:[A-Z]+\d*-)??(IA-)?(Read|Write|)(CapacityUnit-Hrs|RequestUnits|TimedStorage-ByteHrs)")
 _COLUMNS: Final = ("Region", "Service Code", "Usage Type", "On-Demand Rate")
 _MEMBERS: Final = {
     ("Write", "CapacityUnit-Hrs"): "write_unit_hour",
     ("Read", "CapacityUnit-Hrs"): "read_unit_hour",
     ("Write", "RequestUnits"): "on_demand_write_million",
     ("Read", "RequestUnits"): "on_demand_read_million",
+    ("", "TimedStorage-ByteHrs"): "storage_gb_month",
 }
 # CloudWatch's prices, which are the same in nearly all regions (FACTS.md, section 5)
 _FLAT: Final = {"alarm_month": 0.10, "thousand_metrics_requested": 0.01}
@@ -257,7 +265,7 @@ def price_file(text: str, where: str, today: date) -> dict[str, Any]:
     regions: dict[str, dict[str, dict[str, float]]] = {}
     for region, usage, rate in rates:
         match = _USAGE.fullmatch(usage)
-        if match is None:
+        if match is None or (match[2], match[3]) not in _MEMBERS:
             continue
         table_class = "infrequent_access" if match[1] else "standard"
         member = _MEMBERS[match[2], match[3]]
@@ -268,7 +276,7 @@ def price_file(text: str, where: str, today: date) -> dict[str, Any]:
     whole = {
         region: regions[region]
         for region in sorted(regions)
-        if all(len(members) == len(_MEMBERS) for members in regions[region].values())
+        if all(set(_MEMBERS.values()) - _OPTIONAL <= members.keys() for members in regions[region].values())
     }
     if not whole:
         raise PriceError(f"{where}: has no region with all prices of DynamoDB's throughput")

@@ -1,6 +1,6 @@
 """Traffic: the units that applications request from a table and its indexes, from files, CloudWatch or scenarios."""
 
-from highwater_lab.traffic.cloudwatch import FetchPlan, fetch_traffic, plan_fetch, plan_fetch_of_all
+from highwater_lab.traffic.cloudwatch import FetchPlan, Usage, fetch_traffic, fetch_usage, plan_fetch, plan_fetch_of_all
 from highwater_lab.traffic.csv_files import write_traffic
 from highwater_lab.traffic.reading import read_traffic, read_traffic_by_table
 from highwater_lab.traffic.scenarios import SCENARIOS, scenario
@@ -14,7 +14,9 @@ __all__ = [
     "StreamSummary",
     "Traffic",
     "TrafficError",
+    "Usage",
     "fetch_traffic",
+    "fetch_usage",
     "plan_fetch",
     "plan_fetch_of_all",
     "read_traffic",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _POINTS_PER_CALL: Final = 100_000
 # CloudWatch retains one-minute datapoints for 15 days, five-minute ones for 63, hourly ones for 455 (CloudWatch User
 # Guide): days of retention, period in seconds
-_KEPT_DAYS: Final = ((15, 60), (63, 300), (455, 3600))
+KEPT_DAYS: Final = ((15, 60), (63, 300), (455, 3600))
 _METRICS: Final = {
     Dimension.READ: ("ConsumedReadCapacityUnits", "ReadThrottleEvents"),
     Dimension.WRITE: ("ConsumedWriteCapacityUnits", "WriteThrottleEvents"),
@@ -88,6 +88,19 @@ def _streams(description: TableDescriptionTypeDef) -> list[Stream]:
     return [Stream(index, dimension) for index in (None, *indexes) for dimension in Dimension]
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What CloudWatch has of a table.
+
+    Attributes:
+        traffic: Consumed units plus throttle events, of the table and all indexes; all zero for an idle table.
+        throttled: The throttle events by stream, for those that had any. CloudWatch counts requests, not units.
+    """
+
+    traffic: Traffic
+    throttled: Mapping[Stream, int]
+
+
 def fetch_traffic(
     dynamodb: DynamoDBClient,
     cloudwatch: CloudWatchClient,
@@ -104,33 +117,59 @@ def fetch_traffic(
     up to 63 days and an hour for more. *progress* is called with the number of metrics read and their total. Raises
     `TrafficError` if the table does not exist or had no traffic, or if *days* is out of range.
     """
-    period = next((seconds for kept_days, seconds in _KEPT_DAYS if days <= kept_days), None)
-    if days < 1 or period is None:
-        raise TrafficError(
-            f"days must be between 1 and {_KEPT_DAYS[-1][0]}, got {days}: CloudWatch keeps metrics no longer"
-        )
+    _period(days)
     streams = _streams(_described(dynamodb, table))
+    traffic = fetch_usage(cloudwatch, table, streams, days=days, now=now, progress=progress).traffic
+    busy = {s: rates for s, rates in traffic.rates.items() if s.index is None or any(rates)}
+    if not any(any(rates) for rates in busy.values()):
+        raise TrafficError(f"table {table!r} had no traffic in the last {days} days, so there is nothing to rehearse")
+    counts = traffic.counts and {stream: traffic.counts[stream] for stream in busy}
+    return replace(traffic, rates=busy, counts=counts)
+
+
+def fetch_usage(
+    cloudwatch: CloudWatchClient,
+    table: str,
+    streams: Sequence[Stream],
+    *,
+    days: int,
+    now: datetime,
+    progress: Callable[[int, int], None] | None = None,
+) -> Usage:
+    """Read what these streams of a table consumed and throttled, one request for each; as `fetch_traffic` otherwise."""
+    period = _period(days)
     # CloudWatch does not have all datapoints of the last few minutes yet
     end = _floor(now - timedelta(minutes=5), 3600 if period == 3600 else 300)
     start = end - timedelta(days=days)
-    bins = int((end - start).total_seconds()) // period
+    bins, first = int((end - start).total_seconds()) // period, start.timestamp()
     counts = {stream: [0.0] * bins for stream in streams}
+    throttled: dict[Stream, int] = {}
     for number, stream in enumerate(streams):
-        for at, units in _datapoints(cloudwatch, table, stream, start, end, period):
-            position = int((at - start).total_seconds()) // period
+        for metric, at, units in _datapoints(cloudwatch, table, stream, start, end, period):
+            position = int((at if isinstance(at, int | float) else at.timestamp()) - first) // period
             if 0 <= position < bins:
                 counts[stream][position] += units
+                if metric:
+                    throttled[stream] = throttled.get(stream, 0) + int(units)
         if progress is not None:
             progress(number + 1, len(streams))
-    busy = {stream: values for stream, values in counts.items() if stream.index is None or any(values)}
-    if not any(any(values) for values in busy.values()):
-        raise TrafficError(f"table {table!r} had no traffic in the last {days} days, so there is nothing to rehearse")
-    return Traffic.from_counts(table, busy, bin_seconds=period, start=start)
+    return Usage(Traffic.from_counts(table, counts, bin_seconds=period, start=start), throttled)
+
+
+def _period(days: int) -> int:
+    """Return the seconds of a bin."""
+    period = next((seconds for kept_days, seconds in KEPT_DAYS if days <= kept_days), None)
+    if days < 1 or period is None:
+        raise TrafficError(
+            f"days must be between 1 and {KEPT_DAYS[-1][0]}, got {days}: CloudWatch keeps metrics no longer"
+        )
+    return period
 
 
 def _datapoints(
     cloudwatch: CloudWatchClient, table: str, stream: Stream, start: datetime, end: datetime, period: int
-) -> Iterator[tuple[datetime, float]]:
+) -> Iterator[tuple[int, Any, float]]:
+    """Yield for each datapoint the number of its metric, 0 for consumed and 1 for throttled, its time and its value."""
     dimensions = [{"Name": "TableName", "Value": table}]
     if stream.index is not None:
         dimensions.append({"Name": "GlobalSecondaryIndexName", "Value": stream.index})
@@ -153,7 +192,8 @@ def _datapoints(
         PaginationConfig={"PageSize": _POINTS_PER_CALL},
     ):
         for result in page["MetricDataResults"]:
-            yield from zip(result["Timestamps"], result["Values"], strict=True)
+            for at, value in zip(result["Timestamps"], result["Values"], strict=True):
+                yield int(result["Id"][1:]), at, value
 
 
 def _floor(at: datetime, seconds: int) -> datetime:

@@ -1,0 +1,263 @@
+"""Reads the tables of an account and region as they are set up now; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from highwater.core import Dimension
+from highwater.core.names import TargetName
+from highwater.core.plan.zones import find_zone
+from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
+from highwater_lab.services.schedules import parse_expression
+from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.traffic import Stream
+
+if TYPE_CHECKING:
+    from mypy_boto3_application_autoscaling import ApplicationAutoScalingClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# Requests under way at once; botocore keeps ten connections
+WORKERS: Final = 8
+_ORIGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_READ: Final = frozenset({"ACTIVE", "UPDATING"})
+_GB: Final = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class RegionClients:
+    """The AWS clients of one account in one region; several threads may share them."""
+
+    region: str
+    dynamodb: DynamoDBClient
+    autoscaling: ApplicationAutoScalingClient
+    cloudwatch: CloudWatchClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTable:
+    """A table of an account as it is set up now.
+
+    Attributes:
+        account: The account's number.
+        region: The region.
+        name: The table's name.
+        setup: Capacity and scaling of the table and its indexes.
+        size_gb: The data of the table and its indexes, as of the last hours.
+        problem: Why it cannot be judged, empty if it can.
+        is_bound_to_on_demand: Whether it has vector indexes, which only an on-demand table may have.
+    """
+
+    account: str
+    region: str
+    name: str
+    setup: TableSetup
+    size_gb: float = 0.0
+    problem: str = ""
+    is_bound_to_on_demand: bool = False
+
+    @property
+    def label(self) -> str:
+        """The account, the region and the name."""
+        return f"{self.account}/{self.region}/{self.name}"
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Reads and writes of the table and of each index."""
+        return tuple(Stream(each.index, dimension) for each in self.setup.resources for dimension in Dimension)
+
+
+def list_tables(dynamodb: DynamoDBClient) -> tuple[list[str], datetime]:
+    """Return the names of all tables of an account and region, and the service's time when it answered."""
+    names: list[str] = []
+    now = datetime.min.replace(tzinfo=UTC)
+    for page in dynamodb.get_paginator("list_tables").paginate():
+        names += page["TableNames"]
+        now = parsedate_to_datetime(page["ResponseMetadata"]["HTTPHeaders"]["date"]).astimezone(UTC)
+    return names, now
+
+
+def read_tables(
+    clients: RegionClients, names: Iterable[str], since: datetime, progress: Callable[[], None] | None = None
+) -> list[LiveTable]:
+    """Return these tables; one that was deleted meanwhile is left out.
+
+    A table that was created or that changed its mode after *since*, or whose capacity something other than auto scaling
+    changed, has a problem: what it cost and could take is not known. *progress* is called after each table.
+    """
+    scaling = _read_scaling(clients.autoscaling)
+
+    def read(name: str) -> LiveTable | None:
+        try:
+            described: Any = clients.dynamodb.describe_table(TableName=name)["Table"]
+        except clients.dynamodb.exceptions.ResourceNotFoundException:
+            return None
+        finally:
+            if progress is not None:
+                progress()
+        return _table(described, clients.region, scaling, since)
+
+    with ThreadPoolExecutor(WORKERS) as threads:
+        return [table for table in threads.map(read, names) if table is not None]
+
+
+def _table(described: Any, region: str, scaling: Mapping[TargetName, _Scaling], since: datetime) -> LiveTable:
+    name = described["TableName"]
+    indexes = described.get("GlobalSecondaryIndexes", [])
+    everything = [described, *indexes, *described.get("LocalSecondaryIndexes", [])]
+    setup = TableSetup(
+        name=name,
+        resources=tuple(_resource(name, each, scaling) for each in (described, *indexes)),
+        is_on_demand=described.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST",
+        max_read_units=_most(described, "MaxReadRequestUnits"),
+        max_write_units=_most(described, "MaxWriteRequestUnits"),
+        is_infrequent_access=described.get("TableClassSummary", {}).get("TableClass") == "STANDARD_INFREQUENT_ACCESS",
+        size_gb=described.get("TableSizeBytes", 0) // _GB,
+        region=region,
+    )
+    return LiveTable(
+        account=described["TableArn"].split(":")[4],
+        region=region,
+        name=name,
+        setup=setup,
+        size_gb=sum(each.get("TableSizeBytes", each.get("IndexSizeBytes", 0)) for each in everything) / _GB,
+        problem=_problem(described, setup, scaling, since),
+        is_bound_to_on_demand=bool(described.get("VectorIndexes")),
+    )
+
+
+def _most(described: Any, member: str) -> int | None:
+    units = described.get("OnDemandThroughput", {}).get(member, -1)
+    return units if units > 0 else None
+
+
+def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, _Scaling], since: datetime) -> str:
+    """Return why the table cannot be judged by its traffic since then and its present settings; empty if it can."""
+    if described["TableStatus"] not in _READ:
+        return f"is {described['TableStatus']}"
+    if described.get("Replicas"):
+        return "is a global table, whose replicas share modes and writes; rehearse its template"
+    if described["CreationDateTime"] > since:
+        return f"was created at {described['CreationDateTime'].astimezone(UTC):%Y-%m-%d %H:%M} UTC; ask for fewer days"
+    switched = described.get("BillingModeSummary", {}).get("LastUpdateToPayPerRequestDateTime")
+    if setup.is_on_demand and switched is not None and switched > since:
+        return f"is on demand since {switched.astimezone(UTC):%Y-%m-%d %H:%M} UTC only; ask for fewer days"
+    names = {TargetName(setup.name, each.index, dimension): each for each in setup.resources for dimension in Dimension}
+    paused = [f"{name}" for name in names if (scaled := scaling.get(name)) is not None and scaled.is_suspended]
+    if paused:
+        return f"has suspended scaling ({', '.join(paused)}); highwater resume, or judge it later"
+    for each in [] if setup.is_on_demand else [described, *described.get("GlobalSecondaryIndexes", [])]:
+        throughput, index = each.get("ProvisionedThroughput", {}), each.get("IndexName")
+        moved = [throughput.get(f"Last{kind}DateTime") for kind in ("Increase", "Decrease")]
+        last = max((at for at in moved if at is not None), default=None)
+        is_scaled = any(TargetName(setup.name, index, dimension) in scaling for dimension in Dimension)
+        if last is not None and last > since and not is_scaled:
+            return (
+                f"has capacity that something other than auto scaling changed at {last.astimezone(UTC):%Y-%m-%d %H:%M} "
+                "UTC, so what it cost is not known"
+            )
+    return ""
+
+
+def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]) -> ResourceSetup:
+    index, warm = described.get("IndexName"), described.get("WarmThroughput", {})
+    read, write = (
+        _target(
+            described.get("ProvisionedThroughput", {}).get(f"{dimension.title()}CapacityUnits", 0),
+            scaling.get(TargetName(table, index, dimension)),
+        )
+        for dimension in Dimension
+    )
+    return ResourceSetup(
+        index=index,
+        read=read,
+        write=write,
+        warm_read_units=warm.get("ReadUnitsPerSecond", 0),
+        warm_write_units=warm.get("WriteUnitsPerSecond", 0),
+    )
+
+
+def _target(units: int, scaling: _Scaling | None) -> TargetSetup:
+    if scaling is None:
+        return TargetSetup.fixed(units)
+    return TargetSetup(
+        units=units,
+        min=max(1, scaling.min),
+        max=max(1, scaling.max),
+        tracking=scaling.tracking,
+        actions=scaling.actions,
+        is_scaled=scaling.tracking is not None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaling:
+    """A scalable target with its policy and its scheduled actions."""
+
+    min: int
+    max: int
+    is_suspended: bool
+    tracking: TargetTracking | None = None
+    actions: tuple[ScheduledChange, ...] = ()
+
+
+def _read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName, _Scaling]:
+    """Read the scalable targets of all tables of a region, with what scales them."""
+    found: dict[TargetName, _Scaling] = {}
+    for name, target in _each(autoscaling, "describe_scalable_targets", "ScalableTargets"):
+        is_suspended = any(target.get("SuspendedState", {}).values())
+        found[name] = _Scaling(target["MinCapacity"], target["MaxCapacity"], is_suspended)
+    for name, policy in _each(autoscaling, "describe_scaling_policies", "ScalingPolicies"):
+        tracking = policy.get("TargetTrackingScalingPolicyConfiguration")
+        if name in found and tracking is not None and "CustomizedMetricSpecification" not in tracking:
+            found[name] = replace(
+                found[name],
+                tracking=TargetTracking(
+                    target_percent=min(90, max(20, round(tracking["TargetValue"]))),
+                    scale_in_cooldown=tracking.get("ScaleInCooldown", 0),
+                    scale_out_cooldown=tracking.get("ScaleOutCooldown", 0),
+                    disable_scale_in=tracking.get("DisableScaleIn", False),
+                ),
+            )
+    for name, action in _each(autoscaling, "describe_scheduled_actions", "ScheduledActions"):
+        zone = find_zone(action.get("Timezone") or "UTC")
+        if name in found and zone is not None:
+            bounds = action.get("ScalableTargetAction", {})
+            change = ScheduledChange(
+                name=action["ScheduledActionName"],
+                expression=parse_expression(action["Schedule"], zone, action.get("StartTime", _ORIGIN)),
+                min=bounds.get("MinCapacity"),
+                max=bounds.get("MaxCapacity"),
+                start=action.get("StartTime"),
+                end=action.get("EndTime"),
+            )
+            found[name] = replace(found[name], actions=(*found[name].actions, change))
+    return found
+
+
+def _each(autoscaling: Any, operation: str, member: str) -> Iterator[tuple[TargetName, Any]]:
+    for page in autoscaling.get_paginator(operation).paginate(ServiceNamespace="dynamodb"):
+        for each in page[member]:
+            name = TargetName.find(each["ResourceId"], each["ScalableDimension"])
+            if name is not None:
+                yield name, each
+
+
+def read_idle(optimizer: Any) -> dict[str, float]:
+    """Return the tables of a region that Compute Optimizer calls idle, with what it says they cost, in USD a month."""
+    found: dict[str, float] = {}
+    token: dict[str, str] = {}
+    while True:
+        tables = [{"name": "ResourceType", "values": ["DynamoDBTable"]}]
+        page = optimizer.get_idle_recommendations(filters=tables, **token)
+        for each in page.get("idleRecommendations", []):
+            savings = each.get("savingsOpportunity", {}).get("estimatedMonthlySavings", {}).get("value", 0.0)
+            found[each["resourceArn"].rpartition("/")[2]] = savings
+        if not page.get("nextToken"):
+            return found
+        token = {"nextToken": page["nextToken"]}

@@ -1,0 +1,379 @@
+"""`highwater audit`: what the tables of accounts waste and throttle, and the changes, with dollars and code."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+import click
+
+from highwater.cli.terminal import say
+from highwater.core import HighwaterError
+from highwater.core.plan.zones import find_zone
+from highwater_lab.audit import (
+    AuditFolder,
+    Judgement,
+    LiveTable,
+    Question,
+    RegionClients,
+    judge,
+    list_tables,
+    read_idle,
+    read_tables,
+)
+from highwater_lab.audit.account import WORKERS
+from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar
+from highwater_lab.commands.traffic_source import open_session, telling_of
+from highwater_lab.files import replace_file
+from highwater_lab.report.audit import Audit, audit_csv, audit_document, audit_lines, audit_page
+from highwater_lab.services.prices import Commitments, PriceError, Prices, load_prices
+from highwater_lab.traffic import Usage, fetch_usage
+
+_FINDING: Final = 1
+# Judgements that wait for a processor; the traffic of more tables would only fill memory
+_MOST_WAITING: Final = 32
+_path = click.Path(path_type=Path)
+
+
+@click.command("audit", short_help="Find what the tables of accounts waste and throttle.")
+@click.option(
+    "--role", "roles", multiple=True, metavar="ARN", help="Role to read an account with; several are allowed."
+)
+@click.option("--region", "regions", multiple=True, help="Region to read; several are allowed. By default AWS_REGION.")
+@click.option("--all-regions", is_flag=True, help="Every region that has DynamoDB; those that refuse are listed.")
+@click.option("--profile", help="Profile of your AWS configuration. By default AWS_PROFILE.")
+@click.option("--days", type=click.IntRange(1, 455), default=14, show_default=True, help="Number of past days.")
+@click.option(
+    "--least-gain",
+    type=Finite(0),
+    default=20.0,
+    show_default=True,
+    help="Say nothing of a change that saves less than so many USD a month.",
+)
+@click.option(
+    "--max-throttled",
+    type=Finite(0, 100),
+    default=0.01,
+    show_default=True,
+    help="Highest allowed percentage of throttled requests.",
+)
+@click.option("--timezone", default="UTC", show_default=True, help="IANA time zone of recurring surges and of windows.")
+@click.option(
+    "--code", "language", type=click.Choice(["cdk", "hcl"]), default="cdk", show_default=True, help="The code."
+)
+@click.option(
+    "--prices", "prices_file", type=_path, help="Use the prices in this JSON file; `highwater prices` makes one."
+)
+@click.option("--savings-plan", is_flag=True, help="A Database Savings Plan covers the tables.")
+@click.option("--price-only", is_flag=True, help="List the tables, say what CloudWatch will charge, and end.")
+@click.option("--yes", is_flag=True, help="Do not ask before CloudWatch is read.")
+@click.option("--out", type=_path, help="Folder to keep what is read and found, so that the audit can be resumed.")
+@click.option("--html", "html_file", type=_path, help="Write the findings to this HTML file.")
+@click.option("--csv", "csv_file", type=_path, help="Write the findings to this CSV file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def audit_command(
+    roles: tuple[str, ...],
+    regions: tuple[str, ...],
+    all_regions: bool,
+    profile: str | None,
+    days: int,
+    least_gain: float,
+    max_throttled: float,
+    timezone: str,
+    language: str,
+    prices_file: Path | None,
+    savings_plan: bool,
+    price_only: bool,
+    yes: bool,
+    out: Path | None,
+    html_file: Path | None,
+    csv_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Find tables that waste, throttle, lack scaling, or would cost less in another mode, class or with windows.
+
+    Reads only. Lists the tables first, says how many metrics it will request from CloudWatch and what they cost, and
+    asks before it does. Each finding has its dollars a month, its throttles before and after, and in HTML, CSV and JSON
+    the code of the change. With --out, an audit that was interrupted goes on where it was.
+
+    \b
+    highwater audit --all-regions --price-only
+    highwater audit --role arn:aws:iam::111122223333:role/audit --region eu-west-1 --out audit --html audit.html --yes
+
+    Exit status: 0 nothing found, 1 findings, 2 misuse.
+    """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
+    check_places({"--prices": prices_file}, {"--html": html_file, "--csv": csv_file})
+    if regions and all_regions:
+        raise Misuse("give --region or --all-regions, not both")
+    if find_zone(timezone) is None:
+        raise Misuse(f"--timezone: unknown timezone {timezone!r}; use an IANA name such as 'Europe/Berlin'")
+    question = Question(
+        days=days,
+        max_throttled=max_throttled,
+        least_gain=least_gain,
+        timezone=timezone,
+        language=language,
+        has_savings_plan=savings_plan,
+        prices_file=str(prices_file or ""),
+    )
+    try:
+        work = _Audit(question, AuditFolder(out), _Accounts(profile, roles, regions, all_regions))
+        work.read_tables()
+        say(work.price, err=True)
+        if price_only:
+            return
+        if work.to_fetch and not yes:
+            _ask()
+        audit = work.run()
+        if html_file is not None:
+            replace_file(html_file, audit_page(audit).encode("utf-8", "replace"))
+        if csv_file is not None:
+            replace_file(csv_file, audit_csv(audit).encode("utf-8", "replace"))
+    except HighwaterError as error:
+        raise Misuse(str(error)) from error
+    except OSError as error:
+        raise Misuse(f"{error.filename}: cannot be written: {error.strerror}") from error
+    if as_json:
+        click.echo(json.dumps(audit_document(audit)))
+    else:
+        for line in audit_lines(audit):
+            say(line)
+    if audit.findings:
+        raise click.exceptions.Exit(_FINDING)
+
+
+def _ask() -> None:
+    if not sys.stdin.isatty():
+        raise Misuse(
+            "CloudWatch charges for this, and nobody is at the terminal to be asked; add --yes or --price-only"
+        )
+    if not click.confirm("Go on?", err=True):
+        raise Misuse("not confirmed; nothing was read from CloudWatch")
+
+
+class _Accounts:
+    """The sessions of the accounts to read, and the requests that they sent."""
+
+    def __init__(self, profile: str | None, roles: Sequence[str], regions: Sequence[str], is_all: bool) -> None:
+        self._profile, self._roles, self._regions = profile, roles, regions
+        self.is_all = is_all
+        self.calls: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def each(self) -> Iterator[tuple[str, str, Callable[..., Any]]]:
+        """Yield for each account and region its name in messages, the region, and a function that makes clients."""
+        own = open_session(self._profile, os.environ.get("AWS_REGION") or None)
+        for role in self._roles or ("",):
+            given: dict[str, str] = {}
+            if role:
+                with telling_of(f"role {role!r}"):
+                    sts = own.client("sts", region_name=own.region_name or next(iter(self._regions), "us-east-1"))
+                    given = sts.assume_role(RoleArn=role, RoleSessionName="highwater-audit")["Credentials"]
+            partition = role.split(":")[1] if role.count(":") > 1 else "aws"
+            if not role and own.region_name:
+                partition = own.get_partition_for_region(own.region_name)
+            sessions = self._session(given, in_seconds=False), self._session(given, in_seconds=True)
+            regions = own.get_available_regions("dynamodb", partition) if self.is_all else self._regions
+            for region in regions or [own.region_name]:
+                if region is None:
+                    raise Misuse("no region is set; give --region, or set AWS_REGION")
+                yield f"{role}/{region}" if role else region, region, partial(_client, sessions, region)
+
+    def _session(self, given: Any, *, in_seconds: bool) -> Any:
+        import boto3
+        import botocore.session
+
+        session = botocore.session.Session(profile=self._profile)
+        if given:
+            session.set_credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+        if in_seconds:
+            # botocore takes a minute to convert a million timestamps to datetime
+            session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_seconds)
+        session.register("request-created", self._count)
+        return boto3.Session(botocore_session=session)
+
+    def _count(self, **event: Any) -> None:
+        with self._lock:
+            self.calls[event["operation_name"]] += 1
+
+
+def _seconds(at: Any) -> float:
+    from botocore.utils import parse_timestamp
+
+    return float(at) if isinstance(at, int | float) else float(parse_timestamp(at).timestamp())
+
+
+def _client(sessions: tuple[Any, Any], region: str, service: str) -> Any:
+    from botocore.config import Config
+
+    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
+    return sessions[service == "cloudwatch"].client(service, region_name=region, config=config)
+
+
+@dataclass(slots=True)
+class _Audit:
+    """The work of one audit: list, tell the price, fetch and judge."""
+
+    question: Question
+    folder: AuditFolder
+    accounts: _Accounts
+    until: datetime = field(init=False)
+    tables: list[tuple[LiveTable, Callable[..., Any]]] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    judged: dict[str, Judgement] = field(default_factory=dict)
+    to_fetch: list[LiveTable] = field(default_factory=list)
+
+    def read_tables(self) -> None:
+        """List the tables of all accounts and regions, and find out which have to be fetched."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        for name, region, make in self.accounts.each():
+            try:
+                names, now = list_tables(make("dynamodb"))
+            except (BotoCoreError, ClientError) as refused:
+                if not self.accounts.is_all:
+                    raise Misuse(f"{name}: {refused}") from refused
+                self.refused[name] = str(refused)
+                continue
+            if not self.tables:
+                self.until = self.folder.open(self.question, now)
+            if not names:
+                continue
+            clients = RegionClients(region, make("dynamodb"), make("application-autoscaling"), make("cloudwatch"))
+            with telling_of(name):
+                read = read_tables(clients, names, self.until - timedelta(days=self.question.days))
+            self.tables += [(table, make) for table in read]
+        if self.refused and not self.tables:
+            name, reason = next(iter(self.refused.items()))
+            raise Misuse(f"no region could be read; {name}: {reason}")
+        for table, _ in self.tables:
+            kept = self.folder.judgement(table)
+            if kept is not None:
+                self.judged[table.label] = kept
+            elif not table.problem and self.folder.usage(table) is None:
+                self.to_fetch.append(table)
+
+    @property
+    def metrics(self) -> int:
+        """The metrics to request: consumed and throttled for each stream."""
+        return 2 * sum(len(table.streams) for table in self.to_fetch)
+
+    @property
+    def price_usd(self) -> float:
+        """What CloudWatch charges for them at the list price."""
+        return self.metrics * load_prices().thousand_metrics_requested / 1000
+
+    @property
+    def price(self) -> str:
+        """What is going to be asked, in a line."""
+        usd = "less than 0.01" if self.price_usd < 0.01 else f"{self.price_usd:.2f}"
+        kept = f"; {len(self.judged):,} kept from before" if self.judged else ""
+        return (
+            f"{len(self.tables):,} tables, {self.question.days} days: {self.metrics // 2:,} requests to CloudWatch for "
+            f"{self.metrics:,} metrics, {usd} USD{kept}"
+        )
+
+    def run(self) -> Audit:
+        """Fetch and judge what is not judged yet; return everything."""
+        metrics, price = self.metrics, self.price_usd
+        waiting = [(table, make) for table, make in self.tables if table.label not in self.judged]
+        with progress_bar("auditing") as progress:
+            for done, judgement in enumerate(self._judge(waiting), len(self.judged) + 1):
+                self.folder.keep_judgement(judgement)
+                self.judged[judgement.label] = judgement
+                progress(done, len(self.tables))
+        return Audit(
+            judgements=tuple(self.judged[table.label] for table, _ in self.tables),
+            until=self.until,
+            days=self.question.days,
+            refused=self.refused,
+            idle=self._idle(),
+            calls=self.accounts.calls,
+            metrics=metrics,
+            price_usd=price,
+        )
+
+    def _judge(self, waiting: Sequence[tuple[LiveTable, Callable[..., Any]]]) -> Iterator[Judgement]:
+        """Yield judgements as they are made, while threads fetch the traffic of the next tables."""
+        processes = min(os.cpu_count() or 1, len(waiting))
+        if processes == 0:
+            return
+        # a fork would copy the locks of the thread that draws the progress
+        context = multiprocessing.get_context("spawn")
+        with ThreadPoolExecutor(WORKERS) as threads, ProcessPoolExecutor(processes, mp_context=context) as pool:
+            pending: set[Future[Judgement]] = set()
+            try:
+                for start in range(0, len(waiting), WORKERS):
+                    part = waiting[start : start + WORKERS]
+                    for (table, _), usage in zip(part, threads.map(self._usage, part), strict=True):
+                        done = self._at_once(table, usage)
+                        if done is not None:
+                            yield done
+                            continue
+                        assert usage is not None  # noqa: S101 - only a table with a problem has none
+                        pending.add(pool.submit(judge, table, usage, self.question, self._prices(table.region)))
+                    while len(pending) > _MOST_WAITING:
+                        finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                        yield from (each.result() for each in finished)
+                while pending:
+                    finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    yield from (each.result() for each in finished)
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _at_once(self, table: LiveTable, usage: Usage | None) -> Judgement | None:
+        """Return the judgement of a table that cannot be simulated."""
+        problem = table.problem
+        try:
+            self._prices(table.region)
+        except PriceError:
+            problem = problem or f"there are no prices of {table.region}; give a file that has them with --prices"
+        if usage is not None and not problem:
+            return None
+        return Judgement(account=table.account, region=table.region, table=table.name, problem=problem)
+
+    def _usage(self, waiting: tuple[LiveTable, Callable[..., Any]]) -> Usage | None:
+        table, make = waiting
+        if table.problem:
+            return None
+        usage = self.folder.usage(table)
+        if usage is None:
+            with telling_of(table.label):
+                usage = fetch_usage(
+                    make("cloudwatch"), table.name, table.streams, days=self.question.days, now=self.until
+                )
+            self.folder.keep_usage(table, usage)
+        return usage
+
+    def _prices(self, region: str) -> Prices:
+        prices = load_prices(region, Path(self.question.prices_file) if self.question.prices_file else None)
+        return prices.committed(Commitments(has_savings_plan=self.question.has_savings_plan))
+
+    def _idle(self) -> dict[str, float] | None:
+        """Return what Compute Optimizer says of idle tables; `None` if it says nothing in a region that has some."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        found: dict[str, float] = {}
+        asked: set[str] = set()
+        for table, make in self.tables:
+            place = f"{table.account}/{table.region}"
+            if place in asked or not self.judged[table.label].is_idle:
+                continue
+            asked.add(place)
+            try:
+                named = read_idle(make("compute-optimizer"))
+            except (BotoCoreError, ClientError):
+                return None
+            found.update({f"{place}/{name}": usd for name, usd in named.items()})
+        return found
