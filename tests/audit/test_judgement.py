@@ -119,12 +119,6 @@ def test_table_with_vector_indexes_stays_on_demand() -> None:
     assert _findings(replace(table, is_bound_to_on_demand=True), usage) == ()
 
 
-def test_table_that_cannot_be_judged_says_why() -> None:
-    table = _table(_fixed(3, 9_000), problem="is ARCHIVED")
-    judged = judge(table, _usage(table), QUESTION, load_prices())
-    assert (judged.problem, judged.cost_usd, judged.findings) == ("is ARCHIVED", None, ())
-
-
 def test_change_that_saves_too_little_is_not_told() -> None:
     table = _table(_fixed(3, 40))
     usage = _usage(table, write=1)

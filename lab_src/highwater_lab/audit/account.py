@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -37,6 +37,7 @@ class RegionClients:
     dynamodb: DynamoDBClient
     autoscaling: ApplicationAutoScalingClient
     cloudwatch: CloudWatchClient
+    optimizer: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +83,11 @@ def list_tables(dynamodb: DynamoDBClient) -> tuple[list[str], datetime]:
     return names, now
 
 
-def read_tables(
-    clients: RegionClients, names: Iterable[str], since: datetime, progress: Callable[[], None] | None = None
-) -> list[LiveTable]:
+def read_tables(clients: RegionClients, names: Iterable[str], since: datetime) -> list[LiveTable]:
     """Return these tables; one that was deleted meanwhile is left out.
 
     A table that was created or that changed its mode after *since*, or whose capacity something other than auto scaling
-    changed, has a problem: what it cost and could take is not known. *progress* is called after each table.
+    changed, has a problem: what it cost and could take is not known.
     """
     scaling = _read_scaling(clients.autoscaling)
 
@@ -97,9 +96,6 @@ def read_tables(
             described: Any = clients.dynamodb.describe_table(TableName=name)["Table"]
         except clients.dynamodb.exceptions.ResourceNotFoundException:
             return None
-        finally:
-            if progress is not None:
-                progress()
         return _table(described, clients.region, scaling, since)
 
     with ThreadPoolExecutor(WORKERS) as threads:

@@ -17,7 +17,7 @@ from highwater.core import HighwaterError
 from highwater_lab.audit.account import LiveTable
 from highwater_lab.audit.judgement import Finding, Judgement, Kind, Question
 from highwater_lab.files import read_file, replace_file
-from highwater_lab.traffic import Traffic, Usage, read_traffic, write_traffic
+from highwater_lab.traffic import Usage, read_traffic, write_traffic
 from highwater_lab.traffic.cloudwatch import KEPT_DAYS
 
 _QUESTION: Final = "question.json"
@@ -76,27 +76,20 @@ class AuditFolder:
             return
         place = self._place(table.label)
         place.parent.mkdir(parents=True, exist_ok=True)
-        if any(any(rates) for rates in usage.traffic.rates.values()):
-            write_traffic(usage.traffic, place.with_name(f"{table.name}.csv"))
-        throttled = {stream.label: count for stream, count in usage.throttled.items()}
-        document = {"throttled": throttled, "start": usage.traffic.start.isoformat(), "minutes": usage.traffic.minutes}
-        replace_file(place, json.dumps({"usage": document}).encode())
+        write_traffic(usage.traffic, place.with_name(f"{table.name}.csv"))
+        replace_file(place, json.dumps({"throttled": {s.label: n for s, n in usage.throttled.items()}}).encode())
 
-    def usage(self, table: LiveTable) -> Usage | None:
-        """Return what was fetched of a table before, `None` for nothing."""
-        kept = self._kept(table.label).get("usage")
-        if kept is None:
-            return None
-        file = self._place(table.label).with_name(f"{table.name}.csv")
-        by_label = {stream.label: stream for stream in table.streams}
-        throttled = {by_label[label]: count for label, count in kept["throttled"].items() if label in by_label}
-        idle = Traffic.from_counts(
-            table.name,
-            dict.fromkeys(table.streams, [0.0] * kept["minutes"]),
-            bin_seconds=60,
-            start=datetime.fromisoformat(kept["start"]),
+    def has_usage(self, table: LiveTable) -> bool:
+        """Whether a table was fetched before."""
+        return "throttled" in self._kept(table.label)
+
+    def usage(self, table: LiveTable) -> Usage:
+        """Return what was fetched of a table before."""
+        throttled = self._kept(table.label)["throttled"]
+        traffic = read_traffic(self._place(table.label).with_name(f"{table.name}.csv"))
+        return Usage(
+            traffic, {stream: throttled[stream.label] for stream in table.streams if stream.label in throttled}
         )
-        return Usage(read_traffic(file) if file.exists() else idle, throttled)
 
     def keep_judgement(self, judgement: Judgement) -> None:
         """Keep what was found about a table."""

@@ -115,13 +115,16 @@ _IDLE_MINUTES: Final = 1440
 
 
 def judge(table: LiveTable, usage: Usage, question: Question, prices: Prices) -> Judgement:
-    """Judge a table by its traffic; *prices* are those of its region, of both table classes."""
-    known = Judgement(account=table.account, region=table.region, table=table.name, problem=table.problem)
-    if table.problem:
-        return known
+    """Judge a table that has no problem by its traffic; *prices* are those of its region, of both table classes."""
     work = _Work(table, usage, question, prices)
-    found = sorted(work.findings(), key=lambda finding: -finding.gain_usd)
-    return replace(known, cost_usd=round(work.cost, 2), is_idle=work.is_idle, findings=tuple(found))
+    return Judgement(
+        account=table.account,
+        region=table.region,
+        table=table.name,
+        cost_usd=round(work.cost, 2),
+        is_idle=work.is_idle,
+        findings=tuple(sorted(work.findings(), key=lambda finding: -finding.gain_usd)),
+    )
 
 
 class _Work:

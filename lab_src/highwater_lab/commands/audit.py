@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+    wait,
+)
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -133,7 +140,7 @@ def audit_command(
         say(work.price, err=True)
         if price_only:
             return
-        if work.to_fetch and not yes:
+        if work.metrics and not yes:
             _ask()
         audit = work.run()
         if html_file is not None:
@@ -171,8 +178,8 @@ class _Accounts:
         self.calls: Counter[str] = Counter()
         self._lock = Lock()
 
-    def each(self) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-        """Yield for each account and region its name in messages, the region, and a function that makes clients."""
+    def each(self) -> Iterator[tuple[str, RegionClients]]:
+        """Yield for each account and region its name in messages, and clients."""
         own = open_session(self._profile, os.environ.get("AWS_REGION") or None)
         for role in self._roles or ("",):
             given: dict[str, str] = {}
@@ -188,7 +195,7 @@ class _Accounts:
             for region in regions or [own.region_name]:
                 if region is None:
                     raise Misuse("no region is set; give --region, or set AWS_REGION")
-                yield f"{role}/{region}" if role else region, region, partial(_client, sessions, region)
+                yield f"{role}/{region}" if role else region, _clients(*sessions, region)
 
     def _session(self, given: Any, *, in_seconds: bool) -> Any:
         import boto3
@@ -208,17 +215,19 @@ class _Accounts:
             self.calls[event["operation_name"]] += 1
 
 
+def _clients(session: Any, in_seconds: Any, region: str) -> RegionClients:
+    from botocore.config import Config
+
+    more: Any = {"region_name": region, "config": Config(retries={"mode": "standard", "total_max_attempts": 8})}
+    names = ("dynamodb", "application-autoscaling", "compute-optimizer")
+    dynamodb, autoscaling, optimizer = (session.client(name, **more) for name in names)
+    return RegionClients(region, dynamodb, autoscaling, in_seconds.client("cloudwatch", **more), optimizer)
+
+
 def _seconds(at: Any) -> float:
     from botocore.utils import parse_timestamp
 
     return float(at) if isinstance(at, int | float) else float(parse_timestamp(at).timestamp())
-
-
-def _client(sessions: tuple[Any, Any], region: str, service: str) -> Any:
-    from botocore.config import Config
-
-    config = Config(retries={"mode": "standard", "total_max_attempts": 8})
-    return sessions[service == "cloudwatch"].client(service, region_name=region, config=config)
 
 
 @dataclass(slots=True)
@@ -229,18 +238,20 @@ class _Audit:
     folder: AuditFolder
     accounts: _Accounts
     until: datetime = field(init=False)
-    tables: list[tuple[LiveTable, Callable[..., Any]]] = field(default_factory=list)
+    tables: list[tuple[LiveTable, RegionClients]] = field(default_factory=list)
+    prices: dict[str, Prices] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     judged: dict[str, Judgement] = field(default_factory=dict)
-    to_fetch: list[LiveTable] = field(default_factory=list)
+    kept: int = 0
+    metrics: int = 0
 
     def read_tables(self) -> None:
-        """List the tables of all accounts and regions, and find out which have to be fetched."""
+        """List the tables of all accounts and regions, and find out what has to be fetched."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        for name, region, make in self.accounts.each():
+        for name, clients in self.accounts.each():
             try:
-                names, now = list_tables(make("dynamodb"))
+                names, now = list_tables(clients.dynamodb)
             except (BotoCoreError, ClientError) as refused:
                 if not self.accounts.is_all:
                     raise Misuse(f"{name}: {refused}") from refused
@@ -248,37 +259,48 @@ class _Audit:
                 continue
             if not self.tables:
                 self.until = self.folder.open(self.question, now)
-            if not names:
-                continue
-            clients = RegionClients(region, make("dynamodb"), make("application-autoscaling"), make("cloudwatch"))
-            with telling_of(name):
-                read = read_tables(clients, names, self.until - timedelta(days=self.question.days))
-            self.tables += [(table, make) for table in read]
+            if names:
+                with telling_of(name):
+                    read = read_tables(clients, names, self.until - timedelta(days=self.question.days))
+                self.tables += [(table, clients) for table in read]
         if self.refused and not self.tables:
             name, reason = next(iter(self.refused.items()))
             raise Misuse(f"no region could be read; {name}: {reason}")
         for table, _ in self.tables:
             kept = self.folder.judgement(table)
+            problem = table.problem or self._load_prices(table.region)
             if kept is not None:
                 self.judged[table.label] = kept
-            elif not table.problem and self.folder.usage(table) is None:
-                self.to_fetch.append(table)
+                self.kept += 1
+            elif problem:
+                self.judged[table.label] = Judgement(
+                    account=table.account, region=table.region, table=table.name, problem=problem
+                )
+            elif not self.folder.has_usage(table):
+                # consumed and throttled for each stream
+                self.metrics += 2 * len(table.streams)
 
-    @property
-    def metrics(self) -> int:
-        """The metrics to request: consumed and throttled for each stream."""
-        return 2 * sum(len(table.streams) for table in self.to_fetch)
+    def _load_prices(self, region: str) -> str:
+        """Load the prices of a region; return why there are none, empty if there are."""
+        if region not in self.prices:
+            file = Path(self.question.prices_file) if self.question.prices_file else None
+            savings_plan = Commitments(has_savings_plan=self.question.has_savings_plan)
+            try:
+                self.prices[region] = load_prices(region, file).committed(savings_plan)
+            except PriceError as unknown:
+                return str(unknown)
+        return ""
 
     @property
     def price_usd(self) -> float:
-        """What CloudWatch charges for them at the list price."""
+        """What CloudWatch charges for the metrics at the list price."""
         return self.metrics * load_prices().thousand_metrics_requested / 1000
 
     @property
     def price(self) -> str:
-        """What is going to be asked, in a line."""
+        """What is going to be requested, in a line."""
         usd = "less than 0.01" if self.price_usd < 0.01 else f"{self.price_usd:.2f}"
-        kept = f"; {len(self.judged):,} kept from before" if self.judged else ""
+        kept = f"; {self.kept:,} kept from before" if self.kept else ""
         return (
             f"{len(self.tables):,} tables, {self.question.days} days: {self.metrics // 2:,} requests to CloudWatch for "
             f"{self.metrics:,} metrics, {usd} USD{kept}"
@@ -286,13 +308,13 @@ class _Audit:
 
     def run(self) -> Audit:
         """Fetch and judge what is not judged yet; return everything."""
-        metrics, price = self.metrics, self.price_usd
-        waiting = [(table, make) for table, make in self.tables if table.label not in self.judged]
-        with progress_bar("auditing") as progress:
-            for done, judgement in enumerate(self._judge(waiting), len(self.judged) + 1):
-                self.folder.keep_judgement(judgement)
-                self.judged[judgement.label] = judgement
-                progress(done, len(self.tables))
+        waiting = [(table, clients) for table, clients in self.tables if table.label not in self.judged]
+        if waiting:
+            with progress_bar("auditing") as progress:
+                for done, judgement in enumerate(self._judge(waiting), len(self.judged) + 1):
+                    self.folder.keep_judgement(judgement)
+                    self.judged[judgement.label] = judgement
+                    progress(done, len(self.tables))
         return Audit(
             judgements=tuple(self.judged[table.label] for table, _ in self.tables),
             until=self.until,
@@ -300,80 +322,52 @@ class _Audit:
             refused=self.refused,
             idle=self._idle(),
             calls=self.accounts.calls,
-            metrics=metrics,
-            price_usd=price,
+            metrics=self.metrics,
+            price_usd=self.price_usd,
         )
 
-    def _judge(self, waiting: Sequence[tuple[LiveTable, Callable[..., Any]]]) -> Iterator[Judgement]:
+    def _judge(self, waiting: Sequence[tuple[LiveTable, RegionClients]]) -> Iterator[Judgement]:
         """Yield judgements as they are made, while threads fetch the traffic of the next tables."""
-        processes = min(os.cpu_count() or 1, len(waiting))
-        if processes == 0:
-            return
-        # a fork would copy the locks of the thread that draws the progress
-        context = multiprocessing.get_context("spawn")
-        with ThreadPoolExecutor(WORKERS) as threads, ProcessPoolExecutor(processes, mp_context=context) as pool:
-            pending: set[Future[Judgement]] = set()
-            try:
+        pool = ProcessPoolExecutor(
+            min(os.cpu_count() or 1, len(waiting)),
+            # a fork would copy the locks of the thread that draws the progress
+            mp_context=multiprocessing.get_context("spawn"),
+            # Ctrl-C ends this process, which ends the others
+            initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_IGN),
+        )
+        pending: set[Future[Judgement]] = set()
+        try:
+            with ThreadPoolExecutor(WORKERS) as threads:
                 for start in range(0, len(waiting), WORKERS):
                     part = waiting[start : start + WORKERS]
                     for (table, _), usage in zip(part, threads.map(self._usage, part), strict=True):
-                        done = self._at_once(table, usage)
-                        if done is not None:
-                            yield done
-                            continue
-                        assert usage is not None  # noqa: S101 - only a table with a problem has none
-                        pending.add(pool.submit(judge, table, usage, self.question, self._prices(table.region)))
+                        pending.add(pool.submit(judge, table, usage, self.question, self.prices[table.region]))
                     while len(pending) > _MOST_WAITING:
                         finished, pending = wait(pending, return_when=FIRST_COMPLETED)
                         yield from (each.result() for each in finished)
-                while pending:
-                    finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    yield from (each.result() for each in finished)
-            finally:
-                pool.shutdown(cancel_futures=True)
+            yield from (each.result() for each in as_completed(pending))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
-    def _at_once(self, table: LiveTable, usage: Usage | None) -> Judgement | None:
-        """Return the judgement of a table that cannot be simulated."""
-        problem = table.problem
-        try:
-            self._prices(table.region)
-        except PriceError:
-            problem = problem or f"there are no prices of {table.region}; give a file that has them with --prices"
-        if usage is not None and not problem:
-            return None
-        return Judgement(account=table.account, region=table.region, table=table.name, problem=problem)
-
-    def _usage(self, waiting: tuple[LiveTable, Callable[..., Any]]) -> Usage | None:
-        table, make = waiting
-        if table.problem:
-            return None
-        usage = self.folder.usage(table)
-        if usage is None:
-            with telling_of(table.label):
-                usage = fetch_usage(
-                    make("cloudwatch"), table.name, table.streams, days=self.question.days, now=self.until
-                )
-            self.folder.keep_usage(table, usage)
+    def _usage(self, waiting: tuple[LiveTable, RegionClients]) -> Usage:
+        table, clients = waiting
+        if self.folder.has_usage(table):
+            return self.folder.usage(table)
+        with telling_of(table.label):
+            usage = fetch_usage(clients.cloudwatch, table.name, table.streams, days=self.question.days, now=self.until)
+        self.folder.keep_usage(table, usage)
         return usage
-
-    def _prices(self, region: str) -> Prices:
-        prices = load_prices(region, Path(self.question.prices_file) if self.question.prices_file else None)
-        return prices.committed(Commitments(has_savings_plan=self.question.has_savings_plan))
 
     def _idle(self) -> dict[str, float] | None:
         """Return what Compute Optimizer says of idle tables; `None` if it says nothing in a region that has some."""
         from botocore.exceptions import BotoCoreError, ClientError
 
+        idle = [(table, clients) for table, clients in self.tables if self.judged[table.label].is_idle]
         found: dict[str, float] = {}
-        asked: set[str] = set()
-        for table, make in self.tables:
-            place = f"{table.account}/{table.region}"
-            if place in asked or not self.judged[table.label].is_idle:
-                continue
-            asked.add(place)
+        for place, clients in {f"{table.account}/{table.region}": clients for table, clients in idle}.items():
             try:
-                named = read_idle(make("compute-optimizer"))
+                found.update({f"{place}/{name}": usd for name, usd in read_idle(clients.optimizer).items()})
             except (BotoCoreError, ClientError):
                 return None
-            found.update({f"{place}/{name}": usd for name, usd in named.items()})
         return found
