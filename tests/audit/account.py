@@ -102,6 +102,12 @@ def plant(cloud: LocalCloud, tables: Mapping[str, Planted], days: int) -> None:
         client.close()
 
 
+def create_table(dynamodb: Any, name: str, **more: Any) -> None:
+    """Create a table with a key `pk`."""
+    attributes = [{"AttributeName": "pk", "AttributeType": "S"}]
+    dynamodb.create_table(TableName=name, KeySchema=KEY, AttributeDefinitions=attributes, **more)
+
+
 def _create(dynamodb: Any, autoscaling: Any, name: str, table: Planted) -> None:
     more: dict[str, Any] = {"BillingMode": "PAY_PER_REQUEST"}
     if table.read is not None and table.write is not None:
@@ -111,8 +117,7 @@ def _create(dynamodb: Any, autoscaling: Any, name: str, table: Planted) -> None:
         throughput = dict(zip(("ReadCapacityUnits", "WriteCapacityUnits"), table.index, strict=True))
         index = {"IndexName": "by_owner", "KeySchema": KEY, "Projection": {"ProjectionType": "ALL"}}
         more["GlobalSecondaryIndexes"] = [{**index, "ProvisionedThroughput": throughput}]
-    attributes = [{"AttributeName": "pk", "AttributeType": "S"}]
-    dynamodb.create_table(TableName=name, KeySchema=KEY, AttributeDefinitions=attributes, **more)
+    create_table(dynamodb, name, **more)
     for kind, bounds in (("Read", table.read), ("Write", table.write)):
         if not isinstance(bounds, tuple):
             continue

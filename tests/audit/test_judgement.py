@@ -88,6 +88,14 @@ def test_index_without_scaling_is_scaled_as_its_table() -> None:
     assert 'resource "aws_appautoscaling_target" "index_by_owner_write"' in finding.code
 
 
+def test_own_dimension_without_scaling_gets_the_target_of_the_other() -> None:
+    table = _table(ResourceSetup(index=None, read=FOLLOWING, write=TargetSetup.fixed(50)))
+    (finding,) = _findings(table, _usage(table, write=42, read=22))
+    assert finding.what == "nothing scales table write (50 fixed, up to 42 requested), beside a table that is scaled"
+    # twice what the busiest minute needs at 70 %
+    assert "write=Capacity.autoscaled(min_capacity=50, max_capacity=124)" in finding.code
+
+
 def test_index_that_has_room_is_left_alone() -> None:
     own = ResourceSetup(index=None, read=FOLLOWING, write=FOLLOWING)
     table = _table(own, _fixed(7, 40, "by_owner"))

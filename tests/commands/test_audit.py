@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.audit.account import FAULTS, SOUND, plant
+from tests.audit.account import FAULTS, SOUND, create_table, plant
 from tests.cdk_cli import ROOT
 from tests.command import Command, refused
 
@@ -39,7 +41,26 @@ def cloud() -> Iterator[LocalCloud]:
         iam.create_role(RoleName="auditor", AssumeRolePolicyDocument=json.dumps(trust))
         iam.put_role_policy(RoleName="auditor", PolicyName="audit", PolicyDocument=policy)
         iam.close()
+        dublin: Any = made.client_arguments() | {"region_name": "eu-west-1"}
+        make: Any = boto3.client
+        dynamodb, autoscaling = make("dynamodb", **dublin), make("application-autoscaling", **dublin)
+        for name in ("by-hand", "paused", "switched"):
+            create_table(dynamodb, name, ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6})
         plant(made, FAULTS | SOUND, DAYS)
+        dynamodb.update_table(
+            TableName="by-hand", ProvisionedThroughput={"ReadCapacityUnits": 7, "WriteCapacityUnits": 8}
+        )
+        dynamodb.update_table(TableName="switched", BillingMode="PAY_PER_REQUEST")
+        autoscaling.register_scalable_target(
+            ServiceNamespace="dynamodb",
+            ResourceId="table/paused",
+            ScalableDimension="dynamodb:table:WriteCapacityUnits",
+            MinCapacity=6,
+            MaxCapacity=60,
+            SuspendedState={"DynamicScalingInSuspended": True},
+        )
+        dynamodb.close()
+        autoscaling.close()
         yield made
 
 
@@ -115,7 +136,24 @@ def test_audit_goes_on_where_it_was(audit: Command, tmp_path: Path) -> None:
 def test_every_region_is_read_by_a_role_that_is_assumed(cloud: LocalCloud, audit: Command) -> None:
     mine = replace(audit, variables=cloud.environment())
     done = mine("audit", "--role", ROLE, "--all-regions", "--days", "3", "--price-only")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", PRICE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", PRICE.replace("12", "15", 1))
+
+
+def test_tables_whose_settings_changed_are_not_judged(audit: Command) -> None:
+    done = audit("audit", "--region", "eu-west-1", "--days", "2")
+    assert done.stderr == "3 tables, 2 days: 0 requests to CloudWatch for 0 metrics, less than 0.01 USD\n"
+    place, at = f"{ACCOUNT}/eu-west-1", "2026-01-08 00:10 UTC"
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            f"{place}/by-hand: not judged: has capacity that something other than auto scaling changed at {at}, so "
+            "what it cost is not known",
+            f"{place}/paused: not judged: has suspended scaling (table/paused write); highwater resume, or judge it "
+            "later",
+            f"{place}/switched: not judged: is on demand since {at} only; ask for fewer days",
+            "0 tables judged, 0 findings, 0.00 USD a month to be saved",
+        ],
+    )
 
 
 def test_price_is_told_and_nothing_is_read_without_a_yes(audit: Command) -> None:
