@@ -38,6 +38,8 @@ class Metrics:
         self._second = second
         for query in ministack.METRIC_QUERIES:
             query.replace(self._after_publishing(query.now))
+        self._dropped: dict[tuple[str, str], int] = {}
+        ministack.drop_old_metrics.replace(self._once_an_hour(ministack.drop_old_metrics.now))
 
     def publish(self) -> None:
         """Publish every minute that is due and not published yet, for all tables of the present account and region."""
@@ -53,6 +55,17 @@ class Metrics:
                     _publish_minute(dims, dimension, meter, minute)
             _publish_requests(name, meters, first, newest)
             meters.published = newest
+
+    def _once_an_hour(self, own: Callable[[], None]) -> Callable[[], None]:
+        """MiniStack would copy all datapoints at each request."""
+
+        def drop() -> None:
+            place, hour = (ministack.get_account_id(), ministack.get_region()), self._second() // 3600
+            if self._dropped.get(place) != hour:
+                self._dropped[place] = hour
+                own()
+
+        return drop
 
     def _after_publishing(self, own: Callable[..., Any]) -> Callable[..., Any]:
         def handle(*arguments: Any, **options: Any) -> Any:

@@ -198,6 +198,7 @@ ALARM_QUERIES: Final = tuple(
     Function("services.cloudwatch", name) for name in ("_describe_alarms", "_describe_alarms_for_metric")
 )
 put_datum: Final = Function("services.cloudwatch", "_store_datum")
+drop_old_metrics: Final = Function("services.cloudwatch", "_evict_old_metrics")
 put_alarm: Final = Function("services.cloudwatch", "_put_metric_alarm")
 judge_alarm: Final = Function("services.cloudwatch", "_evaluate_alarm")
 judge_parent_alarms: Final = Function("services.cloudwatch", "_evaluate_parent_alarms")
