@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -67,7 +67,7 @@ class Slots:
     def since(self, slot: int) -> Slots:
         """The slots from *slot* on."""
         skipped = min(max(slot - self.first, 0), len(self.consumed_units))
-        return replace(self, consumed_units=self.consumed_units[skipped:], refused_units=self.refused_units[skipped:])
+        return Slots(self.newest, self.consumed_units[skipped:], self.refused_units[skipped:]) if skipped else self
 
     def consumed_in(self, minute: int) -> int | None:
         """Units consumed in a minute since 1970; `None` unless something was told and all its slots are here."""
@@ -120,7 +120,11 @@ def level_after(
     most, fill = capacity_units * burst_seconds, capacity_units * seconds
     level = min(level_units, most)
     for asked in asked_units:
-        level = min(most, max(0, level + fill - asked))
+        level += fill - asked
+        if level < 0:  # faster than min() and max() in this loop
+            level = 0
+        elif level > most:
+            level = most
     return level
 
 

@@ -93,6 +93,8 @@ class DrainSeries:
         for seconds, is_throttled in self._drains[bisect_left(self._at, start) :]:
             if is_throttled:
                 most = min(most, max(seconds, BELIEVED_SECONDS))
+            elif seconds * _STEP_PERCENT < believed * 100:  # most drains justify nothing more
+                continue
             believed = min(most, max(believed, seconds * _STEP_PERCENT // 100))
         return believed
 
@@ -152,17 +154,20 @@ def drains(demand: Sequence[int | None], capacity_units: int) -> list[Drain]:
         if not above:
             if value <= fill:
                 continue
-            start, units, drain = at, 0, Drain(0, 0, 0, 0)
+            start = at
+            units = most = minutes = consumed = highest = 0
         calm = 0 if value > fill else calm + 1
         units += value
         above += value - fill
-        if above > drain.excess_units:
-            drain = Drain(above, at - start + 1, units, max(drain.highest_units, value))
+        if above > most:
+            most, minutes, consumed = above, at - start + 1, units
+            if value > highest:
+                highest = value
         if above <= 0 or calm >= _CALM_MINUTES:
-            found.append(drain)
+            found.append(Drain(most, minutes, consumed, highest))
             above = calm = 0
     if above > 0:
-        found.append(drain)
+        found.append(Drain(most, minutes, consumed, highest))
     return found
 
 
@@ -221,12 +226,11 @@ def capacity_for_spikes(
     recent = consumed[-_NEXT_SPIKE_MINUTES:]
     if max(filter(None, recent), default=0) <= 60 * base_units:
         return base_units
-    found = drains(consumed, base_units) if times_before else []
+    spikes = [spike for spike in drains(recent, base_units) if spike.minutes <= _SPIKE_MINUTES]
+    found = drains(consumed, base_units) if times_before and spikes else []
     seconds, units, excess = _used(burst_seconds), base_units, 0
-    for spike in drains(recent, base_units):
-        if spike.minutes <= _SPIKE_MINUTES and (
-            not times_before or sum(drain.is_like(spike.highest_units) for drain in found) > times_before
-        ):
+    for spike in spikes:
+        if not times_before or sum(drain.is_like(spike.highest_units) for drain in found) > times_before:
             excess += spike.excess_units
             units = max(units, -(-spike.units // (60 * spike.minutes + seconds)))
     return max(units, base_units + excess * _REFILL_PERCENT // (100 * 60 * _NEXT_SPIKE_MINUTES))

@@ -145,9 +145,8 @@ class Fresh:
 
 def _minutes_with_slots(series: Sequence[T], newest: int, slots: Slots) -> Iterator[tuple[int, T]]:
     """Yield the minutes of a series that ends with the minute *newest* since 1970, as far as the slots go back."""
-    for minute, each in enumerate(series, newest + 1 - len(series)):
-        if minute * SLOTS_PER_MINUTE >= slots.first:
-            yield minute, each
+    skipped = max(0, -(-slots.first // SLOTS_PER_MINUTE) - (newest + 1 - len(series)))
+    yield from enumerate(series[skipped:], newest + 1 - len(series) + skipped)
 
 
 def coverage_percent(slots: Slots, seen: Observation) -> int | None:
@@ -224,8 +223,9 @@ def _add_untold(asked: list[int], slots: Slots, seen: Observation) -> None:
         at, counted = minute * SLOTS_PER_MINUTE - slots.first, units or 0
         untold = counted - sum(asked[at : at + SLOTS_PER_MINUTE])
         untold = -(-untold // SLOTS_PER_MINUTE) if untold * 100 > counted * _UNTOLD_PERCENT else 0
-        for place in range(at, min(at + SLOTS_PER_MINUTE, len(asked))):
-            asked[place] += untold
+        if untold:
+            for place in range(at, min(at + SLOTS_PER_MINUTE, len(asked))):
+                asked[place] += untold
     if untold:
         for place in range((newest + 1) * SLOTS_PER_MINUTE - slots.first, len(asked)):
             asked[place] += untold

@@ -77,7 +77,7 @@ class Observation:
     @property
     def is_empty(self) -> bool:
         """Whether there is no datapoint of consumption."""
-        return all(units is None for units in self.consumed_units)
+        return self.pending_minutes == len(self.consumed_units)
 
     @property
     def pending_minutes(self) -> int:

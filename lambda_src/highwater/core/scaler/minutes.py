@@ -110,7 +110,8 @@ class Minutes(Sequence["int | None"]):
 
     def __reversed__(self) -> Iterator[int | None]:
         """The minutes, newest first."""
-        return reversed(self[:])
+        units = self._series._units
+        return (units[at] for at in range(self._end - 1, self._start - 1, -1))
 
     def __eq__(self, other: object) -> bool:
         """Whether *other* is a sequence with the same values."""
