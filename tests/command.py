@@ -38,7 +38,6 @@ _MOST_SECONDS = 300
 _LATE_IMPORTS = (
     "matplotlib.backends.backend_agg",
     "matplotlib.pyplot",
-    "plotly.offline",
     "rich.progress",
     "rich.table",
     "zstandard",

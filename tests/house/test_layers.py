@@ -58,7 +58,6 @@ ALLOWED = {
         "click",
         "matplotlib",
         "mypy_boto3_*",
-        "plotly",
         "pyarrow",
         "pytest",  # its plugin alone, which pytest itself imports
         "rich",
@@ -104,7 +103,7 @@ LAB_ARROWS = {
     "rehearse": {"physics", "policies", "recommend", "services", "simulation", "template", "traffic"},
     "recommend": {"physics", "policies", "services", "simulation", "traffic"},
     "audit": {"files", "policies", "recommend", "services", "simulation", "traffic"},
-    "report": {"audit", "files", "physics", "recommend", "rehearse", "simulation", "traffic", "pictures"},
+    "report": {"audit", "files", "physics", "services", "recommend", "rehearse", "simulation", "traffic", "pictures"},
     "comments": {"report"},
     "local": {"physics", "traffic"},
 }

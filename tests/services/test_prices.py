@@ -62,6 +62,9 @@ def test_each_hour_costs_its_highest_value() -> None:
     assert found.warm_up == 4.5
     by_hour, by_request = found.provisioned + 8 * 0.10 * 2 / 730, 0.05
     assert found.per_month == pytest.approx(by_hour * 365 + by_request * 730 / 1.5), "what is paid once stands apart"
+    assert found.by_target == pytest.approx((80 * 0.00013, 800 * 0.00065))
+    assert found.targets_per_month == pytest.approx((80 * 0.00013 * 365, 800 * 0.00065 * 365))
+    assert sum(found.targets_per_month) + found.scaler_per_month == pytest.approx(found.per_month)
 
 
 def test_on_demand_costs_what_was_consumed() -> None:
@@ -80,6 +83,8 @@ def test_on_demand_costs_what_was_consumed() -> None:
     )
     assert found.on_demand == pytest.approx(4 * unit.on_demand_read_million + 3 * unit.on_demand_write_million)
     assert found.per_month == pytest.approx(found.on_demand * 4 * 730), "by the time that it took, not by hours begun"
+    assert found.by_target == pytest.approx((4 * unit.on_demand_read_million, 3 * unit.on_demand_write_million))
+    assert sum(found.targets_per_month) == pytest.approx(found.per_month)
 
 
 def test_every_replica_is_paid_for() -> None:
@@ -100,6 +105,7 @@ def test_every_replica_is_paid_for() -> None:
     )
     assert found.provisioned == pytest.approx((80 * 2 + 800 * 1) + (800 * 700 + 2 * 70 * 800))
     assert found.alarms == pytest.approx((4 * 3 * 2 + 5) * 0.2 * 2 / 730)
+    assert found.by_target == pytest.approx((80 * 2 + 2 * 70 * 800, 800 * 1 + 800 * 700))
 
 
 def test_replicas_on_demand_are_written_to_and_not_known_to_be_read() -> None:
@@ -117,6 +123,25 @@ def test_replicas_on_demand_are_written_to_and_not_known_to_be_read() -> None:
         replicas=[BilledReplica(prices=prices.in_region("moon-2").throughput(), read_units=9)],
     )
     assert found.on_demand == pytest.approx((3 * 3 + 4 * 4) + 3 * 300)
+    assert sum(found.by_target) == pytest.approx(found.on_demand)
+
+
+def test_what_is_reserved_covers_the_targets_of_a_dimension_alike() -> None:
+    found = bill(
+        load_prices().committed(Commitments(reserved_write_units=300)),
+        [(WRITE, (100, 300)), (READ, (20, 20)), (WRITE, (500, 100))],
+        [],
+        hours=2,
+        seconds=7_200,
+        policies=0,
+        metrics_requested=0,
+        is_infrequent_access=False,
+        warm_up=0.0,
+    )
+    # 600 and 400 units, of which 300 are paid for already
+    writes = (300 + 100) * 0.00065
+    assert found.by_target == pytest.approx((writes * 400 / 1_000, 40 * 0.00013, writes * 600 / 1_000))
+    assert sum(found.by_target) == pytest.approx(found.provisioned)
 
 
 def test_crossover_is_near_29_percent_in_every_region() -> None:

@@ -263,7 +263,7 @@ def rehearse_command(
         if source.save is not None:
             write_traffic(traffic, source.save)
         if html is not None:
-            write_page(rehearsal, html)
+            write_page(rehearsal, html, limits.passed(rehearsal))
         if png is not None:
             write_picture(rehearsal, png)
     except HighwaterError as error:

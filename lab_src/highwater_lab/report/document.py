@@ -69,8 +69,9 @@ def run_document(run: Run) -> dict[str, Any]:
                 "consumed_units": round(target.consumed_units, 3),
                 "throttled_units": round(target.throttled_units, 3),
                 "highest_provisioned": max(units for _, units in target.capacity),
+                "cost_per_month_usd": round(usd, 2),
             }
-            for target in run.targets
+            for target, usd in zip(run.targets, run.bill.targets_per_month, strict=True)
         ],
         "jobs": [_job(run, each) for each in run.jobs],
         "events": [_event(run, event) for event in run.events],

@@ -1,257 +1,274 @@
-"""A rehearsal as one self-contained HTML page: curves to zoom into, with a reason for each change of capacity."""
+"""A rehearsal as one self-contained HTML page: the verdict, the plan and what it costs, and charts to zoom into."""
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import re
-from datetime import datetime, timedelta
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from highwater_lab.files import replace_file
-from highwater_lab.physics import Cause
-from highwater_lab.rehearse import Rehearsal
-from highwater_lab.report.picture import Curves, Step, curves, shown_targets
+from highwater_lab.rehearse import Passed, Rehearsal
+from highwater_lab.report.picture import curves, shown_targets
+from highwater_lab.report.plan import declared_text, plan_lines, zone_of
 from highwater_lab.report.terminal import advice, job_lines, share_text, span_text
 from highwater_lab.simulation import Run, TargetRun
 from highwater_lab.simulation.run import EventKind
 
-_COLOURS: Final = {"demand": "#8a8f98", "consumed": "#1f77b4", "provisioned": "#c0392b", "band": "rgba(39,174,96,0.10)"}
-_CAUSE_COLOURS: Final = {
-    "provisioned": "#e67e22",
-    "key-range": "#8e44ad",
-    "index": "#d4ac0d",
-    "account": "#2c3e50",
-    "max-on-demand": "#16a085",
+# A fortnight has a point for each minute
+_MOST_POINTS: Final = 14 * 1440
+_COLOURS: Final = ("#c0392b", "#7d3cba", "#117a65", "#b9770e", "#2c3e50", "#d6338f", "#4e7d0e", "#2471a3")
+_TIME: Final = re.compile(r"([A-Z][a-z]{2}) (\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC")
+_WORDS: Final = {
+    "declared": "What the template declares: its own capacity, auto scaling, windows and scaler.",
+    "native": "Application Auto Scaling alone, at this target utilization, without windows.",
+    "on-demand": "On-demand capacity mode: nothing is provisioned, each request is paid for.",
+    "fixed": "Constant capacity, which nothing scales.",
+    "highwater-floor": "Highwater's scaler, which raises and lowers the floors of auto scaling.",
+    "highwater-direct": "Highwater's scaler, which sets the capacity itself, without auto scaling.",
+    "highwater-floor-pulse": "Highwater's scaler moves floors, and clients report their demand by pulses.",
+    "highwater-direct-pulse": "Highwater's scaler sets the capacity, and clients report their demand by pulses.",
+    "clairvoyant": "The cheapest hourly capacities that throttle nothing, with all demand known in advance: a lower "
+    "bound of the cost, which nobody can deploy.",
+    "$/month": "USD for a month of 730 hours of this traffic, without what is paid once.",
+    "throttled": "The share of the requested units that DynamoDB refuses because capacity is missing.",
+    "minutes": "The minutes in which anything is throttled.",
+    "once, $": "USD paid once, for raising the high-water mark.",
+    "used": "Consumed over provisioned units. Above 100 %, the burst bucket supplied the difference.",
+    "decreases": "Decreases of capacity that DynamoDB accepted; it allows a limited number a day.",
+    "refused": "Decreases of capacity that DynamoDB refused, because the day's allowed decreases were used up. "
+    "Capacity stays high, and is paid for, until the next is allowed.",
+    "peak": "The most units per second that were provisioned.",
 }
 
 
-def write_page(rehearsal: Rehearsal, path: Path) -> None:
-    """Write the HTML report of a rehearsal to *path*; the reader chooses the run to show. Raises `OSError`."""
-    from plotly.offline import get_plotlyjs
-
+def fill_page(title: str, body: str, script: str) -> bytes:
+    """Return a page of the lab with this title (text), body and script, self-contained."""
     template = resources.files("highwater_lab.report").joinpath("page.html").read_text(encoding="utf-8")
-    figures = [_figure(run) for run in rehearsal.runs]
-    title = f"{rehearsal.setup.name} under {rehearsal.traffic.name}"
-    parts = {
-        "TITLE": html.escape(title),
-        "SUBTITLE": html.escape(_subtitle(rehearsal)),
-        "NOTES": "".join(f"<p class='note'>{html.escape(note)}</p>" for note in rehearsal.setup.notes),
-        "OPTIONS": "".join(
-            f"<option value='{number}'>{html.escape(run.policy)}</option>" for number, run in enumerate(rehearsal.runs)
-        ),
-        "ROWS": "".join(_row(number, run) for number, run in enumerate(rehearsal.runs)),
-        # a "</script>" inside a string would end the script
-        "FIGURES": json.dumps(figures).replace("<", "\\u003c"),
-        "PLOTLY": get_plotlyjs(),
-    }
+    parts = {"TITLE": html.escape(title), "BODY": body, "SCRIPT": script}
     # all placeholders in one pass: a table's name that looks like a placeholder must not be replaced
     page = re.sub(r"@@([A-Z]+)@@", lambda match: parts[match[1]], template)
-    replace_file(path, page.encode("utf-8", "replace"))
+    return page.encode("utf-8", "replace")
 
 
-def _subtitle(rehearsal: Rehearsal) -> str:
+def word(name: str, explained: Mapping[str, str] = _WORDS) -> str:
+    """Return a word as HTML, with its explanation on hover or focus if there is one."""
+    meaning = explained.get(name) or explained.get(name.partition(":")[0])
+    text = html.escape(name)
+    return text if meaning is None else f'<abbr data-tip="{html.escape(meaning)}">{text}</abbr>'
+
+
+def write_page(rehearsal: Rehearsal, path: Path, passed: Sequence[Passed] = ()) -> None:
+    """Write the HTML report of a rehearsal to *path*; *passed* are the limits exceeded. Raises `OSError`."""
+    title = f"{rehearsal.setup.name} under {rehearsal.traffic.name}"
+    data = json.dumps(_data(rehearsal), separators=(",", ":")).encode()
+    compressed = base64.b64encode(zlib.compress(data, 9)).decode()
+    body = "\n".join(
+        [
+            f"<h1>{html.escape(title)}</h1>",
+            f"<p class='verdict'>{_verdict(rehearsal)}</p>",
+            *(f"<p class='limit'>✗ {html.escape(each.text)}</p>" for each in passed),
+            f"<p>{_times(_span(rehearsal))}</p>",
+            *(f"<p class='note'>{html.escape(note)}</p>" for note in rehearsal.setup.notes),
+            _policies(rehearsal),
+            *(_advice(number, run) for number, run in enumerate(rehearsal.runs)),
+            "<h2>The rehearsed plan, and what each part of it costs</h2>",
+            _plan(rehearsal),
+            *_charts(rehearsal),
+            f"<script type='text/plain' id='data'>{compressed}</script>",
+        ]
+    )
+    script = resources.files("highwater_lab.report").joinpath("charts.js").read_text(encoding="utf-8")
+    replace_file(path, fill_page(title, body, script))
+
+
+def _verdict(rehearsal: Rehearsal) -> str:
+    """Return what the declared plan costs and throttles, and the cheapest policy that throttles no more."""
+    run, others = rehearsal.declared, [run for run in rehearsal.runs[1:] if run.policy != "clairvoyant"]
+    cost = run.bill.per_month
+    name = html.escape(rehearsal.setup.name)
+    sentences = [f"As declared, {name} costs <b>${cost:,.0f} a month</b> and throttles <b>{_throttled(run)}</b>."]
+    better = [
+        each
+        for each in others
+        if each.bill.per_month < cost and each.throttled_per_million <= run.throttled_per_million
+    ]
+    if better:
+        best = min(better, key=lambda each: each.bill.per_month)
+        usd = best.bill.per_month
+        sentences.append(
+            f"{word(best.policy)} would cost <b>${usd:,.0f}</b>, ${cost - usd:,.0f} less, and throttle "
+            f"{_throttled(best, with_worst=False)}."
+        )
+    elif others:
+        sentences.append("No compared policy costs less without throttling more.")
+    return " ".join(sentences)
+
+
+def _throttled(run: Run, *, with_worst: bool = True) -> str:
+    worst = run.worst_minute()
+    if worst is None:
+        return "nothing"
+    text = f"{share_text(run)} of the requested units"
+    if not with_worst:
+        return text
+    minutes = len(run.throttled_minutes())
+    at = run.start + timedelta(minutes=worst[0])
+    worst_at = _times(f"{at:%a %Y-%m-%d %H:%M} UTC")
+    return f"{text}</b> ({minutes:,} minute{'s' * (minutes > 1)}, worst {worst_at})<b>"
+
+
+def _span(rehearsal: Rehearsal) -> str:
     traffic = rehearsal.traffic
-    point = -(-traffic.minutes // 3_000)
-    thinned = f" Each point shows the busiest of {point} minutes." if point > 1 else ""
+    point = -(-traffic.minutes // _MOST_POINTS)
+    end = traffic.start + timedelta(minutes=traffic.minutes)
+    thinned = f" Each point of the charts is the busiest of {point} minutes." if point > 1 else ""
     coarse = (
         f" The traffic has bins of {traffic.source_bin_seconds // 60} minutes, which hide shorter bursts."
         if traffic.is_coarse
         else ""
     )
     return (
-        f"{span_text(traffic.minutes)} from {traffic.start:%Y-%m-%d %H:%M} UTC; "
+        f"{span_text(traffic.minutes)}, {traffic.start:%a %Y-%m-%d %H:%M} UTC to {end:%a %Y-%m-%d %H:%M} UTC; "
         f"{rehearsal.prices.name}.{thinned}{coarse}"
     )
 
 
-def _row(number: int, run: Run) -> str:
-    used = run.utilization_percent
-    cells = (
-        html.escape(run.policy),
-        share_text(run),
-        f"{len(run.throttled_minutes()):,}",
-        f"{run.bill.per_month:,.2f}",
-        f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
-        "" if used is None else f"{used:.0f} %",
-        f"{run.decreases:,}",
-        f"{run.refused_decreases:,}",
+def _policies(rehearsal: Rehearsal) -> str:
+    heads = ("policy", "$/month", "throttled", "minutes", "once, $", "used", "decreases", "refused")
+    rows = []
+    for number, run in enumerate(rehearsal.runs):
+        used = run.utilization_percent
+        cells = (
+            f"<b>${run.bill.per_month:,.2f}</b>",
+            share_text(run),
+            f"{len(run.throttled_minutes()):,}",
+            f"{run.bill.warm_up:,.2f}" if run.bill.warm_up else "",
+            "" if used is None else f"{used:.0f} %",
+            f"{run.decreases:,}",
+            f"{run.refused_decreases:,}",
+        )
+        box = f"<input type='checkbox' checked style='accent-color:{_colour(number)}' aria-label='show in the charts'>"
+        rows.append(
+            f"<tr data-row='{number}'><td>{box} {word(run.policy)}</td>"
+            + "".join(f"<td>{cell}</td>" for cell in cells)
+            + "</tr>"
+        )
+    return _table("policies", heads, f"<tbody>{''.join(rows)}</tbody>")
+
+
+def _table(name: str, heads: Sequence[str], bodies: str) -> str:
+    head = "".join(f"<th>{word(each)}</th>" for each in heads)
+    return f"<div class='scroll'><table id='{name}'><thead><tr>{head}</tr></thead>{bodies}</table></div>"
+
+
+def _advice(number: int, run: Run) -> str:
+    lines = [*job_lines(run), *(advice(run) or ["nothing is throttled"])]
+    items = "".join(f"<li>{_times(line)}</li>" for line in lines)
+    return f"<ul data-of='{number}'{' hidden' * (number > 0)}>{items}</ul>"
+
+
+def _plan(rehearsal: Rehearsal) -> str:
+    """Return the table of targets with what is declared and costs each policy, and the lines of the schedule."""
+    heads = ("part", "$/month", "declared as", "throttled", "peak")
+    bodies = []
+    for number, run in enumerate(rehearsal.runs):
+        hidden = " hidden" * (number > 0)
+        parts = [
+            (html.escape(target.label), declared_text(rehearsal.setup, target), usd, share_text(target), _peak(target))
+            for target, usd in zip(run.targets, run.bill.targets_per_month, strict=True)
+        ]
+        if run.bill.scaler_per_month:
+            parts.append(("alarms and metrics", "", run.bill.scaler_per_month, "", ""))
+        parts.append((f"<b>{html.escape(run.policy)}</b>", "", run.bill.per_month, share_text(run), ""))
+        rows = "".join(
+            f"<tr><td>{part}</td><td class='usd'>{usd:,.2f}</td><td>{declared}</td><td>{share}</td><td>{peak}</td></tr>"
+            for part, declared, usd, share, peak in parts
+        )
+        bodies.append(f"<tbody data-of='{number}'{hidden}>{rows}</tbody>")
+    lines = "".join(f"<li>{_times(line)}</li>" for line in plan_lines(rehearsal.setup))
+    return _table("plan", heads, "".join(bodies)) + f"<ul id='schedule'>{lines}</ul>" * bool(lines)
+
+
+def _peak(target: TargetRun) -> str:
+    return f"{most:,}" if (most := max(units for _, units in target.capacity)) else ""
+
+
+def _charts(rehearsal: Rehearsal) -> Iterator[str]:
+    moves = (("in", "+"), ("out", "−"), ("back", "←"), ("on", "→"), ("all", "all"))
+    yield (
+        "<h2>Requested units and capacity, units per second</h2>"
+        "<p>Blue is what was requested; each policy is a line in its colour, laid over the others. Click a row of the "
+        "first table for its floor and ceiling (green) and the reasons for its changes (diamonds). Drag to zoom, "
+        "double-click to zoom out. "
+        + " ".join(f"<button data-move='{move}'>{label}</button>" for move, label in moves)
+        + "</p>"
     )
-    return f"<tr data-run='{number}'>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    for target in shown_targets(rehearsal.declared):
+        label = html.escape(target.label)
+        yield f"<h2>{label}</h2><canvas role='img' aria-label='{label}: requested units and capacity'></canvas>"
 
 
-def _figure(run: Run) -> dict[str, Any]:
-    """Return the Plotly figure of a run: for each target a panel of rates, and below it one of throttled units."""
-    targets = shown_targets(run)
-    data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {
-        "margin": {"l": 60, "r": 16, "t": 40, "b": 40},
-        "hovermode": "x unified",
-        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-        "barmode": "stack",
-        "dragmode": "zoom",
-        "xaxis": {"type": "date", "title": {"text": "UTC"}, "anchor": f"y{2 * len(targets)}"},
-        "annotations": [],
+def _data(rehearsal: Rehearsal) -> dict[str, Any]:
+    """Return what the charts draw; times are seconds from the start, but those of points, which are numbered."""
+    traffic = rehearsal.traffic
+    zone = zone_of(rehearsal.setup)
+    return {
+        "start": int(traffic.start.timestamp()),
+        "minutes": traffic.minutes,
+        "step": -(-traffic.minutes // _MOST_POINTS),
+        "zone": zone,
+        "runs": [{"name": run.policy, "colour": _colour(number)} for number, run in enumerate(rehearsal.runs)],
+        "targets": [
+            _target(rehearsal.runs, [run.target(target.dimension, target.index) for run in rehearsal.runs])
+            for target in shown_targets(rehearsal.declared)
+        ],
     }
-    share = 1 / len(targets)
-    named: set[Cause] = set()
-    for number, target in enumerate(targets):
-        top = 1 - number * share
-        rates, throttles = f"y{2 * number + 1}" if number else "y", f"y{2 * number + 2}"
-        layout[f"yaxis{rates[1:]}"] = {
-            "domain": [top - 0.70 * share, top - 0.06 * share],
-            "title": {"text": "units/s"},
-            "rangemode": "tozero",
-        }
-        layout[f"yaxis{throttles[1:]}"] = {
-            "domain": [top - 0.94 * share, top - 0.76 * share],
-            "title": {"text": "throttled"},
-            "rangemode": "tozero",
-        }
-        layout["annotations"].append(
+
+
+def _target(runs: Sequence[Run], targets: Sequence[TargetRun]) -> dict[str, Any]:
+    drawn = [curves(run, target, _MOST_POINTS) for run, target in zip(runs, targets, strict=True)]
+    # where the table throttles a write, it does not reach an index: the policy that lets most through knows the demand
+    demand = [max(values) for values in zip(*(each.demand for each in drawn), strict=True)]
+    return {
+        "demand": [round(value) if value >= 100 else round(value, 1) for value in demand],
+        "runs": [
             {
-                "text": html.escape(target.label),
-                "xref": "paper",
-                "yref": "paper",
-                "x": 0,
-                "y": top - 0.055 * share,
-                "showarrow": False,
-                "yanchor": "bottom",
-                "font": {"size": 14},
+                "units": [] if each.provisioned is None else target.capacity,
+                "bounds": [] if each.provisioned is None else target.bounds,
+                "throttled": [
+                    [point, round(sum(units), 1), ", ".join(c for c, n in zip(each.throttled, units, strict=True) if n)]
+                    for point, units in enumerate(zip(*each.throttled.values(), strict=True))
+                    if any(units)
+                ],
+                "why": list(_reasons(run, target)),
             }
-        )
-        drawn = curves(run, target)
-        data.extend(_traces(run, target, drawn, rates, throttles, named))
-        named |= drawn.throttled.keys()
-    return {
-        "data": data,
-        "layout": layout,
-        "height": 430 * len(targets) + 60,
-        "advice": [html.escape(line) for line in (*job_lines(run), *(advice(run) or ["nothing is throttled"]))],
+            for run, target, each in zip(runs, targets, drawn, strict=True)
+        ],
     }
 
 
-def _traces(
-    run: Run, target: TargetRun, drawn: Curves, rates: str, throttles: str, named: set[Cause]
-) -> list[dict[str, Any]]:
-    """Return the traces of a target; *named* are the causes that already have an entry in the legend."""
-    is_first = rates == "y"
-    times = [_text(at) for at in drawn.times]
-    traces = []
-    if drawn.provisioned is not None and drawn.floor is not None and drawn.ceiling is not None:
-        # a ceiling above the other curves would flatten them; it is hidden until the reader clicks on its legend
-        highest = max(*drawn.demand, *drawn.provisioned.values)
-        is_near = max(drawn.ceiling.values) <= 1.25 * highest
-        band = {"fill": "tonexty", "fillcolor": _COLOURS["band"]} if is_near else {}
-        ceiling = {} if is_near else {"visible": "legendonly"}
-        traces.append(_step("ceiling", drawn.ceiling, rates, "rgba(39,174,96,0.5)", is_first) | ceiling)
-        traces.append(_step("floor", drawn.floor, rates, "#27ae60", is_first) | band)
-    traces.append(_rates("consumed", drawn.consumed, drawn, rates, is_first))
-    traces.append(_rates("demand", drawn.demand, drawn, rates, is_first))
-    if drawn.provisioned is not None:
-        provisioned = _step("provisioned", drawn.provisioned, rates, _COLOURS["provisioned"], is_first)
-        traces.append(provisioned | {"line": {"width": 2, "color": _COLOURS["provisioned"], "shape": "hv"}})
-        traces.append(_events(run, target, rates, is_first))
-    for cause, units in drawn.throttled.items():
-        traces.append(
-            {
-                "type": "bar",
-                "name": f"throttled: {cause}",
-                "legendgroup": f"throttled {cause}",
-                "showlegend": cause not in named,
-                "x": times,
-                "y": [round(value, 1) for value in units],
-                "yaxis": throttles,
-                "marker": {"color": _CAUSE_COLOURS[cause], "line": {"width": 1, "color": _CAUSE_COLOURS[cause]}},
-                "hovertemplate": f"throttled, {cause}: %{{y:,.0f}} units<extra></extra>",
-            }
-        )
-    if not drawn.throttled:
-        # Plotly does not draw an axis without a trace
-        traces.append(
-            {"type": "bar", "x": times[:1], "y": [0], "yaxis": throttles, "showlegend": False, "hoverinfo": "skip"}
-        )
-    return traces
+def _reasons(run: Run, target: TargetRun) -> Iterator[tuple[int, str]]:
+    """Yield when and why the capacity changed, or a change was refused."""
+    for event in run.events:
+        if (
+            event.index == target.index
+            and event.dimension in (None, target.dimension)
+            and event.kind is not EventKind.BOUNDS
+        ):
+            yield event.at, f"{event.kind}: {event.text}"
 
 
-def _rates(name: str, values: tuple[float, ...], drawn: Curves, axis: str, is_first: bool) -> dict[str, Any]:
-    """Return a line of rates.
-
-    The hover text of demand shows capacity and bounds too, because their own lines have points only at changes.
-    """
-    trace: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "legendgroup": name,
-        "showlegend": is_first,
-        "x": [_text(at) for at in drawn.times],
-        "y": [round(value, 2) for value in values],
-        "yaxis": axis,
-        "line": {"width": 1, "color": _COLOURS[name]},
-        "hovertemplate": f"{name} %{{y:,.0f}}/s<extra></extra>",
-    }
-    if name == "consumed":
-        return trace | {"fill": "tozeroy", "fillcolor": "rgba(31,119,180,0.15)"}
-    if drawn.provisioned is None or drawn.floor is None or drawn.ceiling is None:
-        return trace
-    lines = (drawn.provisioned, drawn.floor, drawn.ceiling)
-    columns = [line.at_each(drawn.times) for line in lines]
-    trace["customdata"] = [list(row) for row in zip(*columns, strict=True)]
-    trace["hovertemplate"] = (
-        "demand %{y:,.0f}/s<br>provisioned %{customdata[0]:,}/s<br>floor %{customdata[1]:,}, ceiling %{customdata[2]:,}"
-        "<extra></extra>"
-    )
-    return trace
+def _colour(number: int) -> str:
+    return _COLOURS[number % len(_COLOURS)]
 
 
-def _step(name: str, step: Step, axis: str, colour: str, is_first: bool) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "legendgroup": name,
-        "showlegend": is_first,
-        "x": [_text(at) for at in step.times],
-        "y": list(step.values),
-        "yaxis": axis,
-        "line": {"width": 1, "color": colour, "shape": "hv"},
-        "hoverinfo": "skip",
-    }
-
-
-def _events(run: Run, target: TargetRun, axis: str, is_first: bool) -> dict[str, Any]:
-    """Return a marker at each change of capacity and each refusal, with the event's explanation as hover text."""
-    events = [
-        event
-        for event in run.events
-        if event.index == target.index
-        and event.dimension in (None, target.dimension)
-        and event.kind is not EventKind.BOUNDS
-    ]
-    heights, units = [], 0
-    changes = iter([*target.capacity, (run.minutes * 60 + 1, 0)])
-    at, following = next(changes)
-    for event in events:
-        while at <= event.at:
-            units, (at, following) = following, next(changes)
-        heights.append(units)
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "why",
-        "legendgroup": "why",
-        "showlegend": is_first,
-        "x": [_text(run.start + timedelta(seconds=event.at)) for event in events],
-        "y": heights,
-        "yaxis": axis,
-        "text": [html.escape(f"{event.kind}: {event.text}") for event in events],
-        "marker": {"size": 6, "color": _COLOURS["provisioned"], "symbol": "diamond"},
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-
-
-def _text(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M:%S")
+def _times(text: str) -> str:
+    """Return a text as HTML, with each instant marked: the page's script adds the local time to it."""
+    return _TIME.sub(r"<time datetime='\2T\3Z'>\g<0></time>", html.escape(text))

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from highwater_lab.rehearse import Rehearsal
-from highwater_lab.simulation import Run
+from highwater_lab.simulation import Run, TargetRun
 
 
 def span_text(minutes: int) -> str:
@@ -78,7 +78,7 @@ def job_lines(run: Run) -> list[str]:
     return lines
 
 
-def share_text(run: Run) -> str:
+def share_text(run: Run | TargetRun) -> str:
     """Return the throttled share of requested units as text: in percent, or per million if below 0.01 %."""
     per_million = run.throttled_per_million
     if per_million == 0:

@@ -28,6 +28,8 @@ class Bill:
         alarms: The cost of the alarms of target tracking and of a scaler.
         metrics: The cost of the metrics that a scaler requested from CloudWatch.
         warm_up: The one-time charge for raising the high-water mark.
+        by_target: The part of *provisioned* or of *on_demand* that each target costs, in the order that they were
+            given. What is reserved covers all targets of a dimension alike.
     """
 
     hours: int
@@ -37,6 +39,7 @@ class Bill:
     alarms: float
     metrics: float
     warm_up: float = 0.0
+    by_target: tuple[float, ...] = ()
 
     @property
     def running(self) -> float:
@@ -57,6 +60,17 @@ class Bill:
         by_hour = (self.provisioned + self.alarms) / self.hours
         by_request = (self.on_demand + self.metrics) * 3600 / self.seconds
         return (by_hour + by_request) * HOURS_PER_MONTH
+
+    @property
+    def targets_per_month(self) -> tuple[float, ...]:
+        """The cost of each target in a month; with `scaler_per_month`, they add up to `per_month`."""
+        factor = HOURS_PER_MONTH * 3600 / self.seconds if self.on_demand else HOURS_PER_MONTH / self.hours
+        return tuple(usd * factor for usd in self.by_target)
+
+    @property
+    def scaler_per_month(self) -> float:
+        """The cost of scaling itself in a month."""
+        return (self.alarms / self.hours + self.metrics * 3600 / self.seconds) * HOURS_PER_MONTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,19 +132,25 @@ def bill(
     """
     own = prices.throughput(is_infrequent_access=is_infrequent_access)
     peaks, requested, committed = list(peaks), list(requested), prices.commitments
-    provisioned = 0.0
-    for dimension, hourly in hourly_units(peaks).items():
+    totals = hourly_units(peaks)
+    by_dimension = {}
+    for dimension, hourly in totals.items():
         reserved = 0 if is_infrequent_access else committed.reserved_units(dimension)
-        provisioned += own.unit_hour(dimension) * (sum(hourly) - reserved_unit_hours(hourly, reserved))
-    on_demand = sum(own.on_demand_million(dimension) * units / 1e6 for dimension, units in requested)
+        by_dimension[dimension] = own.unit_hour(dimension) * (sum(hourly) - reserved_unit_hours(hourly, reserved))
+    on_demand = [own.on_demand_million(dimension) * units / 1e6 for dimension, units in requested]
     for replica in replicas:
-        writes = sum(sum(hourly) for dimension, hourly in peaks if dimension is Dimension.WRITE)
-        reads = replica.read_units * hours if peaks else 0
-        provisioned += replica.prices.write_unit_hour * writes + replica.prices.read_unit_hour * reads
-        written = sum(units for dimension, units in requested if dimension is Dimension.WRITE)
-        on_demand += replica.prices.on_demand_write_million * written / 1e6
-    provisioned *= committed.provisioned_factor
-    on_demand *= committed.on_demand_factor
+        if Dimension.WRITE in totals:
+            by_dimension[Dimension.WRITE] += replica.prices.write_unit_hour * sum(totals[Dimension.WRITE])
+        if Dimension.READ in totals:
+            by_dimension[Dimension.READ] += replica.prices.read_unit_hour * replica.read_units * hours
+        for number, (dimension, units) in enumerate(requested):
+            if dimension is Dimension.WRITE:
+                on_demand[number] += replica.prices.on_demand_write_million * units / 1e6
+    provisioned = sum(by_dimension.values()) * committed.provisioned_factor
+    by_target = [
+        by_dimension[dimension] * sum(hourly) / (sum(totals[dimension]) or 1) * committed.provisioned_factor
+        for dimension, hourly in peaks
+    ] + [usd * committed.on_demand_factor for usd in on_demand]
     all_alarms = ALARMS_PER_POLICY * policies * (1 + len(replicas)) + alarms
     alarm_cost = prices.alarm_month * all_alarms * hours / HOURS_PER_MONTH
     metrics = prices.thousand_metrics_requested * metrics_requested / 1000
@@ -138,8 +158,9 @@ def bill(
         hours=hours,
         seconds=seconds,
         provisioned=provisioned,
-        on_demand=on_demand,
+        on_demand=sum(on_demand) * committed.on_demand_factor,
         alarms=alarm_cost,
         metrics=metrics,
         warm_up=warm_up,
+        by_target=tuple(by_target),
     )

@@ -99,6 +99,11 @@ class TargetRun:
         """All units asked for: consumed and throttled."""
         return self.consumed_units + self.throttled_units
 
+    @property
+    def throttled_per_million(self) -> float:
+        """Throttled of a million units asked for; 0 where nothing was asked for."""
+        return self.throttled_units * 1e6 / self.demanded_units if self.demanded_units else 0.0
+
     def throttled_by_cause(self) -> dict[Cause, float]:
         """Units throttled by cause, the most first."""
         totals: dict[Cause, int] = {}
