@@ -20,7 +20,7 @@ from tests.command import SCRIPT, Command
 
 
 def test_plan_is_printed_as_code_that_can_be_copied(command: Command, tmp_path: Path) -> None:
-    done = command("recommend", "--scenario", "constant", "--png", "curve.png", "--save", "t.csv")
+    done = command("recommend", "--scenario", "constant", "--html", "t.html", "--png", "curve.png", "--save", "t.csv")
     assert (done.returncode, done.stderr) == (0, "")
     table, code = done.stdout.split("\n\n", 1)
     assert "←" in table
@@ -28,8 +28,13 @@ def test_plan_is_printed_as_code_that_can_be_copied(command: Command, tmp_path: 
     assert code.startswith("from aws_cdk import aws_dynamodb as dynamodb\nfrom cdk_highwater import ")
     assert "HighWaterTable(" in code
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "t.html").read_text()
+    assert f"<p class='verdict'>{done.stdout.splitlines()[0]}</p>" in page
+    assert "<p>Mon 2026-11-02 00:00 to Mon 2026-11-02 04:00 UTC; prices of us-east-1, 2026-11</p>" in page
+    rows = [line.split()[0] for line in table.splitlines()]
+    assert {"on-demand", "highwater-floor:", "highwater-floor-pulse:", "highwater-direct-pulse:"} <= set(rows)
     again = command("recommend", "--traffic", "t.csv")
-    assert again.stdout == done.stdout.replace("written: curve.png\n", "")
+    assert again.stdout == done.stdout.replace("written: t.html\nwritten: curve.png\n", "")
 
 
 PLAN = Candidate(plan=plan_of(None, None, ()), cost_per_month=588.0, throttled_percent=0.008, utilization_percent=71.0)

@@ -7,12 +7,13 @@ from zoneinfo import ZoneInfo
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk.assertions import Annotations, Match
 
 from highwater.core import Capacity, Dimension, Plan, Window
 from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.recommend import Recommendation, recommend
-from highwater_lab.recommend.code import code_of
+from highwater_lab.recommend.code import code_of, scaler_code_of
 from highwater_lab.recommend.search import Choice, RecommendError, plan_of
 from highwater_lab.rehearse import rehearse
 from highwater_lab.simulation import TableSetup
@@ -108,6 +109,50 @@ def test_scaler_is_simulated_beside_with_the_lowest_floors_and_each_figure_is_a_
         run = run_policy(name, table_of(candidate.plan, "table"), _bulk_loads())
         assert candidate.cost_per_month == run.bill.per_month
         assert candidate.throttled_percent == run.throttled_per_million / 10_000
+
+
+def test_code_of_the_scaler_synthesizes(found: Recommendation) -> None:
+    for name, candidate in found.scaled.items():
+        stack = cdk.Stack(cdk.App(), "Shop")
+        table = dynamodb.Table(
+            stack,
+            "Own",
+            partition_key=dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING),
+            billing_mode=dynamodb.BillingMode.PROVISIONED,
+        )
+        code = scaler_code_of(name, candidate)
+        assert code.startswith("# clients that call highwater.pulse(session)\n") is name.endswith("-pulse")
+        exec(compile(code, "scaler", "exec"), {"stack": stack, "table": table})  # noqa: S102 - the project's own
+        assert stack.node.find_child("Scaler").node.children
+
+
+def test_more_processes_find_the_same(found: Recommendation) -> None:
+    told: list[int] = []
+    again = recommend(
+        _bulk_loads(), timezone="America/New_York", processes=2, progress=lambda done, _: told.append(done)
+    )
+    assert again == found
+    assert told == list(range(1, found.tried + 1))
+
+
+def test_more_processes_can_be_stopped() -> None:
+    def stop(done: int, _: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    stopped = recommend(_bulk_loads(2), processes=2, progress=stop)
+    assert stopped.was_stopped
+    assert stopped.scaled == {}
+    assert stopped.best.cost_per_month > 0
+
+
+def test_on_demand_and_the_scaler_are_among_the_rows_where_they_are_worse_too(found: Recommendation) -> None:
+    assert found.on_demand not in found.curve
+    assert found.rows == (
+        *(("", each) for each in found.curve),
+        ("", found.on_demand),
+        *found.scaled.items(),
+    )
 
 
 def test_limit_that_nothing_keeps_says_so() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +23,12 @@ from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
 from highwater_lab.recommend.hcl import hcl_of
 from highwater_lab.report.picture import write_curve
+from highwater_lab.report.tradeoff import write_tradeoff
 from highwater_lab.services.prices import Prices
 from highwater_lab.traffic import Traffic, write_traffic
 
 _FINDING = 1
-_MINUTES_PER_WEEK = 7 * 24 * 60
+_MINUTES_PER_DAY, _MINUTES_PER_WEEK = 24 * 60, 7 * 24 * 60
 _WRITERS: Final = {"cdk": code_of, "hcl": hcl_of}
 _path = click.Path(path_type=Path)
 
@@ -62,6 +65,7 @@ _path = click.Path(path_type=Path)
     show_default=True,
     help="Say to stay on demand where the best plan costs less than so many USD a month less.",
 )
+@click.option("--html", type=_path, help="Write the trade-off to this HTML file; a click on a plan shows its code.")
 @click.option("--png", type=_path, help="Draw the trade-off curve to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def recommend_command(
@@ -71,6 +75,7 @@ def recommend_command(
     table_quota: int,
     language: str,
     least_gain: float,
+    html: Path | None,
     png: Path | None,
     as_json: bool,
 ) -> None:
@@ -82,12 +87,12 @@ def recommend_command(
 
     \b
     highwater recommend --live-table orders --days 14 --timezone America/New_York
-    highwater recommend --traffic orders.csv --max-throttled 0.1 --png curve.png
+    highwater recommend --traffic orders.csv --max-throttled 0.1 --html tradeoff.html
     highwater recommend --traffic orders.csv --code hcl
 
     Exit status: 0 fine, 1 no plan is within the limit, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
-    check_places(source.inputs, {"--save": source.save, "--png": png})
+    check_places(source.inputs, {"--save": source.save, "--html": html, "--png": png})
     try:
         traffic = source.read_traffic()
         has_vector_indexes = source.has_vector_indexes()
@@ -100,10 +105,19 @@ def recommend_command(
                 table_quota_units=table_quota,
                 prices=prices,
                 timing=source.timing(),
+                # the search of a short traffic is over before other processes have started
+                processes=(os.cpu_count() or 1) if traffic.minutes > _MINUTES_PER_DAY else 1,
                 progress=progress,
             )
         if source.save is not None:
             write_traffic(traffic, source.save)
+        lines = verdict(recommendation, max_throttled, least_gain)
+        if html is not None:
+            said = lines or [f"stopped after {recommendation.tried} plans: {recommendation.best.summary}"]
+            end = traffic.start + timedelta(minutes=traffic.minutes)
+            said = [*said, f"{traffic.start:%a %Y-%m-%d %H:%M} to {end:%a %Y-%m-%d %H:%M} UTC; {prices.name}"]
+            title = f"The trade-off for {traffic.name}"
+            write_tradeoff(recommendation, title, said, max_throttled, _WRITERS[language], html)
         if png is not None:
             write_curve(recommendation, f"{traffic.name}: cost of less throttling", png)
     except HighwaterError as error:
@@ -121,14 +135,15 @@ def recommend_command(
         click.echo(json.dumps(_document(recommendation, prices, language)))
     else:
         console = open_console()
-        for line in verdict(recommendation, max_throttled, least_gain):
+        for line in lines:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         _print(recommendation, max_throttled, prices, language, console)
         _print_days_hint(recommendation, traffic)
         if not recommendation.is_within_limit:
             _print_quota_hint(traffic, table_quota)
-        if png is not None:
-            say(f"written: {png}")
+        for file in (html, png):
+            if file is not None:
+                say(f"written: {file}")
     if not recommendation.is_within_limit:
         raise click.exceptions.Exit(_FINDING)
 
@@ -167,20 +182,14 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, languag
     view.add_column("")
     for heading in ("$/month", "throttled", "used"):
         view.add_column(heading, justify="right", no_wrap=True)
-    for candidate in recommendation.curve:
+    for name, candidate in recommendation.rows:
         utilization = candidate.utilization_percent
+        summary = f"[bold]{candidate.summary}[/] ←" if candidate is recommendation.best else candidate.summary
         view.add_row(
-            f"[bold]{candidate.summary}[/] ←" if candidate is recommendation.best else candidate.summary,
+            f"[dim]{name}: {summary}[/]" if name else summary,
             f"{candidate.cost_per_month:,.2f}",
             f"{candidate.throttled_percent:.4g} %",
             "" if utilization is None else f"{utilization:.0f} %",
-        )
-    for name, candidate in recommendation.scaled.items():
-        view.add_row(
-            f"[dim]{name}: {candidate.summary}[/]",
-            f"{candidate.cost_per_month:,.2f}",
-            f"{candidate.throttled_percent:.4g} %",
-            f"{candidate.utilization_percent or 0:.0f} %",
         )
     console.print(view)
     console.print(f"[dim]{escape(prices.name)}[/]", highlight=False)

@@ -55,6 +55,25 @@ def code_of(candidate: Candidate) -> str:
     return "\n".join(lines) + "\n"
 
 
+def scaler_code_of(policy: str, candidate: Candidate) -> str:
+    """Return the CDK code that declares a candidate which Highwater's scaler scales, by the policy's name.
+
+    It uses a variable `stack`, and in DIRECT mode a variable `table`. A fleet's pulses are not in it.
+    """
+    plan = candidate.plan
+    assert plan is not None  # noqa: S101 - the scaler scales provisioned capacity
+    needs = "# clients that call highwater.pulse(session)\n" * policy.endswith("-pulse")
+    if policy.startswith("highwater-floor"):
+        table = code_of(candidate).replace("HighWaterTable\n", "HighWaterTable, ThrottleAwareScaler\n", 1)
+        return f'{needs}{table}ThrottleAwareScaler(stack, "Scaler").add_table(table)\n'
+    return (
+        f"{needs}from cdk_highwater import Capacity, ThrottleAwareScaler\n\n"
+        "# a table with provisioned capacity, which nothing else scales\n"
+        'ThrottleAwareScaler(stack, "Scaler").add_direct_table(\n'
+        f"    table,\n    read={_capacity(plan.read)},\n    write={_capacity(plan.write)},\n)\n"
+    )
+
+
 def _index(index: IndexCapacity) -> list[str]:
     return [
         "        GlobalSecondaryIndex(",

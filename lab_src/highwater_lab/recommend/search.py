@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, product
+from multiprocessing.pool import Pool
 from typing import TypeVar
 
 from highwater.core import Capacity, Dimension, HighwaterError, HighWaterMark, IndexCapacity, Plan, Window, check
@@ -19,9 +24,8 @@ from highwater_lab.recommend.surges import find_surges, round_up, windows_for
 from highwater_lab.services.billing import HOURS_PER_MONTH
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
-from highwater_lab.simulation import Run, TableSetup, simulate
+from highwater_lab.simulation import Run, simulate
 from highwater_lab.simulation.plans import table_of
-from highwater_lab.simulation.policy import Policy
 from highwater_lab.traffic import Stream, Traffic
 
 
@@ -126,14 +130,14 @@ def frontier(choices: Iterable[Choice]) -> list[Choice]:
 
 # Target utilizations in percent, the most promising first, because the search can be interrupted
 _TARGETS = (70, 50, 90, 60, 80, 40, 30)
-# Each floor tried is enough, at the target utilization, for the demand of this percentage of all minutes
-_FLOOR_PERCENTS = (0, 25, 50, 75, 90, 99)
 # Of these a search for the cheapest plan alone tries the first three, and then the neighbours of the best of them
 _COARSE = (70, 90, 50)
-# The number of complete plans to simulate after each dimension was searched separately
-_MOST_JOINT = 12
+# Each floor tried is enough, at the target utilization, for the demand of this percentage of all minutes
+_FLOOR_PERCENTS = (0, 25, 50, 75, 90, 99)
 # A capacity unit serves at most this many units in an hour: a full burst bucket, and each second's own
 _UNITS_OF_AN_HOUR = 3600 + BURST_SECONDS
+# The number of complete plans to simulate after each dimension was searched separately
+_MOST_JOINT = 12
 # The policies with the scaler to simulate; with the scaler, target tracking uses 90 %
 _SCALERS, _SCALED_TARGET = ("highwater-floor", "highwater-floor-pulse", "highwater-direct-pulse"), 90
 _Item = TypeVar("_Item")
@@ -167,6 +171,15 @@ class Recommendation:
     scaled: Mapping[str, Candidate] = field(default_factory=dict)
     on_demand: Candidate | None = None
     units_per_month: float = 0.0
+
+    @property
+    def rows(self) -> tuple[tuple[str, Candidate], ...]:
+        """What to show beside each other: the curve, on-demand, and the scaler's results after their policy's name.
+
+        On-demand and the scaler are there where they are worse, too.
+        """
+        plans = [*self.curve, *(each for each in (self.on_demand,) if each is not None and each not in self.curve)]
+        return (*(("", each) for each in plans), *self.scaled.items())
 
     @property
     def gain(self) -> float | None:
@@ -209,6 +222,7 @@ def recommend(
     prices: Prices | None = None,
     timing: Timing | None = None,
     below_usd: float | None = None,
+    processes: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recommendation:
     """Search target utilizations, floors, windows and on-demand for the cheapest plan for *traffic*.
@@ -228,6 +242,8 @@ def recommend(
         below_usd: Look only for the cheapest plan within the limit, and only for one that costs less than this a month:
             what bounds exclude, plans for the trade-off and the scaler are not simulated. The search is then much
             faster, and may miss a plan that is a little cheaper. By default everything is searched.
+        processes: How many processes simulate at once. With more than the one of the default, the result is the same;
+            they import the program's main module, which must not call `recommend` when it is imported.
         progress: Called with the number of plans simulated and their approximate total.
 
     Raises:
@@ -240,10 +256,10 @@ def recommend(
         raise RecommendError(
             f"the limit of throttled units must be between 0 and 100 percent, got {max_throttled_percent:g}"
         )
-    search = _Search(traffic, timezone, table_quota_units, prices or load_prices(), timing or Timing(), progress)
-    if below_usd is not None:
-        search.only_best = _OnlyBest(traffic, prices or load_prices(), max_throttled_percent, below_usd)
-    return search.run(max_throttled_percent)
+    prices = prices or load_prices()
+    simulator = _Simulator(traffic, timezone, table_quota_units, prices, timing or Timing())
+    only = None if below_usd is None else _OnlyBest(traffic, prices, max_throttled_percent, below_usd)
+    return _Search(simulator, processes, progress, only).run(max_throttled_percent)
 
 
 class _OnlyBest:
@@ -298,25 +314,127 @@ def least_usd(traffic: Traffic, prices: Prices, max_throttled_percent: float) ->
     return sum(_OnlyBest(traffic, prices, max_throttled_percent, 0.0).least_usd({}).values())
 
 
+@dataclass(frozen=True, slots=True)
+class _Simulator:
+    """Simulates plans under the traffic; picklable, as other processes do so too."""
+
+    traffic: Traffic
+    timezone: str
+    quota_units: int
+    prices: Prices
+    timing: Timing
+
+    def plan(self, read: Choice | None, write: Choice | None) -> Plan:
+        """Return the plan with these choices."""
+        indexes = dict.fromkeys(stream.index for stream in self.traffic.rates if stream.index is not None)
+        return plan_of(read, write, list(indexes), self.quota_units)
+
+    def try_plan(self, plan: Plan | None, policy: str = Declared.name) -> Candidate:
+        """Simulate a plan, or without one on-demand."""
+        name = OnDemandMode.name if plan is None else policy
+        run = self._simulate(plan or self.plan(None, None), name, self.traffic)
+        return Candidate(
+            plan=plan,
+            cost_per_month=run.bill.per_month,
+            throttled_percent=run.throttled_per_million / 10_000,
+            utilization_percent=run.utilization_percent,
+        )
+
+    def choices(self, dimension: Dimension, target: int) -> list[Choice]:
+        """Return what a target utilization has to offer, with rising floors, before it is simulated."""
+        demand = sorted(_minutes(self.traffic, dimension))
+        needed = (_units_for(_quantile(demand, percent), target) for percent in _FLOOR_PERCENTS)
+        ceiling = min(self.quota_units, round_up(_units_for(demand[-1], target) * 5 // 4))
+        return [
+            Choice(
+                capacity=Capacity.autoscaled(
+                    min_capacity=floor, max_capacity=ceiling, target_utilization_percent=target
+                ),
+                windows=(),
+                cost=0.0,
+                throttled_units=0.0,
+            )
+            for floor in sorted({min(ceiling, round_up(units)) for units in needed})
+        ]
+
+    def explore(
+        self, dimension: Dimension, target: int, only: _OnlyBest | None = None, known: Sequence[Choice] = ()
+    ) -> Iterator[Choice]:
+        """Simulate a target utilization with rising floors until nothing is throttled.
+
+        With the two lowest floors, windows for recurring surges are tried as well. If *only* the best plan is looked
+        for, it ends where a floor is enough or can be no better than what is *known*.
+        """
+        traffic = _only(self.traffic, dimension)
+        for number, choice in enumerate(self.choices(dimension, target)):
+            if only is not None and only.is_hopeless(dimension, int(choice.capacity.min_capacity), known):
+                break
+            tried, run = self._try(dimension, traffic, choice)
+            yield tried
+            if run.throttled_units == 0 or (only is not None and only.is_enough(dimension, tried.throttled_units)):
+                break
+            windows = self._windows(run, dimension, int(choice.capacity.max_capacity)) if number < 2 else ()
+            if windows:
+                tried, _ = self._try(dimension, traffic, replace(choice, windows=windows))
+                yield tried
+                if only is not None and only.is_enough(dimension, tried.throttled_units):
+                    break
+
+    def explore_all(self, what: tuple[Dimension, int]) -> list[Choice]:
+        """Return all of `explore`, for another process."""
+        return list(self.explore(*what))
+
+    def _windows(self, run: Run, dimension: Dimension, ceiling: int) -> tuple[Window, ...]:
+        zone = find_zone(self.timezone)
+        assert zone is not None  # noqa: S101 - `recommend` has checked the name
+        windows = windows_for(find_surges(run, dimension, zone), dimension, self.timezone)
+        capped = (
+            replace(w, read_min=_capped(w.read_min, ceiling), write_min=_capped(w.write_min, ceiling)) for w in windows
+        )
+        return tuple(capped)
+
+    def _try(self, dimension: Dimension, traffic: Traffic, choice: Choice) -> tuple[Choice, Run]:
+        plan = self.plan(
+            choice if dimension is Dimension.READ else None, choice if dimension is Dimension.WRITE else None
+        )
+        # `check` rejects some combinations of windows; such a plan could not be deployed
+        if any(finding.severity is Severity.ERROR for finding in check(plan)):
+            plan, choice = replace(plan, windows=()), replace(choice, windows=())
+        run = self._simulate(plan, Declared.name, traffic)
+        return replace(choice, cost=run.bill.per_month, throttled_units=run.throttled_units), run
+
+    def _simulate(self, plan: Plan, policy: str, traffic: Traffic) -> Run:
+        setup = table_of(plan, "table")
+        return simulate(setup, traffic, find_policy(policy), timing=self.timing, prices=self.prices)
+
+
+@contextmanager
+def _pool(processes: int) -> Iterator[Pool | None]:
+    """Start processes, and end them whatever they are at; `None` for one alone, which is this one."""
+    if processes == 1:
+        yield None
+        return
+    # a fork would copy the locks of the thread that draws the progress; Ctrl-C is for this process alone
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+        yield pool
+
+
 class _Search:
     def __init__(
         self,
-        traffic: Traffic,
-        timezone: str,
-        quota_units: int,
-        prices: Prices,
-        timing: Timing,
+        simulator: _Simulator,
+        processes: int,
         progress: Callable[[int, int], None] | None,
+        only: _OnlyBest | None,
     ) -> None:
-        self._traffic = traffic
-        self._timezone = timezone
-        self._quota_units = quota_units
-        self._prices = prices
-        self._timing = timing
+        self._simulator = simulator
+        self._traffic = simulator.traffic
+        self._processes = processes
         self._progress = progress
-        self._indexes = tuple(dict.fromkeys(s.index for s in traffic.rates if s.index is not None))
+        self._only = only
         self._dimensions = [
-            d for d in Dimension if any(s.dimension is d and any(rates) for s, rates in traffic.rates.items())
+            d for d in Dimension if any(s.dimension is d and any(rates) for s, rates in self._traffic.rates.items())
         ]
         self._tried = 0
         plans = len(self._dimensions) * len(_TARGETS) * (len(_FLOOR_PERCENTS) + 2)
@@ -324,22 +442,10 @@ class _Search:
         self._choices: dict[Dimension, list[Choice]] = {dimension: [] for dimension in self._dimensions}
         self._candidates: list[Candidate] = []
         self._scaled: dict[str, Candidate] = {}
-        self.only_best: _OnlyBest | None = None
 
     def run(self, limit: float) -> Recommendation:
-        was_stopped = False
-        try:
-            self._try_on_demand()
-            for dimension in self._dimensions:
-                self._explore(dimension)
-        except KeyboardInterrupt:
-            was_stopped = True
-        try:
-            self._join(limit)
-            if not was_stopped and self.only_best is None:
-                self._try_scaler()
-        except KeyboardInterrupt:
-            was_stopped = True
+        with _pool(self._processes) as pool:
+            was_stopped = self._search(limit, pool)
         if not self._candidates:
             raise RecommendError(
                 "the search was interrupted before it had simulated a complete plan; let it run longer"
@@ -362,74 +468,77 @@ class _Search:
             units_per_month=units * HOURS_PER_MONTH * 60 / self._traffic.minutes,
         )
 
-    def _try_on_demand(self) -> None:
-        plan = self._plan(None, None)
-        run = self._simulate(table_of(plan, "table"), OnDemandMode(), self._traffic)
-        self._candidates.append(_candidate(None, run))
+    def _search(self, limit: float, pool: Pool | None) -> bool:
+        """Simulate everything, and return whether it was interrupted."""
+        was_stopped = False
+        try:
+            # the scaler's simulations take longest: where there are processes, they begin first
+            scaled = self._start_scaler(pool)
+            self._candidates.append(self._simulator.try_plan(None))
+            self._tell()
+            for dimension, choices in self._explorations(pool):
+                for choice in choices:
+                    self._choices[dimension].append(choice)
+                    self._tell()
+        except KeyboardInterrupt:
+            was_stopped = True
+            pool = None
+        try:
+            plans = self._plans_to_join(limit)
+            for candidate in (pool.imap if pool else map)(self._simulator.try_plan, plans):
+                self._candidates.append(candidate)
+                self._tell()
+                if self._only is not None and candidate.throttled_percent <= limit:
+                    break
+            if not was_stopped:
+                for name, result in scaled.items():
+                    self._scaled[name] = result()
+                    self._tell()
+        except KeyboardInterrupt:
+            was_stopped = True
+        return was_stopped
 
-    def _explore(self, dimension: Dimension) -> None:
-        """Simulate every target utilization with rising floors until nothing is throttled.
+    def _start_scaler(self, pool: Pool | None) -> dict[str, Callable[[], Candidate]]:
+        """Have the scaler simulated with the lowest floors, at the target utilization for which it is designed."""
+        if not self._dimensions or self._only is not None:
+            return {}
+        lowest = {dimension: self._simulator.choices(dimension, _SCALED_TARGET)[0] for dimension in self._dimensions}
+        plan = self._simulator.plan(lowest.get(Dimension.READ), lowest.get(Dimension.WRITE))
+        if pool is None:
+            return {name: partial(self._simulator.try_plan, plan, name) for name in _SCALERS}
+        begun = {name: pool.apply_async(self._simulator.try_plan, (plan, name)) for name in reversed(_SCALERS)}
+        return {name: begun[name].get for name in _SCALERS}
 
-        With the two lowest floors, windows for recurring surges are tried as well.
-        """
-        traffic = _only(self._traffic, dimension)
-        demand = sorted(_minutes(traffic, dimension))
-        for target in _TARGETS if self.only_best is None else _COARSE:
-            self._raise_floors(dimension, traffic, demand, target)
-        if self.only_best is not None and self._choices[dimension]:
-            enough = [c for c in self._choices[dimension] if self.only_best.is_enough(dimension, c.throttled_units)]
-            best = min(enough or self._choices[dimension], key=lambda choice: choice.cost)
-            near = best.capacity.target_utilization_percent or 0
-            for target in sorted(set(_TARGETS) - set(_COARSE)):
-                if abs(target - near) <= 10:
-                    self._raise_floors(dimension, traffic, demand, target)
-
-    def _raise_floors(self, dimension: Dimension, traffic: Traffic, demand: Sequence[int], target: int) -> None:
-        needed = (_units_for(_quantile(demand, percent), target) for percent in _FLOOR_PERCENTS)
-        ceiling = min(self._quota_units, round_up(_units_for(demand[-1], target) * 5 // 4))
-        floors = sorted({min(ceiling, round_up(units)) for units in needed})
-        only = self.only_best
-        for floor in floors:
-            if only is not None and only.is_hopeless(dimension, floor, self._choices[dimension]):
-                break
-            capacity = Capacity.autoscaled(
-                min_capacity=min(floor, ceiling), max_capacity=ceiling, target_utilization_percent=target
-            )
-            run = self._try(dimension, traffic, capacity, ())
-            if run.throttled_units == 0 or (only is not None and only.is_enough(dimension, run.throttled_units)):
-                break
-            if floor in floors[:2]:
-                windows = self._windows(run, dimension, ceiling)
-                if windows:
-                    run = self._try(dimension, traffic, capacity, windows)
-                    if only is not None and only.is_enough(dimension, run.throttled_units):
-                        break
-
-    def _windows(self, run: Run, dimension: Dimension, ceiling: int) -> tuple[Window, ...]:
-        zone = find_zone(self._timezone)
-        assert zone is not None  # noqa: S101 - `recommend` has checked the name
-        windows = windows_for(find_surges(run, dimension, zone), dimension, self._timezone)
-        capped = (
-            replace(w, read_min=_capped(w.read_min, ceiling), write_min=_capped(w.write_min, ceiling)) for w in windows
+    def _explorations(self, pool: Pool | None) -> Iterator[tuple[Dimension, Iterable[Choice]]]:
+        if self._only is not None:
+            yield from self._promising(self._only)
+            return
+        pairs = list(product(self._dimensions, _TARGETS))
+        found: Iterable[Iterable[Choice]] = (
+            pool.imap(self._simulator.explore_all, pairs)
+            if pool
+            else (self._simulator.explore(*pair) for pair in pairs)
         )
-        return tuple(capped)
+        yield from zip((dimension for dimension, _ in pairs), found, strict=True)
 
-    def _try(self, dimension: Dimension, traffic: Traffic, capacity: Capacity, windows: tuple[Window, ...]) -> Run:
-        choice = Choice(capacity=capacity, windows=windows, cost=0.0, throttled_units=0.0)
-        plan = self._plan(
-            choice if dimension is Dimension.READ else None, choice if dimension is Dimension.WRITE else None
-        )
-        # `check` rejects some combinations of windows; such a plan could not be deployed
-        if any(finding.severity is Severity.ERROR for finding in check(plan)):
-            plan, choice = replace(plan, windows=()), replace(choice, windows=())
-        run = self._simulate(table_of(plan, "table"), Declared(), traffic)
-        self._choices[dimension].append(replace(choice, cost=run.bill.per_month, throttled_units=run.throttled_units))
-        return run
+    def _promising(self, only: _OnlyBest) -> Iterator[tuple[Dimension, Iterable[Choice]]]:
+        """Yield what is worth a simulation for the best plan alone: few targets, then the neighbours of the best."""
+        for dimension in self._dimensions:
+            known = self._choices[dimension]
+            for target in _COARSE:
+                yield dimension, self._simulator.explore(dimension, target, only, known)
+            if known:
+                enough = [each for each in known if only.is_enough(dimension, each.throttled_units)]
+                best = min(enough or known, key=lambda choice: choice.cost)
+                near = best.capacity.target_utilization_percent or 0
+                for target in sorted(set(_TARGETS) - set(_COARSE)):
+                    if abs(target - near) <= 10:
+                        yield dimension, self._simulator.explore(dimension, target, only, known)
 
-    def _join(self, limit: float) -> None:
-        """Simulate complete plans: combine the best choices for reads with the best for writes.
+    def _plans_to_join(self, limit: float) -> Iterator[Plan]:
+        """Yield complete plans: the best choices for reads combined with the best for writes.
 
-        The simulated plans are the three cheapest that should keep the limit, and samples of the others.
+        They are the three cheapest that should keep the limit, and samples of the others.
         """
         # if the search was interrupted early, a dimension may have no choices yet, and then there are no pairs
         pairs = list(product(*(frontier(self._choices[dimension]) for dimension in self._dimensions)))
@@ -441,48 +550,14 @@ class _Search:
         # pairs above the limit are simulated too, so that the curve shows plans that are cheaper and throttle more
         others = [p for p in pairs if p not in promising]
         samples = [*_samples(others, _MOST_JOINT // 2), *_samples(promising[1:], _MOST_JOINT // 3)]
-        for pair in [*promising[:3], *(samples if self.only_best is None else ())]:
+        for pair in [*promising[:3], *(samples if self._only is None else ())]:
             by_dimension = dict(zip(self._dimensions, pair, strict=True))
-            plan = self._plan(by_dimension.get(Dimension.READ), by_dimension.get(Dimension.WRITE))
-            run = self._simulate(table_of(plan, "table"), Declared(), self._traffic)
-            self._candidates.append(_candidate(plan, run))
-            if self.only_best is not None and self._candidates[-1].throttled_percent <= limit:
-                break
+            yield self._simulator.plan(by_dimension.get(Dimension.READ), by_dimension.get(Dimension.WRITE))
 
-    def _try_scaler(self) -> None:
-        """Simulate the scaler with the lowest floors, at the target utilization for which it is designed."""
-        lowest = {
-            dimension: min(
-                (c for c in choices if c.capacity.target_utilization_percent == _SCALED_TARGET and not c.windows),
-                key=lambda choice: int(choice.capacity.min_capacity),
-            )
-            for dimension, choices in self._choices.items()
-        }
-        if not lowest:
-            return
-        plan = self._plan(lowest.get(Dimension.READ), lowest.get(Dimension.WRITE))
-        for name in _SCALERS:
-            run = self._simulate(table_of(plan, "table"), find_policy(name), self._traffic)
-            self._scaled[name] = _candidate(plan, run)
-
-    def _plan(self, read: Choice | None, write: Choice | None) -> Plan:
-        return plan_of(read, write, self._indexes, self._quota_units)
-
-    def _simulate(self, setup: TableSetup, policy: Policy, traffic: Traffic) -> Run:
-        run = simulate(setup, traffic, policy, timing=self._timing, prices=self._prices)
+    def _tell(self) -> None:
         self._tried += 1
         if self._progress is not None:
             self._progress(min(self._tried, self._expected), self._expected)
-        return run
-
-
-def _candidate(plan: Plan | None, run: Run) -> Candidate:
-    return Candidate(
-        plan=plan,
-        cost_per_month=run.bill.per_month,
-        throttled_percent=run.throttled_per_million / 10_000,
-        utilization_percent=run.utilization_percent,
-    )
 
 
 def _curve(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -1,0 +1,136 @@
+"""A recommendation's trade-off as one self-contained HTML page: a click on a plan shows its code."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from highwater_lab.files import replace_file
+from highwater_lab.recommend import Candidate, Recommendation
+from highwater_lab.recommend.code import scaler_code_of
+from highwater_lab.report.page import fill_page, word
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 380, 70, 730, 20, 330
+# What throttles less is drawn at the bottom, in percent of the requested units
+_LEAST_PERCENT: Final = 0.0001
+_SCRIPT: Final = """
+const choose = row => {
+  for (const part of document.querySelectorAll("[data-of]")) part.hidden = part.dataset.of !== row;
+  for (const part of plans) part.setAttribute("aria-selected", part.dataset.row === row);
+};
+const plans = document.querySelectorAll("[data-row]");
+for (const part of plans) {
+  part.addEventListener("click", () => choose(part.dataset.row));
+  part.addEventListener("keydown", event => { if (event.key === "Enter") choose(part.dataset.row); });
+}
+"""
+
+
+def write_tradeoff(
+    recommendation: Recommendation,
+    title: str,
+    lines: Sequence[str],
+    limit: float,
+    code_of: Callable[[Candidate], str],
+    path: Path,
+) -> None:
+    """Write the trade-off to *path* as HTML. Raises `OSError`.
+
+    Args:
+        recommendation: What was found.
+        title: The title, text.
+        lines: The verdict, a line each, and where the traffic and the prices are from.
+        limit: The limit of throttling, in percent of the requested units.
+        code_of: Returns the code of a candidate that needs no scaler.
+        path: The file.
+    """
+    rows = recommendation.rows
+    chosen = next(number for number, (_, each) in enumerate(rows) if each == recommendation.best)
+    body = "\n".join(
+        [
+            f"<h1>{html.escape(title)}</h1>",
+            f"<p class='verdict'>{html.escape(lines[0])}</p>",
+            *(f"<p>{html.escape(line)}</p>" for line in lines[1:]),
+            "<p>Each number is a plan: click it, here or in the table, to see its code.</p>",
+            _drawing([each for _, each in rows], chosen, limit, len(rows) - len(recommendation.scaled)),
+            _table(rows, chosen),
+            *(
+                f"<section data-of='{number}'{' hidden' * (number != chosen)}><h2>{number + 1}. "
+                f"{html.escape(_name(policy, each))}</h2><pre>"
+                f"{html.escape(scaler_code_of(policy, each) if policy else code_of(each))}</pre></section>"
+                for number, (policy, each) in enumerate(rows)
+            ),
+        ]
+    )
+    replace_file(path, fill_page(title, body, _SCRIPT))
+
+
+def _name(policy: str, candidate: Candidate) -> str:
+    return f"{policy}: {candidate.summary}" if policy else candidate.summary
+
+
+def _table(rows: Sequence[tuple[str, Candidate]], chosen: int) -> str:
+    heads = "".join(f"<th>{word(name)}</th>" for name in ("plan", "$/month", "throttled", "used"))
+    lines = []
+    for number, (policy, each) in enumerate(rows):
+        used = each.utilization_percent
+        name = word(policy) + ": " + html.escape(each.summary) if policy else word(each.summary)
+        lines.append(
+            f"<tr data-row='{number}' tabindex='0' aria-selected='{str(number == chosen).lower()}'>"
+            f"<td>{number + 1}. {name}{' <b>← recommended</b>' * (number == chosen)}</td>"
+            f"<td class='usd'>{each.cost_per_month:,.2f}</td><td>{each.throttled_percent:.4g} %</td>"
+            f"<td>{'' if used is None else f'{used:.0f} %'}</td></tr>"
+        )
+    return (
+        f"<div class='scroll'><table id='plans'><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+        "</div>"
+    )
+
+
+def _drawing(plans: Sequence[Candidate], chosen: int, limit: float, scaled: int) -> str:
+    """Return cost against throttling as SVG; the plans from number *scaled* on are the scaler's."""
+    costs = [each.cost_per_month for each in plans]
+    low, high = min(costs) * 0.97, max(costs) * 1.03 + 1
+    most = max(*(each.throttled_percent for each in plans), limit, 10 * _LEAST_PERCENT)
+
+    def place_x(usd: float) -> float:
+        return _LEFT + (usd - low) / (high - low) * (_RIGHT - _LEFT)
+
+    def place_y(percent: float) -> float:
+        part = math.log(max(percent, _LEAST_PERCENT) / _LEAST_PERCENT) / math.log(most / _LEAST_PERCENT)
+        return _BOTTOM - part * (_BOTTOM - _TOP)
+
+    parts = [
+        f"<div class='scroll'><svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img' "
+        "aria-label='cost against throttling' font-size='13'>"
+    ]
+    for power in range(-4, 3):
+        if 10.0**power <= most:
+            y = place_y(10.0**power)
+            text = "0 %" if power == -4 else f"{10.0**power:g} %"
+            parts.append(f"<path d='M{_LEFT} {y:.1f}H{_RIGHT}' stroke='#e4e8ec'/>")
+            parts.append(f"<text x='{_LEFT - 8}' y='{y + 4:.1f}' text-anchor='end' fill='#57606a'>{text}</text>")
+    y = place_y(limit)
+    parts.append(f"<path d='M{_LEFT} {y:.1f}H{_RIGHT}' stroke='#b42318' stroke-dasharray='5 4'/>")
+    parts.append(f"<text x='{_RIGHT}' y='{y - 5:.1f}' text-anchor='end' fill='#b42318'>limit {limit:g} %</text>")
+    for number in range(5):
+        usd = low + (high - low) * number / 4
+        anchor = "start" if number == 0 else "end" if number == 4 else "middle"
+        parts.append(
+            f"<text x='{place_x(usd):.1f}' y='{_BOTTOM + 26}' text-anchor='{anchor}' fill='#57606a'>${usd:,.0f}</text>"
+        )
+    parts.append(f"<text x='{_RIGHT}' y='{_BOTTOM + 44}' text-anchor='end' fill='#57606a'>USD a month</text>")
+    parts.append(f"<text x='4' y='{_TOP - 6}' fill='#57606a'>throttled</text>")
+    for number, each in enumerate(plans):
+        colour = "#c0392b" if number == chosen else "#7d3cba" if number >= scaled else "#1f6fb4"
+        x, y = place_x(each.cost_per_month), place_y(each.throttled_percent)
+        parts.append(
+            f"<g data-row='{number}' tabindex='0' role='button' style='cursor:pointer'><title>"
+            f"{html.escape(each.summary)}: ${each.cost_per_month:,.0f}, {each.throttled_percent:.4g} %</title>"
+            f"<circle cx='{x:.1f}' cy='{y:.1f}' r='11' fill='{colour}' stroke='#fff'/>"
+            f"<text x='{x:.1f}' y='{y + 4:.1f}' text-anchor='middle' fill='#fff'>{number + 1}</text></g>"
+        )
+    return "".join([*parts, "</svg></div>"])
