@@ -256,7 +256,7 @@ def test_names_are_no_markup(command: Command, inputs: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("[bold]x[/nope]? under in: ")
     assert done.stdout.endswith("written: z[b].html\n")
-    assert (inputs / "z[b].html").stat().st_size > 1_000_000
+    assert "[bold]x[/nope]?" in (inputs / "z[b].html").read_text()
 
 
 @pytest.mark.usefixtures("inputs")
