@@ -140,6 +140,10 @@ benchmark-batches: setup ## Batches that run every so often, beside native targe
 benchmark-alarm: setup ## An experiment: one alarm for the scaler's whole fleet in place of one a target (offline, free; three minutes). TRACES=folder
 	@$(BIN)/python -m research.fleet_alarm $(if $(TRACES),--traces $(TRACES))
 
+.PHONY: benchmark-hours
+benchmark-hours: setup ## What hours on demand would save a provisioned table, in hindsight (offline, free; two minutes). TRACES=folder
+	@$(BIN)/python -m research.hours $(if $(TRACES),--traces $(TRACES))
+
 .PHONY: benchmark-pulses
 benchmark-pulses: setup ## Fleets that tell what they ask for: coverage, lateness, shorter bursts (offline, free; ten minutes). TRACES=folder
 	@$(BIN)/python -m research.pulses $(if $(TRACES),--traces $(TRACES))

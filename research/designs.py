@@ -150,7 +150,7 @@ it. [The scaler](scaler.md) and [pulses](pulse.md) shorten what is throttled her
 
 `highwater recommend` says whether a lower target is worth its price for your traffic.""",
     3: """\
-`HighWaterTable` is for provisioned capacity; a table of the CDK with `billing_mode=PAY_PER_REQUEST` is on demand.
+[`OnDemandTable`](on-demand.md) is billed by request, up to a maximum. Hours of on-demand alone pay for no trace.
 `highwater rehearse cdk.out --compare on-demand` says what it would cost, and `recommend` says so where it is
 cheaper. [Tables](tables.md) has how a table comes back from on-demand without a throttle.""",
     4: """\

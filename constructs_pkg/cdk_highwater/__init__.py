@@ -6,6 +6,7 @@ from cdk_highwater.buffered import BufferedWrites
 from cdk_highwater.capacity import CapacityOptions, IndexedCapacityOptions, TableCapacity
 from cdk_highwater.dashboard import CapacityDashboard
 from cdk_highwater.manage import CapacityManaged, manage_capacity
+from cdk_highwater.on_demand import OnDemandTable
 from cdk_highwater.ownership import TaggedTables
 from cdk_highwater.prewarm import PreWarm
 from cdk_highwater.scaler import ThrottleAwareScaler
@@ -27,6 +28,7 @@ __all__ = [
     "HighWaterTable",
     "IndexCapacity",
     "IndexedCapacityOptions",
+    "OnDemandTable",
     "PreWarm",
     "TableCapacity",
     "TaggedTables",

@@ -16,6 +16,7 @@ from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.findings import require_topic
 from cdk_highwater.manage import capacity_of
 from cdk_highwater.metrics import TargetMetrics, ThrottleCause, put_metric
+from cdk_highwater.on_demand import OnDemandTable
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.table import HighWaterTable
 from highwater.core import Target
@@ -31,12 +32,17 @@ class CapacityAlarms(Construct):
     - NearCeiling: consumption was above 90 % of the highest ceiling declared in ten of the last 15 minutes, so auto
       scaling may soon reach the ceiling. Not for fixed capacity.
 
+    For each dimension of an `OnDemandTable` and its indexes: HotKey, and where it has a maximum:
+
+    - AtMaximum: requests were throttled because of the maximum, in five of the last 15 minutes.
+    - NearMaximum: consumption was above 90 % of the maximum in ten of the last 15 minutes.
+
     Each alarm costs 0.10 USD a month (Amazon CloudWatch pricing, us-east-1, read 2026-11).
 
     Args:
         scope: Parent construct, in a stack of the table's region.
         id: Unique within *scope*.
-        table: A `HighWaterTable` or the result of `manage_capacity`.
+        table: A `HighWaterTable`, the result of `manage_capacity`, or an `OnDemandTable` after its indexes were added.
         topic: The SNS topic for notifications. By default the alarms only show in CloudWatch.
 
     Raises:
@@ -54,16 +60,20 @@ class CapacityAlarms(Construct):
         scope: Construct,
         id: str,
         *,
-        table: HighWaterTable | TableCapacity,
+        table: HighWaterTable | TableCapacity | OnDemandTable,
         topic: sns.ITopic | None = None,
     ) -> None:
         require_topic(topic)
-        capacity = capacity_of(table)
+        watched = table if isinstance(table, OnDemandTable) else capacity_of(table)
         super().__init__(scope, id)
         self._topic = topic
         self._alarms: list[cloudwatch.Alarm] = []
-        for target in capacity.plan.targets():
-            self._watch(capacity, target)
+        if isinstance(watched, OnDemandTable):
+            for target in watched.targets():
+                self._watch_on_demand(watched, target)
+        else:
+            for target in watched.plan.targets():
+                self._watch(watched, target)
 
     @property
     def alarms(self) -> tuple[cloudwatch.Alarm, ...]:
@@ -71,35 +81,51 @@ class CapacityAlarms(Construct):
         return tuple(self._alarms)
 
     def _watch(self, capacity: TableCapacity, target: Target) -> None:
-        kind = target.dimension.title()
-        where = kind if target.index is None else f"{target.index}-{kind}"
         metrics = TargetMetrics(capacity.subject.name, target, capacity.subject.region)
         self._alarm(
-            f"{where}Throttled",
+            f"{_place(target)}Throttled",
             metrics.throttled_or_zero(ThrottleCause.PROVISIONED),
             f"{target.label}: requests are throttled because provisioned capacity is too low",
             minutes=(5, 15),
         )
-        self._alarm(
-            f"{where}HotKey",
-            metrics.throttled_or_zero(ThrottleCause.KEY_RANGE),
-            f"{target.label}: a single partition throttles requests; more capacity does not help, spread the key or "
-            "cache it",
-            minutes=(3, 5),
-        )
+        self._watch_keys(metrics, target)
         if target.capacity.is_autoscaled and not target.capacity.is_deploy_time:
             ceilings = [
                 target.capacity.max_capacity,
                 *(window.max for window in target.windows if window.max is not None),
             ]
-            ceiling = max(int(units) for units in ceilings)
+            self._watch_limit(metrics, target, max(int(units) for units in ceilings), "Ceiling")
+
+    def _watch_on_demand(self, table: OnDemandTable, target: Target) -> None:
+        metrics = TargetMetrics(table.table_name, target, cdk.Stack.of(table).region)
+        self._watch_keys(metrics, target)
+        most = table.maximum.of(target.dimension)
+        if most is not None:
             self._alarm(
-                f"{where}NearCeiling",
-                metrics.consumed(),
-                f"{target.label}: consumption is above {_CEILING_PERCENT} % of the ceiling, {ceiling:,}",
-                minutes=(10, 15),
-                threshold=ceiling * 60 * _CEILING_PERCENT // 100,
+                f"{_place(target)}AtMaximum",
+                metrics.throttled_or_zero(ThrottleCause.MAXIMUM),
+                f"{target.label}: requests are throttled because of the maximum of {most:,} units/s",
+                minutes=(5, 15),
             )
+            self._watch_limit(metrics, target, most, "Maximum")
+
+    def _watch_keys(self, metrics: TargetMetrics, target: Target) -> None:
+        self._alarm(
+            f"{_place(target)}HotKey",
+            metrics.throttled_or_zero(ThrottleCause.KEY_RANGE),
+            f"{target.label}: a single partition throttles requests; more capacity does not help, spread the key or "
+            "cache it",
+            minutes=(3, 5),
+        )
+
+    def _watch_limit(self, metrics: TargetMetrics, target: Target, units: int, limit: str) -> None:
+        self._alarm(
+            f"{_place(target)}Near{limit}",
+            metrics.consumed(),
+            f"{target.label}: consumption is above {_CEILING_PERCENT} % of the {limit.lower()}, {units:,}",
+            minutes=(10, 15),
+            threshold=units * 60 * _CEILING_PERCENT // 100,
+        )
 
     def _alarm(
         self, id: str, metric: cloudwatch.IMetric, meaning: str, *, minutes: tuple[int, int], threshold: int = 0
@@ -118,6 +144,11 @@ class CapacityAlarms(Construct):
         if self._topic is not None:
             alarm.add_alarm_action(actions.SnsAction(self._topic))
         self._alarms.append(alarm)
+
+
+def _place(target: Target) -> str:
+    kind = target.dimension.title()
+    return kind if target.index is None else f"{target.index}-{kind}"
 
 
 _DAY_MINUTES = 1440

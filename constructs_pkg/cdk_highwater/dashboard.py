@@ -11,7 +11,7 @@ from cdk_highwater.boosts import BoostCoordinator
 from cdk_highwater.capacity import TableCapacity
 from cdk_highwater.findings import items_of, require_or_none
 from cdk_highwater.manage import capacity_of
-from cdk_highwater.metrics import TargetMetrics, ThrottleCause
+from cdk_highwater.metrics import PROVISIONED_CAUSES, TargetMetrics
 from cdk_highwater.scaler import ThrottleAwareScaler
 from cdk_highwater.table import HighWaterTable
 from highwater.core import Capacity, Target, Window
@@ -116,7 +116,7 @@ def _rows_of_table(capacity: TableCapacity) -> Iterator[list[cloudwatch.IWidget]
             ),
             cloudwatch.GraphWidget(
                 title=f"{target.label}: throttle events",
-                left=[metrics.throttled(cause).with_(label=cause.label) for cause in ThrottleCause],
+                left=[metrics.throttled(cause).with_(label=cause.label) for cause in PROVISIONED_CAUSES],
                 left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
                 stacked=True,
                 width=_WIDTH,

@@ -21,11 +21,16 @@ class ThrottleCause(StrEnum):
     PROVISIONED = "ProvisionedThroughput"
     KEY_RANGE = "KeyRangeThroughput"
     ACCOUNT = "AccountLimit"
+    MAXIMUM = "MaxOnDemandThroughput"
 
     @property
     def label(self) -> str:
         """The cause in words, such as `key range`."""
         return self.name.lower().replace("_", " ")
+
+
+# Those of a table with provisioned capacity
+PROVISIONED_CAUSES = (ThrottleCause.PROVISIONED, ThrottleCause.KEY_RANGE, ThrottleCause.ACCOUNT)
 
 
 class TargetMetrics:

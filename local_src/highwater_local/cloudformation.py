@@ -322,13 +322,16 @@ class Provisioners:
         return update
 
     def _complete(self, name: str, kind: str, old: Properties, new: Properties) -> None:
-        """Apply what MiniStack lacks: warm throughput, point-in-time recovery, time to live, encryption, targets."""
+        """Apply what MiniStack lacks: warm throughput, maxima, recovery, time to live, encryption, targets."""
         if not old:
             self._tables.raise_warm(name, None, new.get("WarmThroughput") or {})
             for index in new.get("GlobalSecondaryIndexes") or []:
                 self._tables.raise_warm(name, index["IndexName"], index.get("WarmThroughput") or {})
         else:
             self._raise_changed_marks(name, old, new)
+            maxima = new.get("OnDemandThroughput")
+            if maxima and maxima != old.get("OnDemandThroughput"):
+                self._call_update({"TableName": name, "OnDemandThroughput": numbers(maxima)})
         replica = (new.get("Replicas") or [{}])[0]
         recovery = new.get("PointInTimeRecoverySpecification") or replica.get("PointInTimeRecoverySpecification")
         if recovery:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,3 +168,65 @@ def test_global_table_that_was_replaced_leaves_no_target_behind(bootstrapped: Cd
     bootstrapped.run("destroy", "--all", "--force", app=app)
     cloud.step(60)
     assert targets() == []
+
+
+MODES = """
+import aws_cdk as cdk
+from aws_cdk import aws_dynamodb as dynamodb
+from cdk_highwater import Capacity, HighWaterTable, OnDemandTable
+
+app = cdk.App()
+stack = cdk.Stack(app, "Modes", env=cdk.Environment(account="000000000000", region="us-east-1"))
+common = {
+    "table_name": "modes",
+    "partition_key": dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+    "deletion_protection": False,
+    "removal_policy": cdk.RemovalPolicy.DESTROY,
+}
+if app.node.try_get_context("mode") == "demand":
+    OnDemandTable(stack, "Clicks", capacity=Capacity.on_demand(max_read=4_100, max_write=2_300), **common)
+else:
+    HighWaterTable(
+        stack,
+        "Clicks",
+        read=Capacity.autoscaled(min_capacity=31, max_capacity=310),
+        write=Capacity.autoscaled(min_capacity=32, max_capacity=320),
+        initial_read_units=250,
+        initial_write_units=260,
+        **common,
+    )
+app.synth()
+"""
+
+
+def test_table_changes_its_mode_and_back_with_its_items(bootstrapped: CdkCli, tmp_path: Path) -> None:
+    app = tmp_path / "modes.py"
+    app.write_text(MODES)
+    dynamodb = bootstrapped.cloud.client("dynamodb")
+    autoscaling = bootstrapped.cloud.client("application-autoscaling")
+
+    def described() -> dict[str, Any]:
+        return dict(dynamodb.describe_table(TableName="modes")["Table"])
+
+    def floors() -> list[int]:
+        found = autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=["table/modes"])
+        return sorted(target["MinCapacity"] for target in found["ScalableTargets"])
+
+    bootstrapped.deploy(app)
+    dynamodb.put_item(TableName="modes", Item={"pk": {"S": "kept"}})
+    assert floors() == [31, 32]
+    bootstrapped.deploy(app, {"mode": "demand"})
+    bootstrapped.cloud.step(120)
+    table = described()
+    assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["OnDemandThroughput"] == {"MaxReadRequestUnits": 4_100, "MaxWriteRequestUnits": 2_300}
+    assert floors() == []
+    bootstrapped.deploy(app)
+    bootstrapped.cloud.step(120)
+    table = described()
+    assert table["BillingModeSummary"]["BillingMode"] == "PROVISIONED"
+    units = table["ProvisionedThroughput"]
+    assert (units["ReadCapacityUnits"], units["WriteCapacityUnits"]) == (250, 260)
+    assert floors() == [31, 32]
+    assert dynamodb.scan(TableName="modes")["Items"] == [{"pk": {"S": "kept"}}]
+    bootstrapped.run("destroy", "--all", "--force", app=app)

@@ -13,12 +13,13 @@ from highwater_lab.simulation import TableSetup, TargetSetup
 
 _ON_DEMAND = """\
 from aws_cdk import aws_dynamodb as dynamodb
+from cdk_highwater import Capacity, OnDemandTable
 
-dynamodb.Table(
+table = OnDemandTable(
     stack,
     "Table",
     partition_key=dynamodb.Attribute(name="id", type=dynamodb.AttributeType.STRING),
-    billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+    capacity=Capacity.on_demand(),  # max_read= and max_write= bound what a mistake can cost
 )
 """
 

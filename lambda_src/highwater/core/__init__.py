@@ -8,7 +8,7 @@ from highwater.core.budget import DecreaseBudget, refused_decreases
 from highwater.core.checks import check
 from highwater.core.errors import HighwaterError, PlanError
 from highwater.core.findings import Finding, Severity
-from highwater.core.plan.capacity import Capacity, HighWaterMark
+from highwater.core.plan.capacity import Capacity, HighWaterMark, OnDemand
 from highwater.core.plan.plan import IndexCapacity, Mark, Plan, Target, WarmUpCharge, marks_of, warm_up_charge
 from highwater.core.plan.windows import Window
 from highwater.core.schedule.bounds import Bounds, baseline, bounds_at, timeline
@@ -25,6 +25,7 @@ __all__ = [
     "HighwaterError",
     "IndexCapacity",
     "Mark",
+    "OnDemand",
     "Plan",
     "PlanError",
     "ScheduledAction",

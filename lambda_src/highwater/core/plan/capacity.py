@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from highwater.core.units import Duration, as_timedelta
+from highwater.core.units import Dimension, Duration, as_timedelta
 
 
 def is_deploy_time(value: object) -> bool:
@@ -83,10 +83,51 @@ class Capacity:
         """Keep *units* per second, at least 1. An open window raises floor and ceiling together to its floor."""
         return cls(min_capacity=units, max_capacity=units, is_autoscaled=False)
 
+    @staticmethod
+    def on_demand(*, max_read: int | None = None, max_write: int | None = None) -> OnDemand:
+        """Pay for each request instead, up to these units per second; `OnDemand` documents the ranges."""
+        return OnDemand(max_read=max_read, max_write=max_write)
+
     @property
     def is_deploy_time(self) -> bool:
         """Whether the floor or the ceiling is known only to CloudFormation."""
         return is_deploy_time(self.min_capacity) or is_deploy_time(self.max_capacity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDemand:
+    """The capacity of a table that is billed by request. Create it with `Capacity.on_demand`.
+
+    Attributes:
+        max_read: The most read units per second that DynamoDB serves, of the table and of each index: whole, 1 or more.
+            More is throttled, so that a mistake of a client has a price that is known. By default the account's quota.
+        max_write: The same for writes.
+
+    Raises:
+        ValueError: A maximum is below 1, or not whole.
+
+    Example:
+        ```python
+        clicks = OnDemandTable(stack, "Clicks", partition_key=key, capacity=Capacity.on_demand(max_write=2_000))
+        ```
+    """
+
+    max_read: int | None = None
+    max_write: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the maxima."""
+        for name, units in (("max_read", self.max_read), ("max_write", self.max_write)):
+            if units is not None and (not isinstance(units, int) or isinstance(units, bool) or units < 1):
+                message = (
+                    f"Capacity.on_demand: {name}: got {units!r}, allowed: whole units per second, 1 or more; leave it "
+                    "out for the account's quota"
+                )
+                raise ValueError(message)
+
+    def of(self, dimension: Dimension) -> int | None:
+        """Return the most units per second of one dimension, `None` for the account's quota."""
+        return self.max_read if dimension is Dimension.READ else self.max_write
 
 
 class MarkRule(StrEnum):
