@@ -61,8 +61,8 @@ def test_demo_shows_everything_and_finds_it_as_planned(demo: ModuleType) -> None
     assert demo.PICTURE.exists()
     assert demo.SURGE_PICTURE.exists()
     report = demo.REPORT.read_text()
-    assert "<option value='0'>native:70</option><option value='1'>highwater-floor</option>" in report
-    assert "<option value='2'>declared</option><option value='3'>highwater-floor-pulse</option>" in report
+    rows = re.findall(r"<tr data-row='\d'.*?> *(?:<abbr[^>]*>)?([\w:-]+)(?:</abbr>)?</td>", report)
+    assert rows == ["native:70", "highwater-floor", "declared", "highwater-floor-pulse"]
     throttled = {}
     for title in ("target tracking alone", "with the scaler", "with a boost", "with pulses"):
         told = re.search(title + r": +throttled +([\d,]+) of ([\d,]+) units, simulated +([\d,]+)", text)
