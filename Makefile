@@ -121,7 +121,7 @@ conformance: setup ## The public suite of DynamoDB's behaviour, and this project
 		$(if $(filter-out no,$(PLAIN)),--plain) --arguments='$(ARGS)'
 
 .PHONY: benchmark-audit
-benchmark-audit: setup ## 300 tables audited: seconds of simulation, then planted faults found in a local cloud (offline, free; ten minutes). ARGS="--tables 60"
+benchmark-audit: setup ## 300 tables audited: seconds of simulation, then planted faults found in a local cloud (offline, free; five minutes). ARGS="--tables 60"
 	@$(BIN)/python -m research.audit $(ARGS)
 
 .PHONY: benchmark-scaler
