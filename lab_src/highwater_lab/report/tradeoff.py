@@ -13,7 +13,7 @@ from highwater_lab.recommend import Candidate, Recommendation
 from highwater_lab.recommend.code import scaler_code_of
 from highwater_lab.report.page import fill_page, word
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 380, 70, 730, 20, 330
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 380, 66, 540, 20, 330
 # What throttles less is drawn at the bottom, in percent of the requested units
 _LEAST_PERCENT: Final = 0.0001
 _SCRIPT: Final = """
@@ -103,10 +103,7 @@ def _drawing(plans: Sequence[Candidate], chosen: int, limit: float, scaled: int)
         part = math.log(max(percent, _LEAST_PERCENT) / _LEAST_PERCENT) / math.log(most / _LEAST_PERCENT)
         return _BOTTOM - part * (_BOTTOM - _TOP)
 
-    parts = [
-        f"<div class='scroll'><svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img' "
-        "aria-label='cost against throttling' font-size='13'>"
-    ]
+    parts = [f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img' aria-label='cost against throttling' font-size='13'>"]
     for power in range(-4, 3):
         if 10.0**power <= most:
             y = place_y(10.0**power)
@@ -115,7 +112,7 @@ def _drawing(plans: Sequence[Candidate], chosen: int, limit: float, scaled: int)
             parts.append(f"<text x='{_LEFT - 8}' y='{y + 4:.1f}' text-anchor='end' fill='#57606a'>{text}</text>")
     y = place_y(limit)
     parts.append(f"<path d='M{_LEFT} {y:.1f}H{_RIGHT}' stroke='#b42318' stroke-dasharray='5 4'/>")
-    parts.append(f"<text x='{_RIGHT}' y='{y - 5:.1f}' text-anchor='end' fill='#b42318'>limit {limit:g} %</text>")
+    parts.append(f"<text x='{_LEFT + 4}' y='{y - 5:.1f}' fill='#b42318'>limit {limit:g} %</text>")
     for number in range(5):
         usd = low + (high - low) * number / 4
         anchor = "start" if number == 0 else "end" if number == 4 else "middle"
@@ -133,4 +130,4 @@ def _drawing(plans: Sequence[Candidate], chosen: int, limit: float, scaled: int)
             f"<circle cx='{x:.1f}' cy='{y:.1f}' r='11' fill='{colour}' stroke='#fff'/>"
             f"<text x='{x:.1f}' y='{y + 4:.1f}' text-anchor='middle' fill='#fff'>{number + 1}</text></g>"
         )
-    return "".join([*parts, "</svg></div>"])
+    return "".join([*parts, "</svg>"])
