@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import json
 import logging
 import os
 import signal
 import sys
 import time
+import zlib
 from datetime import datetime
 from email.utils import format_datetime
 from typing import Any
@@ -101,6 +103,9 @@ class LocalAws:
             return
         if self._checks is not None or target:
             body = await read_body(receive)
+            if headers.get("content-encoding") == "gzip":
+                # as boto3 sends large requests of PutMetricData
+                scope, body = _unpacked(scope, body)
             receive = again(body, receive)
             if target and not is_object(body):
                 await self._answer(send, 400, _NO_OBJECT)
@@ -199,6 +204,15 @@ class LocalAws:
 
     def _date(self) -> bytes:
         return format_datetime(self.clock.now(), usegmt=True).encode("ascii")
+
+
+def _unpacked(scope: Any, body: bytes) -> tuple[Any, bytes]:
+    """Return a request without its compression; a body that is not compressed, as it says, has no content."""
+    try:
+        body = gzip.decompress(body)
+    except (OSError, EOFError, zlib.error):
+        body = b""
+    return {**scope, "headers": [header for header in scope["headers"] if header[0] != b"content-encoding"]}, body
 
 
 def _log_by(clock: CloudClock) -> None:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from botocore.config import Config
-
 from highwater_lab.local import LocalCloud
 
 KEY: Final = [{"AttributeName": "pk", "KeyType": "HASH"}]
@@ -88,9 +86,7 @@ SOUND: Final[dict[str, Planted]] = {
 
 def plant(cloud: LocalCloud, tables: Mapping[str, Planted], days: int) -> None:
     """Create the tables, let *days* pass, and put what they consumed and throttled meanwhile into CloudWatch."""
-    # the local cloud does not unpack requests
-    plain = Config(disable_request_compression=True)
-    clients = [cloud.client(name, plain) for name in ("dynamodb", "application-autoscaling", "cloudwatch")]
+    clients = [cloud.client(name) for name in ("dynamodb", "application-autoscaling", "cloudwatch")]
     dynamodb, autoscaling, cloudwatch = clients
     begun = cloud.status().now
     for name, table in tables.items():

@@ -95,7 +95,7 @@ def test_just_the_planted_faults_are_found(audit: Command, tmp_path: Path) -> No
     assert {(row["table"], row["kind"]) for row in rows} == wanted
     codes = {row["table"]: row["code"] for row in rows}
     assert "Window.weekly(" in codes["nightly"]
-    assert "billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST" in codes["bursty"]
+    assert "capacity=Capacity.on_demand()," in codes["bursty"]
     assert 'index_name="by_owner"' in codes["half-scaled"]
     assert codes["hot"] == ""
     before = {row["table"]: float(row["throttled_before"]) for row in rows}

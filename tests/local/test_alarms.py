@@ -332,3 +332,21 @@ def test_alarm_that_counts_missing_datapoints_as_zero_leaves_alarm_and_waits_for
     assert (_state(cloudwatch, high), _state(cloudwatch, low)) == ("OK", "ALARM")
     assert (_state(cloudwatch, silent), _state(cloudwatch, heard)) == ("ALARM", "ALARM")
     assert _state(cloudwatch, never) == "INSUFFICIENT_DATA"
+
+
+def test_datapoints_of_a_large_request_which_boto3_compresses_are_taken(cloudwatch: Any, world: World) -> None:
+    at = world.now()
+    data = [
+        {"MetricName": f"Measured{number}", "Value": 7.0 * number, "Unit": "Count", "Timestamp": at}
+        for number in range(400)
+    ]
+    cloudwatch.put_metric_data(Namespace="Shop", MetricData=data)
+    found = cloudwatch.get_metric_statistics(
+        Namespace="Shop",
+        MetricName="Measured311",
+        StartTime=at - MINUTE,
+        EndTime=at + MINUTE,
+        Period=60,
+        Statistics=["Sum"],
+    )
+    assert [point["Sum"] for point in found["Datapoints"]] == [7.0 * 311]
