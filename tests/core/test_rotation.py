@@ -101,6 +101,7 @@ def test_there_is_always_a_table_with_its_capacity_and_nothing_is_lost_while_tur
             assert at >= periods.closes(start), "a current or future table, or one that is written to, is left alone"
         if step.kind == "delete":
             assert rotation.is_expired(start, at)
+        assert step.at is None or step.at >= periods.closes(start), "an export has everything"
 
 
 @pytest.mark.parametrize("rotation", [MONTHS, DAYS], ids=["months", "days"])
@@ -171,6 +172,18 @@ def test_deploy_that_asks_for_more_raises_the_current_table_and_one_that_asks_fo
         why="the period begins at 2026-01-01 UTC, and the capacity is 50/40",
     )
     assert replace(MONTHS, write=30).steps(seen, now) == ()
+    # one that is being changed is left alone
+    busy = dict.fromkeys(seen, replace(SEEN, write=1, is_active=False))
+    assert MONTHS.steps(busy, now) == ()
+
+
+def test_export_after_the_shortest_retention_has_everything() -> None:
+    shortest = replace(DAYS, retention=DAYS.periods.late + HOUR)
+    over = datetime(2026, 1, 6, 4, tzinfo=UTC)
+    steps = shortest.steps({"log-2026-01-05": replace(PAST, read=1, write=1)}, over)
+    (at,) = (step.at for step in steps if step.kind == "export")
+    assert at is not None
+    assert at == over - timedelta(minutes=10) >= DAYS.periods.closes(datetime(2026, 1, 5, tzinfo=UTC))
 
 
 END = datetime(2026, 2, 1, tzinfo=UTC)

@@ -172,6 +172,5 @@ class Rotation:
             why = f"its retention is over, and the export of {max(complete):%Y-%m-%d %H:%M} UTC is complete"
             yield RotationStep(kind="unprotect" if table.is_protected else "delete", table=name, why=why)
         elif not any(status == "IN_PROGRESS" and at >= closes for status, at in table.exports):
-            at = now - _EXPORT_AGE
-            if at >= closes:
-                yield RotationStep(kind="export", table=name, at=at, why="its retention is over")
+            # a retention is long enough that nobody wrote to the table since then
+            yield RotationStep(kind="export", table=name, at=now - _EXPORT_AGE, why="its retention is over")
