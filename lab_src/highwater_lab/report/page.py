@@ -48,10 +48,13 @@ _WORDS: Final = {
 }
 
 
-def fill_page(title: str, body: str, script: str) -> bytes:
-    """Return a page of the lab with this title (text), body and script, self-contained."""
+def fill_page(title: str, body: str, script: str, connects: str = "'none'") -> bytes:
+    """Return a page of the lab with this title (text), body and script, self-contained.
+
+    *connects* is where its script may send requests, a source of a content security policy; by default nowhere.
+    """
     template = resources.files("highwater_lab.report").joinpath("page.html").read_text(encoding="utf-8")
-    parts = {"TITLE": html.escape(title), "BODY": body, "SCRIPT": script}
+    parts = {"TITLE": html.escape(title), "BODY": body, "SCRIPT": script, "CONNECTS": connects}
     # all placeholders in one pass: a table's name that looks like a placeholder must not be replaced
     page = re.sub(r"@@([A-Z]+)@@", lambda match: parts[match[1]], template)
     return page.encode("utf-8", "replace")

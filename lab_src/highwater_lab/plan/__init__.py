@@ -1,0 +1,1 @@
+"""A page on which a plan is dragged over its traffic, and the simulations that answer each change."""

@@ -1,0 +1,157 @@
+"""The planner as people meet it: dragged in a real browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from highwater_lab.plan.server import PlannerServer
+from tests.plan.test_engine import ENGINE
+from tests.report.test_page import BROWSER, needs_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = needs_browser
+ANSWERED = "body[data-state=answered]"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with PlannerServer(ENGINE) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield server.url
+        server.shutdown()
+
+
+@pytest.fixture(params=[(1_280, 800), (390, 844)], ids=["desk", "phone"])
+def page(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    width, height = request.param
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        timezone_id="America/New_York",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    # the browser itself notes a plan that is refused
+    page.on("console", lambda message: None if "status of 422" in message.text else problems.append(message.text))
+    asked: list[str] = []
+    page.on("request", lambda sent: asked.append(sent.url))
+    page.goto(url)
+    page.wait_for_selector(ANSWERED)
+    yield page
+    assert problems == []
+    assert {each.removeprefix(url) for each in asked} <= {"", "opening", "simulate"}
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+def drag(page: Page, part: str, right: float, down: float) -> None:
+    """Drag a part of the chart by pixels, from the middle of its last rectangle."""
+    held = page.locator(f"#chart {part}").last
+    held.scroll_into_view_if_needed()
+    box = held.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + right, y + down, steps=3)
+    page.mouse.up()
+    page.wait_for_selector(ANSWERED)
+
+
+def dollars(page: Page) -> int:
+    return int(page.inner_text("#usd").removeprefix("$").replace(",", ""))
+
+
+def code(page: Page) -> str:
+    return page.inner_text("#code")
+
+
+def test_floor_is_dragged_and_throttles_dollars_and_code_follow(page: Page) -> None:
+    assert page.inner_text("h1") == "A plan for made"
+    usd, throttled = dollars(page), page.inner_text("#throttled")
+    assert throttled.endswith("% of the requested units")
+    drag(page, "[data-part=floor] rect", 0, -400)
+    assert page.input_value("#floor") == "1300", "a floor is not above its ceiling"
+    assert page.inner_text("#throttled") == "nothing"
+    assert dollars(page) > usd
+    assert "write=Capacity.autoscaled(min_capacity=1_300, max_capacity=1_300)," in code(page)
+    page.click("#copy")
+    page.wait_for_selector("#copy:text('copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == code(page)
+
+
+def test_ceiling_and_target_are_dragged(page: Page) -> None:
+    drag(page, "[data-part=target] rect", 0, 400)
+    assert page.input_value("#target") == "20"
+    drag(page, "[data-part=ceiling] rect", 0, 400)
+    assert page.input_value("#ceiling") == "100", "a ceiling is not below its floor"
+    assert "Capacity.autoscaled(min_capacity=100, max_capacity=100, target_utilization_percent=20)" in code(page)
+
+
+def test_window_is_dragged_through_the_day_by_its_middle_sides_and_top(page: Page) -> None:
+    page.click("#add-window")
+    page.wait_for_selector(ANSWERED)
+    # 40 % of the six hours from 11:00 in Berlin
+    line = 'Window.weekly("write-window-1", days="MON-SUN", start="13:00", end="16:00", timezone="Europe/Berlin", '
+    assert line + "write_min=700)" in code(page)
+    box = page.locator("#chart [data-part=middle]").bounding_box()
+    assert box is not None
+    hour = box["width"] / (3 + 5 / 60)
+    drag(page, "[data-part=middle]", -hour, 0)
+    assert 'start="12:00", end="15:00"' in code(page)
+    drag(page, "[data-part=end]", -hour, 0)
+    assert 'start="12:00", end="14:00"' in code(page)
+    drag(page, "[data-part=start]", hour / 2, 0)
+    assert 'start="12:30", end="14:00"' in code(page)
+    drag(page, "[data-part=top]", 0, -400)
+    assert "write_min=1_300" in code(page)
+    assert page.inner_text("#throttled") == "nothing"
+    page.select_option("select", "MON-FRI")
+    page.wait_for_selector(ANSWERED)
+    assert 'days="MON-FRI"' in code(page)
+    page.click("text=remove")
+    page.wait_for_selector(ANSWERED)
+    assert "Window" not in code(page)
+
+
+def test_boost_is_dragged_and_is_in_the_jobs_code(page: Page) -> None:
+    page.click("#add-boost")
+    page.wait_for_selector(ANSWERED)
+    assert "2026-11-03T13:30 UTC" in code(page)
+    assert 'highwater.boost("table", write_total=700, minutes=120)' in code(page)
+    box = page.locator("#chart [data-part=middle]").bounding_box()
+    assert box is not None
+    drag(page, "[data-part=middle]", -box["width"], 0)
+    assert "2026-11-03T11:30 UTC" in code(page)
+    assert page.is_disabled("#add-boost")
+
+
+def test_size_that_cannot_work_is_one_line_until_it_is_put_right(page: Page) -> None:
+    before = page.inner_text("#verdict")
+    page.fill("#floor", "0")
+    page.press("#floor", "Enter")
+    page.wait_for_selector(ANSWERED)
+    assert page.inner_text("#problem") == (
+        "plan: table write min_capacity: got 0, allowed: whole units per second, 1 or more; give 1 for the lowest "
+        "capacity [highwater:unitsNotPositive]"
+    )
+    page.fill("#floor", "100")
+    page.press("#floor", "Enter")
+    page.wait_for_selector(ANSWERED)
+    assert page.is_hidden("#problem")
+    assert page.inner_text("#verdict") == before
