@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from highwater_lab.plan.engine import Engine
 from highwater_lab.plan.server import PlannerServer
+from highwater_lab.services.prices import load_prices
+from highwater_lab.traffic import Stream, Traffic
 from tests.plan.test_engine import ENGINE
 from tests.report.test_page import BROWSER, needs_browser
+from tests.simulation.tables import READ, START, WRITE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -30,7 +34,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with PlannerServer(ENGINE) as server:
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.url
         server.shutdown()
 
@@ -106,15 +110,15 @@ def test_ceiling_and_target_are_dragged(page: Page) -> None:
 def test_window_is_dragged_through_the_day_by_its_middle_sides_and_top(page: Page) -> None:
     page.click("#add-window")
     page.wait_for_selector(ANSWERED)
-    # 40 % of the six hours from 11:00 in Berlin
-    line = 'Window.weekly("write-window-1", days="MON-SUN", start="13:00", end="16:00", timezone="Europe/Berlin", '
+    # where most is throttled
+    line = 'Window.weekly("write-window-1", days="MON-SUN", start="13:00", end="14:00", timezone="Europe/Berlin", '
     assert line + "write_min=700)" in code(page)
     box = page.locator("#chart [data-part=middle]").bounding_box()
     assert box is not None
-    hour = box["width"] / (3 + 5 / 60)
+    hour = box["width"] / (1 + 5 / 60)
     drag(page, "[data-part=middle]", -hour, 0)
-    assert 'start="12:00", end="15:00"' in code(page)
-    drag(page, "[data-part=end]", -hour, 0)
+    assert 'start="12:00", end="13:00"' in code(page)
+    drag(page, "[data-part=end]", hour, 0)
     assert 'start="12:00", end="14:00"' in code(page)
     drag(page, "[data-part=start]", hour / 2, 0)
     assert 'start="12:30", end="14:00"' in code(page)
@@ -132,12 +136,12 @@ def test_window_is_dragged_through_the_day_by_its_middle_sides_and_top(page: Pag
 def test_boost_is_dragged_and_is_in_the_jobs_code(page: Page) -> None:
     page.click("#add-boost")
     page.wait_for_selector(ANSWERED)
-    assert "2026-11-03T13:30 UTC" in code(page)
+    assert "2026-11-03T12:00 UTC" in code(page)
     assert 'highwater.boost("table", write_total=700, minutes=120)' in code(page)
     box = page.locator("#chart [data-part=middle]").bounding_box()
     assert box is not None
     drag(page, "[data-part=middle]", -box["width"], 0)
-    assert "2026-11-03T11:30 UTC" in code(page)
+    assert "2026-11-03T10:00 UTC" in code(page)
     assert page.is_disabled("#add-boost")
 
 
@@ -155,3 +159,28 @@ def test_size_that_cannot_work_is_one_line_until_it_is_put_right(page: Page) -> 
     page.wait_for_selector(ANSWERED)
     assert page.is_hidden("#problem")
     assert page.inner_text("#verdict") == before
+
+
+def test_writes_and_reads_are_shown_one_at_a_time(browser: Browser) -> None:
+    counts = {Stream(None, READ): [1_500] * 30, Stream(None, WRITE): [600] * 30}
+    traffic = Traffic.from_counts("<two>", counts, bin_seconds=60, start=START)
+    with PlannerServer(Engine(traffic=traffic, prices=load_prices())) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        page.goto(server.url)
+        page.wait_for_selector(ANSWERED)
+        assert page.inner_text("h1") == "A plan for <two>"
+        assert page.input_value("#floor") == "15", "10 units/s at 70 %"
+        page.click("text=add a window")
+        page.wait_for_selector(ANSWERED)
+        assert page.locator("#chart [data-part=middle]").count() == 1
+        page.click("button[value=read]")
+        page.wait_for_selector("#chart:not(:has([data-part=middle]))")
+        assert page.input_value("#floor") == "36", "25 units/s at 70 %"
+        page.fill("#floor", "37")
+        page.press("#floor", "Enter")
+        page.wait_for_selector(ANSWERED)
+        assert "read=Capacity.autoscaled(min_capacity=37," in code(page)
+        assert "write=Capacity.autoscaled(min_capacity=15," in code(page)
+        page.close()
+        server.shutdown()

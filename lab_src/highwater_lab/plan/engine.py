@@ -131,7 +131,6 @@ class Engine:
             "throttled_percent": candidate.throttled_percent,
             "throttled": share_text(run),
             "throttled_minutes": len(run.throttled_minutes()),
-            "used_percent": candidate.utilization_percent,
             "targets": {str(each): _steps(run, each) for each in self.dimensions},
             "openings": [self._openings(window) for window in plan.windows],
             "warnings": [finding.text("plan") for finding in findings if finding.severity is Severity.WARNING],

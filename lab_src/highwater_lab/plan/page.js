@@ -120,7 +120,7 @@ function draw() {
   });
   parts.push(`<path d="${line}" fill="none" stroke="#c0392b" stroke-width="2" pointer-events="none"/>`);
   const worst = refused.reduce((most, [, units]) => Math.max(most, units), 0);
-  if (worst) parts.push(`<text x="${left}" y="${bottom - 36}" fill="#c0392b">throttled</text>`);
+  if (worst) parts.push(`<text x="${right}" y="${bottom - 37}" text-anchor="end" fill="#c0392b">throttled</text>`);
   for (const [minute, units] of refused) {
     const high = Math.max(2, units / worst * 34);
     parts.push(`<rect x="${x(minute * 60)}" y="${bottom - high}" width="${Math.max(1, x(minute * 60 + 60) - x(minute * 60))}" height="${high}" fill="#c0392b"/>`);
@@ -159,6 +159,11 @@ function drawWindows(parts, x, y, base) {
   }
 }
 
+// the pointer's place in the chart; offsetX is that in another element in some browsers
+function placeOf(event) {
+  const box = chart.getBoundingClientRect();
+  return { at: plot.secondAt(event.clientX - box.left), y: event.clientY - box.top };
+}
 function begin(event) {
   const held = event.target.closest("[data-part]");
   if (!held || event.button) return;
@@ -166,22 +171,22 @@ function begin(event) {
   // an input that has the focus would keep its value
   if (document.activeElement) document.activeElement.blur();
   chart.setPointerCapture(event.pointerId);
-  const of = held.dataset.of;
-  drag = { part: held.dataset.part, of, at: plot.secondAt(event.offsetX), units: plot.unitsAt(event.offsetY) };
+  const of = held.dataset.of, { at, y } = placeOf(event);
+  drag = { part: held.dataset.part, of, at, units: plot.unitsAt(y) };
   if (of === undefined) return;
   drag.before = structuredClone(of === "boost" ? plan.boost : plan.windows[of]);
   drag.openings = of === "boost" ? [] : structuredClone(answer.openings[of]);
 }
 function move(event) {
   if (!drag) return;
-  const own = plan[dimension], units = plot.unitsAt(event.offsetY);
-  if (drag.part === "target") own.target_utilization_percent = bounded(20, Math.round(plot.percentAt(event.offsetY)), 90);
+  const own = plan[dimension], { at, y } = placeOf(event), units = plot.unitsAt(y);
+  if (drag.part === "target") own.target_utilization_percent = bounded(20, Math.round(plot.percentAt(y)), 90);
   else if (drag.part === "floor") own.min_capacity = bounded(1, tidy(units), own.max_capacity);
   else if (drag.part === "ceiling") own.max_capacity = Math.max(own.min_capacity, tidy(units));
-  else moveBox(event, units, own);
+  else moveBox(at, units, own);
   ask();
 }
-function moveBox(event, units, own) {
+function moveBox(at, units, own) {
   const isBoost = drag.of === "boost", box = isBoost ? plan.boost : plan.windows[drag.of], name = isBoost ? "units" : floorName();
   if (drag.part === "top") {
     box[name] = bounded(1, tidy(units), own.max_capacity);
@@ -189,7 +194,7 @@ function moveBox(event, units, own) {
   }
   // whole steps, wider ones where a pixel is many minutes
   const step = view[1] - view[0] > 2 * 86400 ? 15 : 5, length = lengthOf(drag.before);
-  let minutes = Math.round((plot.secondAt(event.offsetX) - drag.at) / 60 / step) * step;
+  let minutes = Math.round((at - drag.at) / 60 / step) * step;
   if (drag.part === "start") minutes = bounded(length - DAY, minutes, length - step);
   if (drag.part === "end") minutes = bounded(step - length, minutes, DAY - length);
   const begins = drag.part === "end" ? 0 : minutes, ends = drag.part === "start" ? 0 : minutes;
@@ -260,17 +265,24 @@ function row(box, floor, remove) {
     made.insertCell().append(each);
   return made;
 }
+// where most is throttled in the visible time, or about its middle
+function placeOfNext() {
+  const refused = answer.targets[dimension].throttled.filter(([minute]) => minute * 60 >= view[0] && minute * 60 < view[1]);
+  const worst = refused.reduce((most, each) => each[1] > most[1] ? each : most, [(view[0] + (view[1] - view[0]) * .4) / 60, 0]);
+  return Math.floor(worst[0] / 15) * 900;
+}
 function addWindow() {
-  const middle = opening.start + view[0] + (view[1] - view[0]) * .4, own = plan[dimension];
+  const middle = opening.start + placeOfNext(), own = plan[dimension];
   const local = new Intl.DateTimeFormat("en-GB", { timeZone: opening.timezone, hour: "2-digit", hourCycle: "h23" }).format(middle * 1000);
-  const start = Number(local) * 60;
+  // wide enough to be held, as far as it is visible
+  const start = Number(local) * 60, length = view[1] - view[0] > 86400 ? 180 : 60;
   const taken = new Set(plan.windows.map(each => each.name));
   const name = Array.from({ length: MOST_WINDOWS + 1 }, (_, i) => `${dimension}-window-${i + 1}`).find(each => !taken.has(each));
-  plan.windows.push({ name, days: "MON-SUN", start: timeOf(start), end: timeOf(start + 180), [floorName()]: tidy((own.min_capacity + own.max_capacity) / 2) });
+  plan.windows.push({ name, days: "MON-SUN", start: timeOf(start), end: timeOf(start + length), [floorName()]: tidy((own.min_capacity + own.max_capacity) / 2) });
 }
 function addBoost() {
-  const start = Math.floor((view[0] + (view[1] - view[0]) * .6) / 900) * 900, own = plan[dimension];
-  plan.boost = { dimension, start: stampOf(start), minutes: 120, units: tidy((own.min_capacity + own.max_capacity) / 2) };
+  const own = plan[dimension];
+  plan.boost = { dimension, start: stampOf(placeOfNext()), minutes: 120, units: tidy((own.min_capacity + own.max_capacity) / 2) };
 }
 function choose(name) {
   dimension = name;
