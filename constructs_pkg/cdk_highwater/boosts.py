@@ -365,6 +365,23 @@ class BoostCoordinator(Construct):
         """
         self._pulse_grants.add_budgets(grantee, budgets)
 
+    def grant_job(self, grantee: iam.IGrantable, *jobs: str) -> None:
+        """Let a role or user start jobs and work on them, as `highwater.run_worker("backfill-7", work)` does.
+
+        The permissions allow reading and writing the records of these jobs in the coordinator's table, and of the
+        budgets with the same names. The table that a job reads is granted by itself, with `table.grant_read_data`. For
+        a Lambda function, this sets the environment variable by which it finds the coordinator's table.
+
+        Args:
+            grantee: A role, a user, or a construct with a role, such as a Lambda function.
+            jobs: The ids of the jobs, 1 to 100 characters each.
+
+        Raises:
+            TypeError: The grantee is neither a role nor a user, or an id is not a text.
+            ValueError: No job is given, or an id is empty or too long.
+        """
+        self._pulse_grants.add_jobs(grantee, jobs)
+
     def grant_boost_events(
         self,
         source: str,

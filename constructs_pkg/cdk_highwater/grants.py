@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, count
 
 import aws_cdk as cdk
@@ -32,6 +32,7 @@ from highwater.core.names import (
     TTL_ATTRIBUTE,
     boost_caps_path,
     budget_partition,
+    job_partition,
 )
 from highwater.core.plan.capacity import is_deploy_time
 from highwater.core.pulses import PULSE_SOURCE, pulse_detail_type, pulse_partition_patterns, told_attributes
@@ -281,27 +282,42 @@ class PulseGrants:
 
     def add_budgets(self, grantee: iam.IGrantable, budgets: tuple[str, ...]) -> None:
         """Let a role or user share budgets; `BoostCoordinator.grant_budget` has the arguments and errors."""
+        self._let_share(grantee, "budgets", budgets, budget_partition, ["dynamodb:GetItem", "dynamodb:UpdateItem"])
+
+    def add_jobs(self, grantee: iam.IGrantable, jobs: tuple[str, ...]) -> None:
+        """Let a role or user work on jobs; `BoostCoordinator.grant_job` has the arguments and errors."""
+        actions = ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"]
+        self._let_share(grantee, "jobs", jobs, job_partition, actions)
+        self.add_budgets(grantee, jobs)
+
+    def _let_share(
+        self,
+        grantee: iam.IGrantable,
+        what: str,
+        names: tuple[str, ...],
+        partition: Callable[[str], str],
+        actions: list[str],
+    ) -> None:
         require_grantee(grantee)
-        if not budgets:
-            message = "budgets: got none, allowed: names of budgets; give the names that its workers share"
+        if not names:
+            message = f"{what}: got none, allowed: names of {what}; give the names that its workers share"
             raise ValueError(message)
-        for name in budgets:
-            require("budgets", name, str, "names of budgets", "give the names in quotes")
+        for name in names:
+            require(what, name, str, f"names of {what}", "give the names in quotes")
             if not 1 <= len(name) <= MOST_BUDGET_CHARACTERS:
-                message = f"budgets: got {name[:120]!r}, allowed: names of 1 to {MOST_BUDGET_CHARACTERS} characters"
+                message = f"{what}: got {name[:120]!r}, allowed: names of 1 to {MOST_BUDGET_CHARACTERS} characters"
                 raise ValueError(message)
-        stack = cdk.Stack.of(self._scope)
         grantee.grant_principal.add_to_principal_policy(
             iam.PolicyStatement(
-                actions=["dynamodb:GetItem", "dynamodb:UpdateItem"],
+                actions=actions,
                 resources=[self._table.table_arn],
                 conditions={
-                    "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [budget_partition(name) for name in budgets]},
+                    "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [partition(name) for name in names]},
                     "Null": {"dynamodb:LeadingKeys": "false"},
                 },
             )
         )
-        self._let_find(grantee, stack)
+        self._let_find(grantee, cdk.Stack.of(self._scope))
 
     def _let_find(self, grantee: iam.IGrantable, stack: cdk.Stack) -> None:
         """Let a role or user find the coordinator's table."""

@@ -2,10 +2,10 @@
 
 `boost` requests capacity before a job starts, `pulse` reports a process's demand, `pace` keeps the requests of a
 session within a budget, and `scan`, `write` and `transform` read and write many items within a budget. `ShardedKey`
-spreads a hot partition key over several, and `scatter_query` and `scatter_get` read it. `BufferedProducer` sends writes
-to a queue that buffers them. `TimeSeries` writes to a table for each `Periods` and reads a span of them, which a
-`Rotation` makes and deletes. Their value types and errors are here too; everything else in the package is internal,
-except what `cdk_highwater` exports.
+spreads a hot partition key over several, and `scatter_query` and `scatter_get` read it. `BufferedProducer` sends
+writes to a queue that buffers them. `TimeSeries` writes to a table for each `Periods` and reads a span of them, which
+a `Rotation` makes and deletes. `start_job` and `run_worker` scan a table with workers on many machines. Their value
+types and errors are here too; everything else in the package is internal, except what `cdk_highwater` exports.
 
 Names are imported when they are first used, so that code that uses only the core does not import boto3.
 """
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from highwater.bulk.budget import PacedWorkError, PaceError, Pacer
     from highwater.bulk.items import Delete, Put, Update
+    from highwater.bulk.jobs import JobError, run_worker, start_job
     from highwater.bulk.producer import BufferedProducer, BufferedWriteError, BufferFullError
     from highwater.bulk.scan import PacedScan, ScanPage, ScanPlan, ScanProgress, scan
     from highwater.bulk.scatter import ScatterQuery, scatter_get, scatter_query
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from highwater.client.hooks import Meter
     from highwater.client.pulse import Pulse, pulse
     from highwater.client.sizing import read_units_for_scan, write_units_for_load
+    from highwater.core.jobs import JobProgress
     from highwater.core.periods import PeriodError, Periods
     from highwater.core.rotation import Rotation, RotationStep, SeenTable
     from highwater.core.shards.key import ShardedKey, ShardError, Shards
@@ -63,6 +65,8 @@ __all__ = [
     "CoordinatorUnavailableError",
     "Delete",
     "GrantedTarget",
+    "JobError",
+    "JobProgress",
     "Meter",
     "PaceError",
     "PacedScan",
@@ -95,9 +99,11 @@ __all__ = [
     "pace",
     "pulse",
     "read_units_for_scan",
+    "run_worker",
     "scan",
     "scatter_get",
     "scatter_query",
+    "start_job",
     "transform",
     "write",
     "write_units_for_load",
@@ -118,6 +124,8 @@ _HOMES: Final = {
     "CoordinatorUnavailableError": "highwater.client.coordinator",
     "Delete": "highwater.bulk.items",
     "GrantedTarget": "highwater.client.boost",
+    "JobError": "highwater.bulk.jobs",
+    "JobProgress": "highwater.core.jobs",
     "Meter": "highwater.client.hooks",
     "PaceError": "highwater.bulk.budget",
     "PacedScan": "highwater.bulk.scan",
@@ -150,9 +158,11 @@ _HOMES: Final = {
     "pace": "highwater.bulk.session",
     "pulse": "highwater.client.pulse",
     "read_units_for_scan": "highwater.client.sizing",
+    "run_worker": "highwater.bulk.jobs",
     "scan": "highwater.bulk.scan",
     "scatter_get": "highwater.bulk.scatter",
     "scatter_query": "highwater.bulk.scatter",
+    "start_job": "highwater.bulk.jobs",
     "transform": "highwater.bulk.transform",
     "write": "highwater.bulk.write",
     "write_units_for_load": "highwater.client.sizing",

@@ -59,6 +59,7 @@ def test_help_lists_all_commands_by_what_they_are_for_and_says_what_to_install()
         "  boost  Request capacity for a job, by lease.",
         "  scan   Read a whole table or index within a budget, into a file.",
         "  load   Put many items within a budget, from a file.",
+        "  jobs   How far jobs of many workers are; stop and resume them.",
         "",
         "An AWS endpoint on this machine:",
         f"  local  {missing}",

@@ -85,6 +85,7 @@ CORE_ARROWS = {
     "pulses": {"plan"},
     "pacing": set(),
     "shares": set(),
+    "jobs": {"shares"},
     "shards": set(),
     "buffered": set(),
     "periods": set(),

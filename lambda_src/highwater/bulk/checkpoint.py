@@ -209,7 +209,7 @@ class ScanHeader:
     def of(cls, region: str, arguments: Mapping[str, Any]) -> ScanHeader:
         """Return the header of a scan with these arguments of `Scan`."""
         others = {"TableName", "IndexName", "TotalSegments", "ConsistentRead"}
-        rest = {name: _encoded(value) for name, value in arguments.items() if name not in others}
+        rest = {name: encoded(value) for name, value in arguments.items() if name not in others}
         digest = hashlib.sha256(json.dumps(rest, sort_keys=True, default=str).encode()).hexdigest()
         return cls(
             f"{region} {arguments['TableName']}",
@@ -315,7 +315,7 @@ class Checkpoint:
         document = {
             "header": {name: getattr(self._header, name) for name in ScanHeader.__slots__},
             "done": sorted(self.done),
-            "keys": {str(segment): _encoded(key) for segment, key in sorted(self._keys.items())},
+            "keys": {str(segment): encoded(key) for segment, key in sorted(self._keys.items())},
             "scanned": self.scanned,
             "units": self.units,
             "output": output,
@@ -332,22 +332,23 @@ class Checkpoint:
             )
             raise PacedWorkError(message)
         self.done = {int(segment) for segment in document["done"]}
-        self._keys = {int(segment): _decoded(key) for segment, key in document["keys"].items()}
+        self._keys = {int(segment): decoded(key) for segment, key in document["keys"].items()}
         self.scanned, self.units = int(document["scanned"]), float(document["units"])
 
 
-def _encoded(value: Any) -> Any:
+def encoded(value: Any) -> Any:
     """Return a key as JSON can have it: bytes become base64."""
     if isinstance(value, bytes | bytearray):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, Mapping):
-        return {name: _encoded(each) for name, each in value.items()}
-    return [_encoded(each) for each in value] if isinstance(value, list) else value
+        return {name: encoded(each) for name, each in value.items()}
+    return [encoded(each) for each in value] if isinstance(value, list) else value
 
 
-def _decoded(value: Any) -> Any:
+def decoded(value: Any) -> Any:
+    """Return what `encoded` was given."""
     if isinstance(value, dict):
         if value.keys() == {"base64"}:
             return base64.b64decode(value["base64"])
-        return {name: _decoded(each) for name, each in value.items()}
-    return [_decoded(each) for each in value] if isinstance(value, list) else value
+        return {name: decoded(each) for name, each in value.items()}
+    return [decoded(each) for each in value] if isinstance(value, list) else value

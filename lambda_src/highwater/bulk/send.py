@@ -33,6 +33,7 @@ class PageReader:
         pause: Sleeps for the given number of seconds.
         in_flight: Learns how long requests take. By default nothing does.
         is_stopped: Once set, nothing more is sent: `read` raises `WorkEndedError`.
+        goes_on: The end of messages of errors: how the work can go on.
     """
 
     client: Any
@@ -44,6 +45,7 @@ class PageReader:
     pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     in_flight: InFlight | None = None
     is_stopped: threading.Event = field(default_factory=threading.Event)
+    goes_on: str = GOES_ON
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, segment: int, key: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -100,7 +102,7 @@ class PageReader:
         self.pause(pause_before(failed))
 
     def _why(self, error: Exception) -> str:
-        return f"scan of {self.table} stopped: {error}; {GOES_ON}"
+        return f"scan of {self.table} stopped: {error}; {self.goes_on}"
 
 
 class WorkEndedError(PacedWorkError):

@@ -76,6 +76,49 @@ class _Lease:
         return now < self.ends_at and wall < self.wall_end
 
 
+@dataclass(slots=True)
+class AwsTime:
+    """AWS's time, by the answers of AWS that were heard; this machine's before there was one.
+
+    Attributes:
+        clock: Monotonic clock, in nanoseconds.
+        wall: Seconds since 1970.
+    """
+
+    clock: Callable[[], int] = lambda: time.monotonic_ns()
+    wall: Callable[[], float] = lambda: time.time()
+    # AWS's time in milliseconds, and the monotonic clock when it was told
+    _told: tuple[int, int] | None = None
+
+    def hear(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """Remember AWS's time, to the second, which an answer has; return the answer."""
+        date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date is not None:
+            self._told = round(parsedate_to_datetime(date).timestamp() * 1_000), self.clock()
+        return answer
+
+    def now(self) -> int:
+        """Return the time in milliseconds since 1970."""
+        if self._told is None:
+            return round(self.wall() * 1_000)
+        told, at = self._told
+        return told + (self.clock() - at) // _MILLISECOND
+
+
+def records_session(session: Any) -> boto3.Session:
+    """Return a session for a coordinator's records, with the credentials of *session*, by default of a new one."""
+    # hooks of the caller's session would pace, or meter, what this sends
+    given = session or boto3.Session()
+    return session_apart(given.profile_name, given.region_name, given.get_credentials())
+
+
+def records_client(apart: boto3.Session, attempts: int) -> Any:
+    """Return the DynamoDB client for a coordinator's records, which sends a request so many times at most."""
+    connecting, reading = _TIMEOUTS
+    retries: Any = {"mode": "standard", "total_max_attempts": attempts}
+    return apart.client("dynamodb", config=Config(connect_timeout=connecting, read_timeout=reading, retries=retries))
+
+
 @dataclass(eq=False, kw_only=True)
 class SharedBudget:
     """One budget for many workers: each leases a share of it, and keeps to it.
@@ -123,8 +166,7 @@ class SharedBudget:
     _making: threading.RLock = field(default_factory=threading.RLock)
     _dynamodb: Any = None
     _complained_at: float = -float("inf")
-    # AWS's time in milliseconds, and the monotonic clock when it was told
-    _told: tuple[int, int] | None = None
+    _time: AwsTime = field(init=False)
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a name or *when_lost* that is not allowed, `TypeError` for another session."""
@@ -135,6 +177,7 @@ class SharedBudget:
             message = f"budget {self.name}: when_lost: got {self.when_lost!r}, allowed: 'stop', 'known share'"
             raise ValueError(message)
         check_session(self.session, "budget: session")
+        self._time = AwsTime(lambda: self.clock(), lambda: self.wall())
         _BUDGETS.add(self)
 
     def enter(self, lane: Lane, rate: int, spent: int) -> int:
@@ -227,7 +270,7 @@ class SharedBudget:
             self._bear(lease, error)
             return
         assert own is not None  # noqa: S101 - `renewed` returns one
-        at = self._aws_time()
+        at = self._time.now()
         # the lease began when the request was sent, at the latest
         length = own.until - at
         lease.share, lease.known = own.share, len(live_members(members, at))
@@ -268,13 +311,13 @@ class SharedBudget:
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self.pause(_RANDOM.uniform(_SHORTEST_PAUSE, min(_SHORTEST_PAUSE * 2.0**attempt, _LONGEST_PAUSE)))
-            found = self._timed(dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True))
+            found = self._time.hear(dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True))
             item = found.get("Item", {})
             version = int(item.get("version", {}).get("N", "0"))
-            own, members = change(members_of_text(item.get("members", {}).get("S", "[]")), self._aws_time())
-            expires = self._aws_time() // 1_000 + _KEPT_SECONDS
+            own, members = change(members_of_text(item.get("members", {}).get("S", "[]")), self._time.now())
+            expires = self._time.now() // 1_000 + _KEPT_SECONDS
             try:
-                self._timed(
+                self._time.hear(
                     dynamodb.update_item(
                         TableName=self.table,
                         Key=key,
@@ -304,30 +347,11 @@ class SharedBudget:
     def _client(self) -> Any:
         if self._dynamodb is None:
             with self._making:
-                # hooks of the caller's session would pace, or meter, what this sends
-                given = self.session or boto3.Session()
-                apart = session_apart(given.profile_name, given.region_name, given.get_credentials())
+                apart = records_session(self.session)
                 if self.table is None:
                     self.table = CoordinatorClient(coordinator=self.coordinator, session=apart).pulse_table
-                connecting, reading = _TIMEOUTS
-                retries: Any = {"mode": "standard", "total_max_attempts": 2}
-                config = Config(connect_timeout=connecting, read_timeout=reading, retries=retries)
-                self._dynamodb = apart.client("dynamodb", config=config) if self.connect is None else self.connect()
+                self._dynamodb = records_client(apart, 2) if self.connect is None else self.connect()
         return self._dynamodb
-
-    def _timed(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Remember AWS's time, to the second, which the answer has."""
-        date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
-        if date is not None:
-            self._told = round(parsedate_to_datetime(date).timestamp() * 1_000), self.clock()
-        return answer
-
-    def _aws_time(self) -> int:
-        """Return AWS's time in milliseconds since 1970; this machine's before AWS has answered."""
-        if self._told is None:
-            return round(self.wall() * 1_000)
-        told, at = self._told
-        return told + (self.clock() - at) // _MILLISECOND
 
 
 class _TooManyWritersError(Exception):

@@ -21,7 +21,7 @@ _LAB_COMMANDS = ("audit", "check", "comment", "local", "migrate", "plan", "price
 _PURPOSES = {
     "Before a deploy": ("check", "rehearse", "comment", "recommend", "plan", "migrate", "traffic", "prices", "shards"),
     "Live tables": ("audit", "status", "explain", "pulses", "pause", "resume"),
-    "Jobs": ("boost", "scan", "load"),
+    "Jobs": ("boost", "scan", "load", "jobs"),
     "An AWS endpoint on this machine": ("local",),
 }
 _MISUSE = 2

@@ -28,6 +28,7 @@ PULSES_PATH: Final = "/highwater/pulses/"
 PARTITION_KEY, SORT_KEY, TTL_ATTRIBUTE = "table", "item", "expires"
 _BUDGET: Final = "budget#"
 MOST_BUDGET_CHARACTERS: Final = 100
+JOB_PREFIX: Final = "job#"
 # Names of the scalers' log groups begin with this.
 LOG_GROUPS_PREFIX: Final = "/highwater/scaler/"
 # In a template, a table's name may be a reference, so any text without a slash is accepted.
@@ -144,3 +145,8 @@ def leases_parameter(scaler: str) -> str:
 def budget_partition(budget: str) -> str:
     """Return the partition key of a shared budget's records in a coordinator's table."""
     return f"{_BUDGET}{budget}"
+
+
+def job_partition(job: str) -> str:
+    """Return the partition key of a job's records in a coordinator's table."""
+    return f"{JOB_PREFIX}{job}"
