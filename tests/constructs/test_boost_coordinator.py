@@ -319,6 +319,28 @@ def test_budgets_are_granted_by_name_in_the_coordinators_table(stack: cdk.Stack)
     }
 
 
+def test_jobs_are_granted_by_id_with_the_budgets_of_their_names(stack: cdk.Stack) -> None:
+    coordinator = BoostCoordinator(stack, "Boosts")
+    role = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    coordinator.grant_job(role, "backfill-7", "backfill-8")
+    statements = [each for each in TemplateView(stack).statements() if "dynamodb:LeadingKeys" in str(each)]
+    assert [(each["Action"], each["Condition"]) for each in statements] == [
+        (
+            actions,
+            {
+                "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [f"{kind}#backfill-7", f"{kind}#backfill-8"]},
+                "Null": {"dynamodb:LeadingKeys": "false"},
+            },
+        )
+        for actions, kind in (
+            (["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"], "job"),
+            (["dynamodb:GetItem", "dynamodb:UpdateItem"], "budget"),
+        )
+    ]
+    with pytest.raises(ValueError, match=r"^jobs: got none, allowed: names of jobs; give the names that its workers"):
+        coordinator.grant_job(role)
+
+
 @pytest.mark.parametrize(
     ("budgets", "error", "message"),
     [

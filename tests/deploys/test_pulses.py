@@ -58,6 +58,7 @@ other = iam.Role(stack, "Orderer", role_name="pulsed-orderer", assumed_by=iam.Ac
 coordinator.grant_pulse(other, tables=[orders])
 for each in (role, other):
     coordinator.grant_budget(each, "nightly")
+coordinator.grant_job(other, "backfill")
 for table in (direct, orders):
     for each in (role, other):
         table.grant_read_write_data(each)
@@ -329,6 +330,21 @@ def test_two_roles_share_a_budget_and_only_the_granted_one(stage: Stage) -> None
         else:
             with pytest.raises(ClientError, match="AccessDenied"):
                 call()
+
+
+def test_role_with_a_grant_starts_and_does_its_job_and_no_other(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", stage.cloud.environment()["AWS_ENDPOINT_URL"])
+    stage.cloud.advance(timedelta(minutes=10))
+    session = stage.session("pulsed-orderer")
+    stage.cloud.client("dynamodb").put_item(TableName="pulsed-orders", Item={"pk": {"S": "granted"}})
+    highwater.start_job("backfill", table="pulsed-orders", read=5_000, segments=2, session=session)
+    seen: list[str] = []
+    ended = highwater.run_worker("backfill", lambda items: seen.extend(each["pk"] for each in items), session=session)
+    assert (ended.state, "granted" in seen) == ("done", True)
+    with pytest.raises(highwater.JobError, match=r"AccessDeniedException.*give the role grant_job in the CDK app"):
+        highwater.run_worker("nightly", print, session=session)
+    with pytest.raises(highwater.JobError, match="AccessDeniedException"):
+        highwater.run_worker("backfill", print, session=stage.session("pulsed-service"))
 
 
 def _result(loader: subprocess.Popen[str]) -> dict[str, Any]:

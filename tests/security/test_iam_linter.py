@@ -68,6 +68,7 @@ def _policies() -> dict[str, dict[str, Any]]:
     coordinator.add_table(scalable_table(stack, "Loads"))
     loader = iam.Role(stack, "Loader", assumed_by=iam.ServicePrincipal("states.amazonaws.com"))
     coordinator.grant_boost(loader, max_write=7)
+    coordinator.grant_job(loader, "backfill")
     coordinator.grant_boost_events("acme.loader", max_write=7, grantee=loader)
     BufferedWrites(stack, "Buffered", table=table, coordinator=coordinator, write=7).grant_send(loader)
     view = TemplateView(stack)

@@ -279,9 +279,9 @@ def _segment(item: Mapping[str, Any]) -> JobSegment:
     )
 
 
-def _check_id(id: str) -> None:
-    if not isinstance(id, str) or not 1 <= len(id) <= MOST_BUDGET_CHARACTERS:
-        message = f"job: id: got {str(id)[:120]!r}, allowed: a text of 1 to {MOST_BUDGET_CHARACTERS} characters"
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= MOST_BUDGET_CHARACTERS:
+        message = f"{what}: got {str(name)[:120]!r}, allowed: a text of 1 to {MOST_BUDGET_CHARACTERS} characters"
         raise JobError(message)
 
 
@@ -329,7 +329,8 @@ def start_job(
         highwater.start_job("backfill-7", table="orders", read=500)
         ```
     """
-    _check_id(id)
+    _check_name("job: id", id)
+    _check_name(f"job {id}: budget", budget or id)
     if isinstance(read, str):
         raise JobError(f"job {id}: read: got {read!r}, allowed: read units per second; give a number")
     jobs = JobTable(coordinator, session)
@@ -413,10 +414,10 @@ def run_worker(
         progress = highwater.run_worker("backfill-7", work)
         ```
     """
-    _check_id(id)
+    _check_name("job: id", id)
     if until is not None and (not isinstance(until, datetime) or until.tzinfo is None):
         raise JobError(
-            f"job {id}: until: got {until!r}, allowed: an instant with its time zone, such as datetime.now(UTC)"
+            f"job {id}: until: got {until!s}, allowed: an instant with its time zone, such as datetime.now(UTC)"
         )
     if not isinstance(lease, timedelta) or not _SHORTEST_LEASE <= lease <= _LONGEST_LEASE:
         raise JobError(f"job {id}: lease: got {lease!s}, allowed: a timedelta of 10 seconds to 12 hours")

@@ -1,0 +1,301 @@
+"""Jobs of many workers on a driven clock: each item once, workers killed or frozen, stops, deadlines, errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+
+import highwater
+from highwater.bulk.jobs import JobTable
+from highwater_lab.local import LocalCloud
+from tests.local.world import unique, units
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("jobs")]
+ITEMS = 240
+NUMBERS = list(range(ITEMS))
+# a worker as a user writes it, in lock-step with the cloud; how it misbehaves is an argument
+PROCESS = """
+import json, os, signal, sys, time
+from datetime import UTC, datetime, timedelta
+import highwater
+from highwater.bulk.jobs import JobTable
+from highwater_lab.local.control import CloudControl
+from highwater_lab.local.lockstep import take_part
+port, seat, job, trouble = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+pages, began = [], 0.0
+def work(items):
+    pages.append([int(item["n"]) for item in items])
+    if len(pages) == 3 and trouble == "killed":
+        print(json.dumps([pages, None, 0]), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if len(pages) == 3 and trouble == "frozen":
+        time.sleep(90)
+    if len(pages) == 3 and trouble == "stops":
+        JobTable().stop(job, is_stopped=True)
+with take_part(CloudControl(port), seat):
+    began = time.time()
+    until = datetime.fromtimestamp(began, UTC) + timedelta(minutes=14) if trouble == "14 minutes" else None
+    progress = highwater.run_worker(job, work, until=until)
+    print(json.dumps([pages, progress.document(), time.time() - began]))
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one worker did: the numbers of each page, how far the job was at its end, its seconds, and its log."""
+
+    pages: list[list[int]]
+    progress: dict[str, Any] | None
+    seconds: float
+    log: str
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(clock="driven", has_instant_updates=True) as running:
+        dynamodb = running.client("dynamodb")
+        for table, key in (("orders", ["pk"]), ("leases", ["table", "item"])):
+            dynamodb.create_table(
+                TableName=table,
+                KeySchema=[
+                    {"AttributeName": name, "KeyType": kind} for name, kind in zip(key, ("HASH", "RANGE"), strict=False)
+                ],
+                AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in key],
+                ProvisionedThroughput=units(200, 5_000),
+            )
+        for number in NUMBERS:
+            item = {"pk": {"S": f"order-{number}"}, "n": {"N": str(number)}, "x": {"S": "y" * 1_900}}
+            dynamodb.put_item(TableName="orders", Item=item)
+        dynamodb.close()
+        yield running
+
+
+@pytest.fixture
+def session(cloud: LocalCloud, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
+    for name, value in (cloud.environment() | {"HIGHWATER_PULSES": "leases"}).items():
+        monkeypatch.setenv(name, value)
+    return boto3.Session()
+
+
+def _run(cloud: LocalCloud, job: str, *troubles: str) -> list[Ran]:
+    """Run a worker for each of *troubles*, all at once, until all have ended."""
+    environment = os.environ | cloud.environment() | {"HIGHWATER_PULSES": "leases"}
+    processes = [
+        (
+            seat,
+            subprocess.Popen(
+                [sys.executable, "-c", PROCESS, str(cloud.port), str(seat), job, trouble],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            ),
+        )
+        for seat, trouble in zip(cloud.control.take_seats(len(troubles)), troubles, strict=True)
+    ]
+    ran: dict[int, Ran] = {}
+    # who is to be killed first, as the clock waits for its seat
+    for (seat, process), trouble in sorted(zip(processes, troubles, strict=True), key=lambda each: each[1] != "killed"):
+        said, failed = process.communicate()
+        if trouble == "killed":
+            cloud.control.leave(seat)
+        assert process.returncode == (-9 if trouble == "killed" else 0), failed
+        ran[seat] = Ran(*json.loads(said), failed)
+    return [ran[seat] for seat, _ in processes]
+
+
+def _counts(ran: list[Ran]) -> Counter[int]:
+    return Counter(number for each in ran for page in each.pages for number in page)
+
+
+@pytest.mark.parametrize("workers", [1, 3, 6])
+def test_any_number_of_workers_gives_each_item_once(cloud: LocalCloud, session: boto3.Session, workers: int) -> None:
+    job = unique("backfill")
+    highwater.start_job(job, table="orders", read=20, segments=12, session=session)
+    ran = _run(cloud, job, *["fine"] * workers)
+    assert _counts(ran) == Counter(NUMBERS)
+    for each in ran:
+        assert each.progress is not None
+        assert {name: each.progress[name] for name in ("state", "segments_done", "items", "workers")} == {
+            "state": "done",
+            "segments_done": 12,
+            "items": ITEMS,
+            "workers": 0,
+        }
+    assert all(each.pages for each in ran), "all have taken part"
+    # within one budget: some 60 units and half a unit for each of the segments, at 20 a second and a second of burst
+    assert max(each.seconds for each in ran) >= 60 / 20 - 1
+
+
+def test_segment_of_a_worker_that_is_killed_goes_on_where_it_was_after_its_lease(
+    cloud: LocalCloud, session: boto3.Session
+) -> None:
+    job = unique("backfill")
+    highwater.start_job(job, table="orders", read=20, segments=12, session=session)
+    killed, other = _run(cloud, job, "killed", "fine")
+    # the page that it was at is given again, and no other one
+    again = Counter(killed.pages[-1])
+    assert _counts([killed, other]) == Counter(NUMBERS) + again
+    assert other.progress is not None
+    assert (other.progress["state"], other.progress["items"]) == ("done", ITEMS)
+    assert 60 <= other.seconds <= 100
+
+
+def test_late_write_of_a_worker_that_was_frozen_past_its_lease_is_refused(
+    cloud: LocalCloud, session: boto3.Session
+) -> None:
+    job = unique("backfill")
+    highwater.start_job(job, table="orders", read=20, segments=12, session=session)
+    frozen, other = _run(cloud, job, "frozen", "fine")
+    assert _counts([frozen, other]) == Counter(NUMBERS) + Counter(frozen.pages[2])
+    assert frozen.progress is not None
+    assert (frozen.progress["state"], frozen.progress["items"]) == ("done", ITEMS)
+    assert "another worker has it, as this one's lease had ended; if pages take longer than 60 s, give a longer" in (
+        frozen.log
+    )
+    assert other.log == ""
+
+
+def test_job_that_is_stopped_ends_within_seconds_and_goes_on_when_it_is_resumed(
+    cloud: LocalCloud, session: boto3.Session
+) -> None:
+    job = unique("backfill")
+    highwater.start_job(job, table="orders", read=4, segments=12, session=session)
+    stopped = _run(cloud, job, "stops", "fine", "fine")
+    assert [each.progress and each.progress["state"] for each in stopped] == ["stopped"] * 3
+    assert _counts(stopped).total() < ITEMS
+    assert max(each.seconds for each in stopped) - min(each.seconds for each in stopped) <= 5 + 10
+    assert [each.progress and each.progress["state"] for each in _run(cloud, job, "fine")] == ["stopped"]
+    table = JobTable(session=session)
+    # all segments were given back
+    assert table.read(job).progress(table.time.now()).workers == 0
+    table.stop(job, is_stopped=False)
+    ran = _run(cloud, job, "fine", "fine")
+    assert _counts([*stopped, *ran]) == Counter(NUMBERS)
+
+
+def test_job_goes_on_past_fifteen_minutes_in_runs_that_end_in_time(cloud: LocalCloud, session: boto3.Session) -> None:
+    job = unique("backfill")
+    highwater.start_job(job, table="orders", read=0.02, segments=3, session=session)
+    ran: list[Ran] = []
+    while not ran or (ran[-1].progress or {})["state"] != "done":
+        ran += _run(cloud, job, "14 minutes")
+    assert len(ran) >= 4
+    # no page is begun later, and one takes 50 s, most of a lease
+    assert all(each.seconds <= 14 * 60 + 60 for each in ran)
+    assert _counts(ran) == Counter(NUMBERS)
+
+
+def test_start_with_the_same_arguments_changes_nothing(session: boto3.Session) -> None:
+    job = unique("backfill")
+    asked: dict[str, Any] = {"table": "orders", "read": 20, "session": session}
+    first = highwater.start_job(job, **asked, FilterExpression="n < :n", ExpressionAttributeValues={":n": {"N": "7"}})
+    assert (first.state, first.segments) == ("waiting", 32)
+    again = highwater.start_job(
+        job,
+        **asked,
+        segments=32,
+        FilterExpression="n < :n",
+        ExpressionAttributeValues={":n": {"N": "7"}},
+    )
+    assert again == first
+    with pytest.raises(highwater.JobError) as refused:
+        highwater.start_job(job, **asked | {"read": 21}, segments=31)
+    assert str(refused.value) == (
+        f"job {job}: there is one already, with another segments, read, request; give the same, or another id"
+    )
+
+
+def test_filtered_items_are_not_given_to_the_work_and_an_index_may_have_binary_values(session: boto3.Session) -> None:
+    job = unique("backfill")
+    highwater.start_job(
+        job,
+        table="orders",
+        read=5_000,
+        session=session,
+        FilterExpression="n < :n AND #x <> :b",
+        ExpressionAttributeNames={"#x": "x"},
+        ExpressionAttributeValues={":n": {"N": "7"}, ":b": {"B": b"\x00"}},
+    )
+    seen: list[int] = []
+    progress = highwater.run_worker(job, lambda items: seen.extend(int(each["n"]) for each in items), session=session)
+    assert sorted(seen) == list(range(7))
+    assert (progress.items, progress.scanned) == (7, ITEMS)
+
+
+def test_work_that_raises_gives_its_segment_back(session: boto3.Session) -> None:
+    job = unique("backfill")
+    highwater.start_job(job, table="orders", read=5_000, session=session)
+
+    def fail(items: list[dict[str, Any]]) -> None:
+        raise ZeroDivisionError(len(items))
+
+    with pytest.raises(ZeroDivisionError):
+        highwater.run_worker(job, fail, session=session)
+    table = JobTable(session=session)
+    found = table.read(job)
+    assert found.progress(table.time.now()).workers == 0
+    # the page that failed is not recorded
+    assert found.progress(table.time.now()).items == 0
+    counted = Counter[str]()
+    highwater.run_worker(job, lambda items: counted.update(each["pk"] for each in items), session=session)
+    assert set(counted.values()) == {1}
+    assert len(counted) == ITEMS
+
+
+NO_COORDINATOR = (
+    "job backfill-x: its record cannot be read or written: An error occurred (ResourceNotFoundException) when calling "
+    "the Query operation: Requested resource not found; give the role grant_job in the CDK app, and deploy"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda session: highwater.run_worker("unknown", print, session=session),
+            "job unknown: there is no such job in leases; start it with highwater.start_job",
+        ),
+        (
+            lambda session: highwater.run_worker("", print, session=session),
+            "job: id: got '', allowed: a text of 1 to 100 characters",
+        ),
+        (
+            lambda session: highwater.run_worker("x", print, until=datetime(2027, 3, 4), session=session),  # noqa: DTZ001
+            "job x: until: got 2027-03-04 00:00:00, allowed: an instant with its time zone, such as datetime.now(UTC)",
+        ),
+        (
+            lambda session: highwater.run_worker("x", print, lease=timedelta(seconds=9), session=session),
+            "job x: lease: got 0:00:09, allowed: a timedelta of 10 seconds to 12 hours",
+        ),
+        (
+            lambda session: highwater.start_job("x", table="orders", read="30%", session=session),  # type: ignore[arg-type]
+            "job x: read: got '30%', allowed: read units per second; give a number",
+        ),
+        (
+            lambda session: highwater.start_job("x", table="orders", read=5, budget="b" * 101, session=session),
+            f"job x: budget: got {'b' * 101!r}, allowed: a text of 1 to 100 characters",
+        ),
+    ],
+)
+def test_misuse_is_told_in_a_line(session: boto3.Session, call: Any, message: str) -> None:
+    with pytest.raises(highwater.JobError) as refused:
+        call(session)
+    assert str(refused.value) == message
+
+
+def test_missing_table_of_the_coordinator_is_told(session: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIGHWATER_PULSES", "gone")
+    with pytest.raises(highwater.JobError) as refused:
+        highwater.run_worker("backfill-x", print, session=session)
+    assert str(refused.value) == NO_COORDINATOR
