@@ -110,7 +110,8 @@ def _run(cloud: LocalCloud, job: str, *troubles: str) -> list[Ran]:
         if trouble == "killed":
             cloud.control.leave(seat)
         assert process.returncode == (-9 if trouble == "killed" else 0), failed
-        ran[seat] = Ran(*json.loads(said), failed)
+        pages, progress, seconds = json.loads(said)
+        ran[seat] = Ran(pages, progress, seconds, failed)
     return [ran[seat] for seat, _ in processes]
 
 

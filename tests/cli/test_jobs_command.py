@@ -1,0 +1,102 @@
+"""`highwater jobs`: what it shows, and how it stops, resumes and deletes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+import highwater as library
+from highwater.cli.jobs import lines_of
+from highwater.core.jobs import JobProgress
+from highwater_lab.local import LocalCloud
+from tests.command import Command
+from tests.local.world import units
+
+pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("jobs command")]
+
+
+def test_progress_is_told_in_sentences() -> None:
+    running = JobProgress(
+        id="backfill",
+        state="running",
+        segments=1_024,
+        segments_done=300,
+        workers=7,
+        items=90_000,
+        scanned=120_000,
+        units=8_765.5,
+        scanned_per_second=123.4,
+        seconds_left=5_025,
+        skew=3.2,
+        slowest=17,
+    )
+    assert list(lines_of(running)) == [
+        "job backfill: running",
+        "segments: 300 of 1,024 done, 7 at work",
+        "items: 90,000 of 120,000 read, for 8,765.5 read units",
+        "rate: 123.4 items read a second; time left: 1:23:45",
+        "slowest segment: 17, 3.2 times the mean; more segments divide the work more evenly",
+    ]
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud(clock="driven", has_instant_updates=True) as running:
+        dynamodb = running.client("dynamodb")
+        for table, key in (("orders", ["pk"]), ("leases", ["table", "item"])):
+            dynamodb.create_table(
+                TableName=table,
+                KeySchema=[
+                    {"AttributeName": name, "KeyType": kind} for name, kind in zip(key, ("HASH", "RANGE"), strict=False)
+                ],
+                AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in key],
+                ProvisionedThroughput=units(5_000, 5_000),
+            )
+        for number in range(30):
+            dynamodb.put_item(TableName="orders", Item={"pk": {"S": str(number)}})
+        dynamodb.close()
+        yield running
+
+
+def test_job_is_listed_shown_stopped_resumed_and_deleted(
+    cloud: LocalCloud, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = cloud.environment() | {"HIGHWATER_PULSES": "leases"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    def jobs(*arguments: str) -> tuple[int, str, str]:
+        done = command("jobs", *arguments, **environment)
+        return done.returncode, done.stdout, done.stderr
+
+    assert jobs("list") == (0, "there are no jobs; start one with highwater.start_job\n", "")
+    library.start_job("backfill", table="orders", read=5_000, segments=4, session=boto3.Session())
+    waiting = "job backfill: waiting\nsegments: 0 of 4 done, 0 at work\nitems: 0, for 0.0 read units\n"
+    assert jobs("show", "backfill") == (1, waiting, "")
+    stopped = (
+        "job backfill: stopped; its workers end after their present page; go on with: highwater jobs resume backfill\n"
+    )
+    assert jobs("stop", "backfill") == (0, stopped, "")
+    status, shown, _ = jobs("show", "backfill", "--json")
+    assert (status, json.loads(shown)["state"]) == (1, "stopped")
+    assert jobs("resume", "backfill") == (0, "job backfill: may go on; start its workers again\n", "")
+    refused = []
+
+    def work(_: list[object]) -> None:
+        refused.append(jobs("delete", "backfill"))
+
+    ended = library.run_worker("backfill", work, session=boto3.Session())
+    busy = "highwater: job backfill: a worker is at work on it; first: highwater jobs stop backfill\n"
+    assert refused[0] == (1, "", busy)
+    status, shown, _ = jobs("list", "--json")
+    assert (status, json.loads(shown)) == (0, [ended.document()])
+    status, shown, _ = jobs("list")
+    assert (status, shown.split()[-10:-1]) == (0, ["backfill", "done", "4", "of", "4", "0", "30", "0.0", "-"])
+    status, shown, _ = jobs("show", "backfill")
+    assert (status, shown.splitlines()[:2]) == (0, ["job backfill: done", "segments: 4 of 4 done, 0 at work"])
+    assert jobs("delete", "backfill") == (0, "job backfill: deleted\n", "")
+    gone = "highwater: job backfill: there is no such job in leases; start it with highwater.start_job\n"
+    assert jobs("show", "backfill") == (2, "", gone)
