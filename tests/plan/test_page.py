@@ -143,6 +143,13 @@ def test_boost_is_dragged_and_is_in_the_jobs_code(page: Page) -> None:
     drag(page, "[data-part=middle]", -box["width"], 0)
     assert "2026-11-03T10:00 UTC" in code(page)
     assert page.is_disabled("#add-boost")
+    page.fill("[type=datetime-local]", "")
+    page.wait_for_selector(ANSWERED)
+    page.dispatch_event("[type=datetime-local]", "change")
+    page.wait_for_selector(ANSWERED)
+    assert page.inner_text("#problem") == (
+        "boost start: got '', allowed: a time of the traffic in UTC, 2026-11-03T10:00 to 2026-11-03T15:59"
+    )
 
 
 def test_size_that_cannot_work_is_one_line_until_it_is_put_right(page: Page) -> None:

@@ -91,9 +91,9 @@ function draw() {
     return demand.slice(first, after).reduce((most, each) => Math.max(most, each), 0);
   });
   // the scale stays while something is dragged
-  const top = drag ? plot.top : 1.08 * Math.max(...tops, own.max_capacity, own.min_capacity);
+  const top = drag ? plot.top : 1.08 * Math.max(1, ...tops, own.max_capacity, own.min_capacity);
   const y = units => base - bounded(0, units / top, 1) * (base - 10);
-  plot = { top, left, right, secondAt, unitsAt: py => (base - py) / (base - 10) * top, percentAt: py => (base - py) / (base - 10) * 100 };
+  plot = { top, base, secondAt, unitsAt: py => (base - py) / (base - 10) * top, percentAt: py => (base - py) / (base - 10) * 100 };
   const parts = [];
   const unit = 10 ** Math.floor(Math.log10(top / 3)), every = [1, 2, 5, 10].map(n => n * unit).find(n => top / n <= 4.5);
   for (let units = 0; units <= top; units += every) parts.push(
@@ -132,15 +132,18 @@ function draw() {
   chart.innerHTML = parts.join("");
 }
 function handle(name, text, from, to, at, y, colour) {
+  // a low line's name does not cover the times below
+  const low = Math.min(y, plot.base - 12);
   return `<g data-part="${name}"><path d="M${from} ${y}H${to}" stroke="transparent" stroke-width="12"/>
     <path d="M${from} ${y}H${to}" stroke="${colour}" stroke-width="1.5" stroke-dasharray="${name === "floor" ? "none" : "6 4"}"/>
-    <rect x="${at}" y="${y - 10}" width="${text.length * 6.6 + 10}" height="20" rx="4" fill="${colour}"/>
-    <text x="${at + 5}" y="${y + 4}" fill="#fff">${text}</text></g>`;
+    <rect x="${at}" y="${low - 10}" width="${text.length * 6.6 + 10}" height="20" rx="4" fill="${colour}"/>
+    <text x="${at + 5}" y="${low + 4}" fill="#fff">${text}</text></g>`;
 }
 function drawWindows(parts, x, y, base) {
   const box = (what, from, to, units, colour) => {
     const begin = x(from), end = x(to), high = y(units), grip = Math.min(10, (end - begin) / 4);
-    if (end <= begin) return;
+    // a start that is not typed in full has no place
+    if (!(end > begin)) return;
     const rect = (part, left, top, width, height, more) =>
       `<rect data-of="${what}" data-part="${part}" x="${left}" y="${top}" width="${width}" height="${Math.max(0, height)}" ${more}/>`;
     parts.push(
