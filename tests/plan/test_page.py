@@ -63,13 +63,21 @@ def page(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator
     context.close()
 
 
+def place(page: Page, part: str) -> tuple[float, float, float]:
+    """The middle and the width of a part's last rectangle, once nothing is to be drawn: a drawing replaces them all."""
+    page.locator("#chart").scroll_into_view_if_needed()
+    found: list[float] = page.evaluate(
+        "async part => { await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame);"
+        " const box = [...document.querySelectorAll('#chart ' + part)].at(-1).getBoundingClientRect();"
+        " return [box.x + box.width / 2, box.y + box.height / 2, box.width]; }",
+        part,
+    )
+    return found[0], found[1], found[2]
+
+
 def drag(page: Page, part: str, right: float, down: float) -> None:
-    """Drag a part of the chart by pixels, from the middle of its last rectangle."""
-    held = page.locator(f"#chart {part}").last
-    held.scroll_into_view_if_needed()
-    box = held.bounding_box()
-    assert box is not None
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    """Drag a part of the chart by pixels."""
+    x, y, _ = place(page, part)
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x + right, y + down, steps=3)
@@ -113,9 +121,7 @@ def test_window_is_dragged_through_the_day_by_its_middle_sides_and_top(page: Pag
     # where most is throttled
     line = 'Window.weekly("write-window-1", days="MON-SUN", start="13:00", end="14:00", timezone="Europe/Berlin", '
     assert line + "write_min=700)" in code(page)
-    box = page.locator("#chart [data-part=middle]").bounding_box()
-    assert box is not None
-    hour = box["width"] / (1 + 5 / 60)
+    hour = place(page, "[data-part=middle]")[2] / (1 + 5 / 60)
     drag(page, "[data-part=middle]", -hour, 0)
     assert 'start="12:00", end="13:00"' in code(page)
     drag(page, "[data-part=end]", hour, 0)
@@ -138,9 +144,7 @@ def test_boost_is_dragged_and_is_in_the_jobs_code(page: Page) -> None:
     page.wait_for_selector(ANSWERED)
     assert "2026-11-03T12:00 UTC" in code(page)
     assert 'highwater.boost("table", write_total=700, minutes=120)' in code(page)
-    box = page.locator("#chart [data-part=middle]").bounding_box()
-    assert box is not None
-    drag(page, "[data-part=middle]", -box["width"], 0)
+    drag(page, "[data-part=middle]", -place(page, "[data-part=middle]")[2], 0)
     assert "2026-11-03T10:00 UTC" in code(page)
     assert page.is_disabled("#add-boost")
     page.fill("[type=datetime-local]", "")
