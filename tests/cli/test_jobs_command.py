@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -64,12 +65,13 @@ def cloud() -> Iterator[LocalCloud]:
 def test_job_is_listed_shown_stopped_resumed_and_deleted(
     cloud: LocalCloud, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment = cloud.environment() | {"HIGHWATER_PULSES": "leases"}
+    environment = dict(cloud.environment()) | {"HIGHWATER_PULSES": "leases"}
+    highwater = Command(command.folder, environment)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
     def jobs(*arguments: str) -> tuple[int, str, str]:
-        done = command("jobs", *arguments, **environment)
+        done = highwater("jobs", *arguments)
         return done.returncode, done.stdout, done.stderr
 
     assert jobs("list") == (0, "there are no jobs; start one with highwater.start_job\n", "")
@@ -85,7 +87,7 @@ def test_job_is_listed_shown_stopped_resumed_and_deleted(
     assert jobs("resume", "backfill") == (0, "job backfill: may go on; start its workers again\n", "")
     refused = []
 
-    def work(_: list[object]) -> None:
+    def work(_: list[dict[str, Any]]) -> None:
         refused.append(jobs("delete", "backfill"))
 
     ended = library.run_worker("backfill", work, session=boto3.Session())
