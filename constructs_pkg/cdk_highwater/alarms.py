@@ -20,6 +20,7 @@ from cdk_highwater.on_demand import OnDemandTable
 from cdk_highwater.scaler_function import ScalerFunction
 from cdk_highwater.table import HighWaterTable
 from highwater.core import Target
+from highwater.core.plan.plan import TargetKey
 
 _CEILING_PERCENT = 90
 
@@ -69,8 +70,8 @@ class CapacityAlarms(Construct):
         self._topic = topic
         self._alarms: list[cloudwatch.Alarm] = []
         if isinstance(watched, OnDemandTable):
-            for target in watched.targets():
-                self._watch_on_demand(watched, target)
+            for key in watched.target_keys:
+                self._watch_on_demand(watched, key)
         else:
             for target in watched.plan.targets():
                 self._watch(watched, target)
@@ -81,48 +82,48 @@ class CapacityAlarms(Construct):
         return tuple(self._alarms)
 
     def _watch(self, capacity: TableCapacity, target: Target) -> None:
-        metrics = TargetMetrics(capacity.subject.name, target, capacity.subject.region)
+        metrics = TargetMetrics(capacity.subject.name, target.key, capacity.subject.region)
         self._alarm(
-            f"{_place(target)}Throttled",
+            f"{_place(target.key)}Throttled",
             metrics.throttled_or_zero(ThrottleCause.PROVISIONED),
             f"{target.label}: requests are throttled because provisioned capacity is too low",
             minutes=(5, 15),
         )
-        self._watch_keys(metrics, target)
+        self._watch_keys(metrics, target.key)
         if target.capacity.is_autoscaled and not target.capacity.is_deploy_time:
             ceilings = [
                 target.capacity.max_capacity,
                 *(window.max for window in target.windows if window.max is not None),
             ]
-            self._watch_limit(metrics, target, max(int(units) for units in ceilings), "Ceiling")
+            self._watch_limit(metrics, target.key, max(int(units) for units in ceilings), "Ceiling")
 
-    def _watch_on_demand(self, table: OnDemandTable, target: Target) -> None:
-        metrics = TargetMetrics(table.table_name, target, cdk.Stack.of(table).region)
-        self._watch_keys(metrics, target)
-        most = table.maximum.of(target.dimension)
+    def _watch_on_demand(self, table: OnDemandTable, key: TargetKey) -> None:
+        metrics = TargetMetrics(table.table_name, key, cdk.Stack.of(table).region)
+        self._watch_keys(metrics, key)
+        most = table.maximum.of(key[1])
         if most is not None:
             self._alarm(
-                f"{_place(target)}AtMaximum",
+                f"{_place(key)}AtMaximum",
                 metrics.throttled_or_zero(ThrottleCause.MAXIMUM),
-                f"{target.label}: requests are throttled because of the maximum of {most:,} units/s",
+                f"{metrics.label}: requests are throttled because of the maximum of {most:,} units/s",
                 minutes=(5, 15),
             )
-            self._watch_limit(metrics, target, most, "Maximum")
+            self._watch_limit(metrics, key, most, "Maximum")
 
-    def _watch_keys(self, metrics: TargetMetrics, target: Target) -> None:
+    def _watch_keys(self, metrics: TargetMetrics, key: TargetKey) -> None:
         self._alarm(
-            f"{_place(target)}HotKey",
+            f"{_place(key)}HotKey",
             metrics.throttled_or_zero(ThrottleCause.KEY_RANGE),
-            f"{target.label}: a single partition throttles requests; more capacity does not help, spread the key or "
+            f"{metrics.label}: a single partition throttles requests; more capacity does not help, spread the key or "
             "cache it",
             minutes=(3, 5),
         )
 
-    def _watch_limit(self, metrics: TargetMetrics, target: Target, units: int, limit: str) -> None:
+    def _watch_limit(self, metrics: TargetMetrics, key: TargetKey, units: int, limit: str) -> None:
         self._alarm(
-            f"{_place(target)}Near{limit}",
+            f"{_place(key)}Near{limit}",
             metrics.consumed(),
-            f"{target.label}: consumption is above {_CEILING_PERCENT} % of the {limit.lower()}, {units:,}",
+            f"{metrics.label}: consumption is above {_CEILING_PERCENT} % of the {limit.lower()}, {units:,}",
             minutes=(10, 15),
             threshold=units * 60 * _CEILING_PERCENT // 100,
         )
@@ -146,9 +147,9 @@ class CapacityAlarms(Construct):
         self._alarms.append(alarm)
 
 
-def _place(target: Target) -> str:
-    kind = target.dimension.title()
-    return kind if target.index is None else f"{target.index}-{kind}"
+def _place(key: TargetKey) -> str:
+    index, dimension = key
+    return dimension.title() if index is None else f"{index}-{dimension.title()}"
 
 
 _DAY_MINUTES = 1440

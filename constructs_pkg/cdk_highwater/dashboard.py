@@ -104,7 +104,7 @@ def _rows_of_table(capacity: TableCapacity) -> Iterator[list[cloudwatch.IWidget]
     lines = [f"# {capacity.subject.name}", *windows]
     yield [cloudwatch.TextWidget(markdown="\n".join(lines), width=24, height=1 + -(-len(windows) // 2))]
     for target in capacity.plan.targets():
-        metrics = TargetMetrics(capacity.subject.name, target, capacity.subject.region)
+        metrics = TargetMetrics(capacity.subject.name, target.key, capacity.subject.region)
         yield [
             cloudwatch.GraphWidget(
                 title=f"{target.label}: units per second",

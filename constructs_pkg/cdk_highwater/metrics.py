@@ -7,7 +7,8 @@ from enum import StrEnum
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from highwater.core import Target
+from highwater.core.names import target_label
+from highwater.core.plan.plan import TargetKey
 
 _MINUTE = cdk.Duration.minutes(1)
 
@@ -34,11 +35,16 @@ PROVISIONED_CAUSES = (ThrottleCause.PROVISIONED, ThrottleCause.KEY_RANGE, Thrott
 
 
 class TargetMetrics:
-    """The metrics of one dimension of a table or index; *region* is the table's region."""
+    """The metrics of one dimension of a table or index; *region* is the table's region.
 
-    def __init__(self, table: str, target: Target, region: str) -> None:
+    Attributes:
+        label: The index and dimension in words, such as `table write`.
+    """
+
+    def __init__(self, table: str, key: TargetKey, region: str) -> None:
         self._table = table
-        self._target = target
+        self._index, self._dimension = key
+        self.label = target_label(*key)
         # an unresolved region is the stack's own, which is the default of a metric
         self._region = None if cdk.Token.is_unresolved(region) else region
 
@@ -79,12 +85,12 @@ class TargetMetrics:
 
     @property
     def _kind(self) -> str:
-        return self._target.dimension.title()
+        return self._dimension.title()
 
     def _metric(self, name: str, statistic: str = "Sum") -> cloudwatch.Metric:
         dimensions = {"TableName": self._table}
-        if self._target.index is not None:
-            dimensions["GlobalSecondaryIndexName"] = self._target.index
+        if self._index is not None:
+            dimensions["GlobalSecondaryIndexName"] = self._index
         return cloudwatch.Metric(
             namespace="AWS/DynamoDB",
             metric_name=name,

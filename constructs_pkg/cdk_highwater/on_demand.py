@@ -8,7 +8,8 @@ from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from cdk_highwater.findings import require
-from highwater.core import Capacity, Dimension, OnDemand, Target
+from highwater.core import Capacity, Dimension, OnDemand
+from highwater.core.plan.plan import TargetKey
 
 _OWN: Final = frozenset({"billing_mode", "read_capacity", "write_capacity"})
 _MAXIMA: Final = {"max_read_request_units": Dimension.READ, "max_write_request_units": Dimension.WRITE}
@@ -86,10 +87,10 @@ class OnDemandTable(dynamodb.Table):
         super().add_global_secondary_index(index_name=index_name, **{**_maxima(self._maximum), **index})
         self._indexes.append(index_name)
 
-    def targets(self) -> tuple[Target, ...]:
-        """Return reads and writes of the table and of the indexes that it has at this moment."""
-        nothing, places = Capacity.fixed(1), (None, *self._indexes)
-        return tuple(Target(index, dimension, nothing, ()) for index in places for dimension in Dimension)
+    @property
+    def target_keys(self) -> tuple[TargetKey, ...]:
+        """Reads and writes of the table and of the indexes that it has at this moment."""
+        return tuple((index, dimension) for index in (None, *self._indexes) for dimension in Dimension)
 
 
 def _maxima(capacity: OnDemand) -> dict[str, Any]:
