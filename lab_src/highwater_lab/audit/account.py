@@ -14,7 +14,7 @@ from highwater.core.names import TargetName
 from highwater.core.plan.zones import find_zone
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
 from highwater_lab.services.schedules import parse_expression
-from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation import ResourceSetup, Scaling, TableSetup, TargetSetup
 from highwater_lab.traffic import Stream
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _problem(described: Any, setup: TableSetup, scaling: Mapping[TargetName, _Sc
 def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]) -> ResourceSetup:
     index, warm = described.get("IndexName"), described.get("WarmThroughput", {})
     read, write = (
-        _target(
+        TargetSetup.of_scaling(
             described.get("ProvisionedThroughput", {}).get(f"{dimension.title()}CapacityUnits", 0),
             scaling.get(TargetName(table, index, dimension)),
         )
@@ -178,28 +178,11 @@ def _resource(table: str, described: Any, scaling: Mapping[TargetName, _Scaling]
     )
 
 
-def _target(units: int, scaling: _Scaling | None) -> TargetSetup:
-    if scaling is None:
-        return TargetSetup.fixed(units)
-    return TargetSetup(
-        units=units,
-        min=max(1, scaling.min),
-        max=max(1, scaling.max),
-        tracking=scaling.tracking,
-        actions=scaling.actions,
-        is_scaled=scaling.tracking is not None,
-    )
+@dataclass(slots=True, kw_only=True)
+class _Scaling(Scaling):
+    """A scalable target of an account."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Scaling:
-    """A scalable target with its policy and its scheduled actions."""
-
-    min: int
-    max: int
     is_suspended: bool
-    tracking: TargetTracking | None = None
-    actions: tuple[ScheduledChange, ...] = ()
 
 
 def _read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName, _Scaling]:
@@ -207,7 +190,7 @@ def _read_scaling(autoscaling: ApplicationAutoScalingClient) -> dict[TargetName,
     found: dict[TargetName, _Scaling] = {}
     for name, target in _each(autoscaling, "describe_scalable_targets", "ScalableTargets"):
         is_suspended = any(target.get("SuspendedState", {}).values())
-        found[name] = _Scaling(target["MinCapacity"], target["MaxCapacity"], is_suspended)
+        found[name] = _Scaling(min=target["MinCapacity"], max=target["MaxCapacity"], is_suspended=is_suspended)
     for name, policy in _each(autoscaling, "describe_scaling_policies", "ScalingPolicies"):
         tracking = policy.get("TargetTrackingScalingPolicyConfiguration")
         if name in found and tracking is not None and "CustomizedMetricSpecification" not in tracking:

@@ -2,7 +2,7 @@
 
 from highwater_lab.services.autoscaling import ScheduledChange
 from highwater_lab.simulation.run import Event, EventKind, Run, TargetRun
-from highwater_lab.simulation.setup import Job, JobRun, ResourceSetup, TableSetup, TargetSetup
+from highwater_lab.simulation.setup import Job, JobRun, ResourceSetup, Scaling, TableSetup, TargetSetup
 from highwater_lab.simulation.simulator import simulate
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "JobRun",
     "ResourceSetup",
     "Run",
+    "Scaling",
     "ScheduledChange",
     "TableSetup",
     "TargetRun",

@@ -61,6 +61,16 @@ class JobRun:
     others_throttled_units: float
 
 
+@dataclass(slots=True, kw_only=True)
+class Scaling:
+    """A scalable target as it was read: its floor and ceiling in units per second, and what moves its capacity."""
+
+    min: int
+    max: int
+    tracking: TargetTracking | None = None
+    actions: tuple[ScheduledChange, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSetup:
     """One dimension of one resource.
@@ -91,6 +101,20 @@ class TargetSetup:
     def fixed(cls, units: int) -> TargetSetup:
         """Capacity that nothing moves."""
         return cls(units=units, min=units, max=units, is_scaled=False)
+
+    @classmethod
+    def of_scaling(cls, units: int, scaling: Scaling | None) -> TargetSetup:
+        """Capacity that follows a scalable target, `None` for none; without a policy, only its actions move it."""
+        if scaling is None:
+            return cls.fixed(units)
+        return cls(
+            units=units,
+            min=max(1, scaling.min),
+            max=max(1, scaling.max),
+            tracking=scaling.tracking,
+            actions=scaling.actions,
+            is_scaled=scaling.tracking is not None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from highwater.core.plan.zones import find_zone
 from highwater.core.schedule.bounds import bounds_with
 from highwater_lab.services.autoscaling import ScheduledChange, TargetTracking
 from highwater_lab.services.schedules import parse_expression
+from highwater_lab.simulation import Scaling
 from highwater_lab.template.intrinsics import Resolver
 
 # rate(...) schedules count their periods from here; any instant before all traffic would do
@@ -18,14 +19,10 @@ _ORIGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 Key = tuple[str, str | None, Dimension]
 
 
-@dataclass(slots=True)
-class TemplateScaling:
-    """The bounds in units, scheduled actions and target tracking of one scalable target."""
+@dataclass(slots=True, kw_only=True)
+class TemplateScaling(Scaling):
+    """A scalable target of a template, with what was taken for granted about it."""
 
-    min: int
-    max: int
-    actions: tuple[ScheduledChange, ...]
-    tracking: TargetTracking | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -45,7 +42,8 @@ def read_target(resolver: Resolver, logical_id: str, properties: dict[str, Any])
     if any(str(value).lower() == "true" for value in suspended.values()):
         notes.append(f"{logical_id}: its scaling is suspended in the template; it is rehearsed as if it were not")
     scheduled = resolver.mappings(properties.get("ScheduledActions"), f"{where} ScheduledActions")
-    return TemplateScaling(low, high, tuple(_read_action(resolver, where, action) for action in scheduled), notes=notes)
+    actions = tuple(_read_action(resolver, where, action) for action in scheduled)
+    return TemplateScaling(min=low, max=high, actions=actions, notes=notes)
 
 
 def take_base(targets: dict[Key, TemplateScaling], table: str, plan: str) -> None:

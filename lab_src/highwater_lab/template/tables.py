@@ -134,7 +134,8 @@ def _read_settings(
     tracking = resolver.mapping(
         autoscaling.get("TargetTrackingScalingPolicyConfiguration"), f"{path} TargetTrackingScalingPolicyConfiguration"
     )
-    target = TemplateScaling(low, high, (), read_tracking(resolver, tracking, path, notes), notes)
+    policy = read_tracking(resolver, tracking, path, notes)
+    target = TemplateScaling(min=low, max=high, tracking=policy, notes=notes)
     return max(low, resolver.units(autoscaling.get("SeedCapacity"), f"{path} SeedCapacity") or 0), target
 
 
@@ -364,8 +365,8 @@ def _resource(
     asked_read = resolver.units(warm.get("ReadUnitsPerSecond"), f"{where} WarmThroughput") or 0
     asked_write = resolver.units(warm.get("WriteUnitsPerSecond"), f"{where} WarmThroughput") or 0
     mark_read, mark_write = marks.get(index, (0, 0))
-    read = _target(units[0], scaling.get((physical, index, Dimension.READ)))
-    write = _target(units[1], scaling.get((physical, index, Dimension.WRITE)))
+    read = TargetSetup.of_scaling(units[0], scaling.get((physical, index, Dimension.READ)))
+    write = TargetSetup.of_scaling(units[1], scaling.get((physical, index, Dimension.WRITE)))
     warm_read, warm_write = max(asked_read, mark_read), max(asked_write, mark_write)
     # AWS charges only for warm throughput above that of a new table with this capacity
     free_read = ON_DEMAND_WARM_READ_UNITS if is_on_demand else max(read.units, read.min)
@@ -381,25 +382,14 @@ def _resource(
     )
 
 
-def _target(units: int, scaling: TemplateScaling | None) -> TargetSetup:
-    if scaling is None:
-        return TargetSetup.fixed(units)
-    return TargetSetup(
-        units=units,
-        min=max(1, scaling.min),
-        max=max(1, scaling.max),
-        tracking=scaling.tracking,
-        actions=scaling.actions,
-        is_scaled=scaling.tracking is not None,
-    )
-
-
 def _only_scaled(found: Found, scaling: dict[Key, TemplateScaling], marks: _Marks) -> TableSetup:
     """Return the setup of a table that no template defines; its capacity starts at the floors."""
     resources = []
     notes = [f"{found.name} is not defined in this template: capacity without a scalable target is taken to be 1 unit"]
     for index in dict.fromkeys((None, *(key[1] for key in scaling))):
-        read, write = (_target(1, scaling.get((found.table, index, dimension))) for dimension in Dimension)
+        read, write = (
+            TargetSetup.of_scaling(1, scaling.get((found.table, index, dimension))) for dimension in Dimension
+        )
         warm_read, warm_write = marks.get(index, (0, 0))
         resources.append(
             ResourceSetup(
