@@ -4,7 +4,8 @@ For each trace the scaler is simulated in FLOOR mode, and its bill of each hour 
 demand. Two schedules are chosen in hindsight, so that no real one saves more: one window of hours, the same on all
 days; and for each day by itself up to four of them, as DynamoDB allows four switches to on-demand in 24 hours. A switch
 takes minutes, in which the table serves as before, so the hour before a window is billed on demand too, and the first
-hour after it. All figures are in USD a month. *Gain* is against the cheaper of FLOOR and on-demand for the whole time.
+hour after it. Hours of the day are counted from the trace's beginning. All figures are in USD a month. *Gain* is
+against the cheaper of FLOOR and on-demand for the whole time.
 """
 
 from __future__ import annotations

@@ -1,0 +1,42 @@
+"""The hours on demand that save the most, beside all there are."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from research.hours import best_of_each_day, best_window
+
+_usd = st.integers(0, 40).map(float)
+_hours = st.lists(st.tuples(_usd, _usd), min_size=1, max_size=7)
+
+
+def _usd_of(hours: list[tuple[float, float]], chosen: set[int]) -> float:
+    """What hours cost of which some are on demand, and with each window the hour before it and the one after it."""
+    both = {edge for hour in chosen for edge in (hour - 1, hour + 1)} - chosen
+    total = sum(other if hour in chosen else own for hour, (own, other) in enumerate(hours))
+    # an hour between two windows is billed for the switch of each
+    edges = [edge for hour in chosen for edge in (hour - 1, hour + 1) if edge in both and 0 <= edge < len(hours)]
+    return total + sum(hours[edge][1] for edge in edges)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_hours)
+def test_best_hours_of_a_day_are_the_cheapest_of_all_choices(hours: list[tuple[float, float]]) -> None:
+    places = range(len(hours))
+    choices = (set(chosen) for count in range(len(hours) + 1) for chosen in combinations(places, count))
+    least = min(_usd_of(hours, chosen) for chosen in choices if _windows(chosen) <= 4)
+    assert best_of_each_day([own for own, _ in hours], [other for _, other in hours]) == least
+
+
+def _windows(chosen: set[int]) -> int:
+    return sum(hour - 1 not in chosen for hour in chosen)
+
+
+def test_one_window_is_the_same_on_all_days() -> None:
+    on_demand = [2.0] * 48
+    provisioned = [10.0 if hour % 24 in (6, 7, 8) else 1.0 for hour in range(48)]
+    # three hours of 8 less, and two hours of the switches, on two days
+    assert best_window(provisioned, on_demand) == (sum(provisioned) - 2 * (3 * 8 - 2 * 2), "3 h from hour 6")
