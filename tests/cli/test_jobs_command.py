@@ -14,7 +14,7 @@ from highwater.cli.jobs import lines_of
 from highwater.core.jobs import JobProgress
 from highwater_lab.local import LocalCloud
 from tests.command import Command
-from tests.local.world import units
+from tests.local.world import create_tables, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("jobs command")]
 
@@ -47,15 +47,7 @@ def test_progress_is_told_in_sentences() -> None:
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud(clock="driven", has_instant_updates=True) as running:
         dynamodb = running.client("dynamodb")
-        for table, key in (("orders", ["pk"]), ("leases", ["table", "item"])):
-            dynamodb.create_table(
-                TableName=table,
-                KeySchema=[
-                    {"AttributeName": name, "KeyType": kind} for name, kind in zip(key, ("HASH", "RANGE"), strict=False)
-                ],
-                AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in key],
-                ProvisionedThroughput=units(5_000, 5_000),
-            )
+        create_tables(dynamodb, units(5_000, 5_000), orders=["pk"], leases=["table", "item"])
         for number in range(30):
             dynamodb.put_item(TableName="orders", Item={"pk": {"S": str(number)}})
         dynamodb.close()

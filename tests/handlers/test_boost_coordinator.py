@@ -457,24 +457,6 @@ def test_writes_of_a_table_boost_its_indexes_in_proportion() -> None:
     ]
 
 
-def test_cap_of_an_index_that_is_written_more_than_its_table_is_that_much_higher() -> None:
-    plan = Plan(read=PLAN.read, write=PLAN.write, indexes=(IndexCapacity(index_name="by_day"),))
-    world = World(plan=plan)
-    by_day = TargetName("orders", "by_day", Dimension.WRITE)
-    world.stage.consume(ORDERS, 200)
-    world.stage.consume(by_day, 300)
-
-    def granted(**members: Any) -> list[int]:
-        return [target["units"] for target in world.ask(caller=SMALL, **members)["targets"]]
-
-    assert granted(write=30, minutes=5, is_all_or_nothing=True) == [30, 45]
-    world.ask("renew", caller=SMALL, minutes=20)
-    assert granted(id="nightly-2", write=20) == [0, 0]
-    world.ask("release", caller=SMALL)
-    # alone, an index has the caller's cap
-    assert granted(id="nightly-3", write=45, index="by_day") == [30]
-
-
 def test_booked_boost_is_granted_beside_the_window_that_will_be_open_then() -> None:
     window = Window.daily("load", start="11:00", end="12:00", timezone="UTC", write_min=3_000)
     world = World(plan=Plan(read=PLAN.read, write=PLAN.write, windows=(window,)))

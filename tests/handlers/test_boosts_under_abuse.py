@@ -10,6 +10,7 @@ import pytest
 from highwater.aws.coordinator_table import TableLeases
 from highwater.core import Dimension, IndexCapacity, Plan
 from highwater.core.boosts import BoostCap, Caller, Lease
+from highwater.core.names import TargetName
 from highwater.core.scaler import Mode, ScaledPlan
 from highwater.handlers.coordinator.call import Call, RefusedError, read_boost_event, read_request
 from tests.handlers import test_boost_coordinator
@@ -216,6 +217,23 @@ def test_short_boosts_of_an_hour_fit_also_with_many_indexes() -> None:
         world.ask("release", id=f"request-{number}")
         world.stage.advance(15 * SECOND)
     assert world.floor == 12
+
+
+def test_cap_of_an_index_that_is_written_more_than_its_table_is_that_much_higher() -> None:
+    world = World(plan=_indexed(1))
+    by_attribute = TargetName("orders", "by_attribute_00", Dimension.WRITE)
+    world.stage.consume(ORDERS, 200)
+    world.stage.consume(by_attribute, 300)
+
+    def granted(**members: Any) -> list[int]:
+        return [target["units"] for target in world.ask(caller=SMALL, **members)["targets"]]
+
+    assert granted(write=30, minutes=5, is_all_or_nothing=True) == [30, 45]
+    world.ask("renew", caller=SMALL, minutes=20)
+    assert granted(id="nightly-2", write=20) == [0, 0]
+    world.ask("release", caller=SMALL)
+    # alone, an index has the caller's cap
+    assert granted(id="nightly-3", write=45, index="by_attribute_00") == [30]
 
 
 # --- who may do what

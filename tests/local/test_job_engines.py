@@ -15,7 +15,7 @@ import pytest
 import highwater
 from highwater_lab.local import LocalCloud
 from tests.cdk_cli import ROOT
-from tests.local.world import units
+from tests.local.world import create_tables, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("job engines")]
 ITEMS, SLOTS = 300, 3
@@ -26,15 +26,7 @@ Outcome = dict[str, int]
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud(has_instant_updates=True) as running:
         dynamodb = running.client("dynamodb")
-        for table, key in (("orders", ["pk"]), ("squares", ["engine", "pk"]), ("leases", ["table", "item"])):
-            dynamodb.create_table(
-                TableName=table,
-                KeySchema=[
-                    {"AttributeName": name, "KeyType": kind} for name, kind in zip(key, ("HASH", "RANGE"), strict=False)
-                ],
-                AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in key],
-                ProvisionedThroughput=units(2_000, 5_000),
-            )
+        create_tables(dynamodb, units(2_000, 5_000), orders=["pk"], squares=["engine", "pk"], leases=["table", "item"])
         for number in range(ITEMS):
             item = {"pk": {"S": f"order-{number}"}, "n": {"N": str(number)}, "x": {"S": "y" * 1_900}}
             dynamodb.put_item(TableName="orders", Item=item)

@@ -18,7 +18,7 @@ import pytest
 import highwater
 from highwater.bulk.jobs import JobTable
 from highwater_lab.local import LocalCloud
-from tests.local.world import unique, units
+from tests.local.world import create_tables, unique, units
 
 pytestmark = [pytest.mark.cloud, pytest.mark.xdist_group("jobs")]
 ITEMS = 240
@@ -64,15 +64,7 @@ class Ran:
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud(clock="driven", has_instant_updates=True) as running:
         dynamodb = running.client("dynamodb")
-        for table, key in (("orders", ["pk"]), ("leases", ["table", "item"])):
-            dynamodb.create_table(
-                TableName=table,
-                KeySchema=[
-                    {"AttributeName": name, "KeyType": kind} for name, kind in zip(key, ("HASH", "RANGE"), strict=False)
-                ],
-                AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in key],
-                ProvisionedThroughput=units(200, 5_000),
-            )
+        create_tables(dynamodb, units(200, 5_000), orders=["pk"], leases=["table", "item"])
         for number in NUMBERS:
             item = {"pk": {"S": f"order-{number}"}, "n": {"N": str(number)}, "x": {"S": "y" * 1_900}}
             dynamodb.put_item(TableName="orders", Item=item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -277,6 +277,19 @@ def key(resource: str, dim: str = READ) -> dict[str, str]:
 def wording(resource: str, dim: str = READ) -> str:
     """How errors of Application Auto Scaling name a target."""
     return f"service namespace: dynamodb, resource ID: {resource}, scalable dimension: {dim}"
+
+
+def create_tables(dynamodb: Any, throughput: Mapping[str, int], **keys: Sequence[str]) -> None:
+    """Create tables by their names, each with its partition key and perhaps a sort key, which are texts."""
+    for table, key in keys.items():
+        dynamodb.create_table(
+            TableName=table,
+            KeySchema=[
+                {"AttributeName": name, "KeyType": kind} for name, kind in zip(key, ("HASH", "RANGE"), strict=False)
+            ],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in key],
+            ProvisionedThroughput=throughput,
+        )
 
 
 def units(read: int, write: int) -> dict[str, int]:
