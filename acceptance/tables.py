@@ -45,6 +45,17 @@ def read_bounds(place: Place, name: TargetName) -> tuple[int | None, int | None]
     return (found[0]["MinCapacity"], found[0]["MaxCapacity"]) if found else (None, None)
 
 
+def register(place: Place, name: TargetName, low: int, high: int) -> None:
+    """Set the floor and ceiling of one dimension, as nothing of Highwater does."""
+    place.client("application-autoscaling").register_scalable_target(
+        ServiceNamespace="dynamodb",
+        ResourceId=name.resource_id,
+        ScalableDimension=name.scalable_dimension,
+        MinCapacity=low,
+        MaxCapacity=high,
+    )
+
+
 def read_resource(place: Place, table: str, index: str | None) -> dict[str, Any]:
     """Describe a table, or one of its indexes."""
     described: dict[str, Any] = place.client("dynamodb").describe_table(TableName=table)["Table"]

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from acceptance.sending import check_sent, load_of, writes
 from acceptance.stage import MINUTE, Part, Stage
-from acceptance.tables import read_resource, read_state
+from acceptance.tables import read_resource, read_state, register
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 
@@ -26,19 +26,9 @@ _FOLLOWS_WITHIN: Final = 3 * MINUTE
 _ACCEPTED: Final = "accepted"
 
 
-def _register(stage: Stage, name: TargetName, minimum: int) -> None:
-    stage.place.client("application-autoscaling").register_scalable_target(
-        ServiceNamespace="dynamodb",
-        ResourceId=name.resource_id,
-        ScalableDimension=name.scalable_dimension,
-        MinCapacity=minimum,
-        MaxCapacity=_MOST,
-    )
-
-
 def _run_raises(stage: Stage) -> None:
     (name,) = stage.deploy("Raises", {"units": str(_QUIET[0])})
-    _register(stage, name, _QUIET[0])
+    register(stage.place, name, _QUIET[0], _MOST)
     _raise(stage, name, _QUIET[1], "quiet")
 
     def raise_it() -> None:
@@ -51,7 +41,7 @@ def _run_raises(stage: Stage) -> None:
 
 
 def _raise(stage: Stage, name: TargetName, units: int, kind: str) -> None:
-    _register(stage, name, units)
+    register(stage.place, name, units, _MOST)
     took = stage.seconds_until(lambda: read_state(stage.place, name).units == units, _WITHIN)
     stage.check(f"capacity after a raise of the minimum, {kind}", units, read_state(stage.place, name).units)
     stage.measure(f"raise_{kind}_shown_seconds", took, assumed="35")
@@ -71,7 +61,7 @@ def _run_index_build(stage: Stage) -> None:
     index = TargetName(table.table, _INDEX, Dimension.WRITE)
     dynamodb = stage.place.client("dynamodb")
     _create_index(dynamodb, table.table)
-    registered = _words_of(_register, stage, index, _INDEX_FLOOR)
+    registered = _words_of(register, stage.place, index, _INDEX_FLOOR, _MOST)
     answers, states = list[str](), set[str]()
 
     def is_built() -> bool:
@@ -127,7 +117,7 @@ def _see_it_follow(stage: Stage, index: TargetName) -> None:
 
     alone = stage.seconds_until(has_followed, _FOLLOWS_WITHIN)
     stage.measure("index_floor_applies_by_itself", "no" if alone is None else "yes", assumed="no")
-    _register(stage, index, _INDEX_FLOOR)
+    register(stage.place, index, _INDEX_FLOOR, _MOST)
     again = stage.seconds_until(has_followed, _WITHIN)
     stage.check("capacity of the new index once its floor is registered again", True, again is not None)
 

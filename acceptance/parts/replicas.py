@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from acceptance.stage import MINUTE, Part, Stage
-from acceptance.tables import REPLICA_CEILING, REPLICA_FLOOR, read_state
+from acceptance.tables import REPLICA_CEILING, REPLICA_FLOOR, read_state, register
 from highwater.core import Dimension
 from highwater.core.names import TargetName
 
@@ -22,13 +22,7 @@ def _run_replicas(stage: Stage) -> None:
     name = TargetName(table, None, Dimension.WRITE)
     for place in (stage.place, there):
         stage.check(f"floor in {place.region} after the deploy", REPLICA_FLOOR, read_state(place, name).floor)
-    stage.place.client("application-autoscaling").register_scalable_target(
-        ServiceNamespace="dynamodb",
-        ResourceId=name.resource_id,
-        ScalableDimension=name.scalable_dimension,
-        MinCapacity=_RAISED,
-        MaxCapacity=REPLICA_CEILING,
-    )
+    register(stage.place, name, _RAISED, REPLICA_CEILING)
     took = stage.seconds_until(lambda: read_state(stage.place, name).units == _RAISED, _WITHIN)
     stage.measure("replica_raise_seconds", took, assumed="35")
     stage.place.let_pass(_PATIENCE)

@@ -1,4 +1,4 @@
-"""Options that the lab's commands share: pairs, key distributions, places of files, progress bars."""
+"""Options that the lab's commands share: pairs, key distributions, quotas, places of files, progress bars."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from highwater.cli.terminal import open_console
+from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater_lab.physics import KeyDistribution
 
 
@@ -36,6 +37,15 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
+
+
+table_quota_option = click.option(
+    "--table-quota",
+    type=click.IntRange(1, 10_000_000),
+    default=DEFAULT_TABLE_QUOTA_UNITS,
+    show_default=True,
+    help="Your account's quota of units per table and index.",
+)
 
 
 def check_places(inputs: Mapping[str, Path | None], outputs: Mapping[str, Path | None]) -> None:

@@ -9,9 +9,8 @@ import click
 
 from highwater.cli.terminal import say, stopped_by_signals
 from highwater.core import HighwaterError
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.zones import find_zone
-from highwater_lab.commands.options import Misuse, check_places
+from highwater_lab.commands.options import Misuse, check_places, table_quota_option
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.plan.engine import Engine
 from highwater_lab.plan.server import PlannerServer
@@ -21,13 +20,7 @@ from highwater_lab.traffic import write_traffic
 @click.command("plan", short_help="Drag a plan over its traffic, and copy the code.")
 @traffic_options
 @click.option("--timezone", default="UTC", show_default=True, help="IANA time zone of windows.")
-@click.option(
-    "--table-quota",
-    type=click.IntRange(1, 10_000_000),
-    default=DEFAULT_TABLE_QUOTA_UNITS,
-    show_default=True,
-    help="Your account's quota of units per table and index.",
-)
+@table_quota_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page. [default: one that is free]")
 @click.option("--no-browser", is_flag=True, help="Print the page's address, and do not open it.")
 def plan_command(source: TrafficSource, timezone: str, table_quota: int, port: int, no_browser: bool) -> None:

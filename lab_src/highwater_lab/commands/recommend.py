@@ -15,9 +15,8 @@ from rich.table import Table
 
 from highwater.cli.terminal import open_console, say
 from highwater.core import HighwaterError
-from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.windows import DAYS, parse_days
-from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar
+from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar, table_quota_option
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
@@ -43,13 +42,7 @@ _path = click.Path(path_type=Path)
     help="Highest allowed percentage of throttled units.",
 )
 @click.option("--timezone", default="UTC", show_default=True, help="IANA time zone of recurring surges and of windows.")
-@click.option(
-    "--table-quota",
-    type=click.IntRange(1, 10_000_000),
-    default=DEFAULT_TABLE_QUOTA_UNITS,
-    show_default=True,
-    help="Your account's quota of units per table and index.",
-)
+@table_quota_option
 @click.option(
     "--code",
     "language",
