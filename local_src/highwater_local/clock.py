@@ -71,7 +71,7 @@ class CloudTime:
 
 
 class EitherTime(CloudTime):
-    """As `CloudTime` within `cloud_time`; otherwise `time` is real too, for a service that waits in real time."""
+    """The cloud's time inside `cloud_time`, and real time elsewhere: for a service that also waits in real time."""
 
     def __init__(self, clock: CloudClock) -> None:
         super().__init__(clock)
@@ -83,7 +83,7 @@ class EitherTime(CloudTime):
 
     @contextmanager
     def cloud_time(self) -> Iterator[None]:
-        """What runs in this context sees the cloud's time."""
+        """Let the code of the block see the cloud's time."""
         before = self._is_cloud_time.set(True)
         try:
             yield

@@ -63,7 +63,7 @@ class FleetTable:
 
         Raises `ClientError` or `BotoCoreError` of the first item that cannot be written. *amounts* then has only what
         certainly was not written: amounts that may have arrived are removed from it, as they could count twice. After a
-        write that was throttled, another shard is used.
+        write that was throttled, the next one goes to another shard.
         """
         for minute in sorted({slot // SLOTS_PER_MINUTE for slot, _, _ in amounts}):
             parts = {at: units for at, units in amounts.items() if at[0] // SLOTS_PER_MINUTE == minute}
@@ -170,7 +170,7 @@ class FleetTable:
             self.hints = hints_of_text(attributes.get(HINT_ATTRIBUTE, {}).get("S", "{}"))
 
     def _move(self) -> None:
-        """Go on in another shard, chosen at random, of whose items nothing is known yet."""
+        """Report to another shard from now on, chosen at random; nothing is known of its items yet."""
         others = [shard for shard in range(1, PULSE_SHARDS) if shard != self.shard]
         self.shard = random.choice(others)  # noqa: S311 - not for security
         self.hints, self._minutes = {}, {}

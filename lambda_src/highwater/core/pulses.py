@@ -230,7 +230,7 @@ def hints_of_shards(
     """
     total = sum(units_by_shard.values())
     shares = {shard: units * 100 // total for shard, units in units_by_shard.items() if units}
-    # whatever is reported elsewhere, most fleets have one shard
+    # the first shard always gets a hint: most fleets have no other, and anybody with the grant may write to the others
     found = {0: shares.get(0, 0 if shares else 100)}
     found |= {shard: percent for shard, percent in shares.items() if percent >= _LEAST_SHARE_PERCENT}
     return {shard: {key: _share_of(hint, percent) for key, hint in hints.items()} for shard, percent in found.items()}

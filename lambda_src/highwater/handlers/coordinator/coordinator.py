@@ -231,7 +231,8 @@ class Coordinator:
                 self.wakes.run_every_minute(label, owner, id, start, end, now)
                 return
             try:
-                # whoever made the schedule before it was deleted can no longer write, and makes it again
+                # a request that made its schedule before the deletion can now not write its leases: it starts over,
+                # and makes the schedule again
                 self.leases.write(label, known.leases, known, now)
             except LeasesOvertakenError:
                 continue
