@@ -132,6 +132,10 @@ class ScalerMetrics:
         """Targets that cannot be lowered now because the decreases of the day are used."""
         return put_metric(self.scaler_name, "DecreaseBudgetExhausted")
 
+    def metric_costs_more_than_tracking(self) -> cloudwatch.Metric:
+        """Targets that get no more than target tracking would give, as more was not worth its price for a day."""
+        return put_metric(self.scaler_name, "CostsMoreThanTracking")
+
     def metric_paused(self) -> cloudwatch.Metric:
         """Targets whose scaling is suspended."""
         return put_metric(self.scaler_name, "Paused")

@@ -92,12 +92,18 @@ def test_json_is_for_machines(command: Command) -> None:
     assert document["best"]["plan"]["version"] == 1
     assert document["best"]["code"].startswith("from aws_cdk")
     assert document["curve"]
+    # a hundred requests on demand, at 0.125 and 0.625 USD a million
+    assert document["scaler_throttle_price_usd_per_million"] == {"read": 12.5, "write": 62.5}
 
 
 def test_limit_that_nothing_keeps_ends_with_status_1(command: Command) -> None:
     done = command("recommend", "--scenario", "constant", "--mean", "70000", "--max-throttled", "0")
     assert done.returncode == 1
     assert "plans simulated; none throttles at most" in done.stdout
+    assert (
+        "the scaler spends at most 12.50 USD more than target tracking for a million reads that are not throttled, and "
+        "62.50 for a million writes\n"
+    ) in done.stdout
     assert done.stderr == (
         "the busiest minute requests 70,000 units/s, above the quota of 40,000 units per table; if your account's "
         "quota is higher, give it with --table-quota\n"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from highwater.core.scaler import Observation
-from highwater.core.scaler.attention import needs_burst
+from highwater.core.scaler.attention import needs_past
 from highwater.core.scaler.burst import (
     Drain,
     DrainSeries,
@@ -17,7 +17,6 @@ from highwater.core.scaler.burst import (
     highest_average,
     is_expected,
     is_expected_so_far,
-    learned_seconds,
     without_spikes,
 )
 
@@ -69,16 +68,6 @@ def test_drains_before_the_start_are_forgotten() -> None:
     for minute in ((1_300, 0, 10), *[(0, 0, 10)] * 15, (1_000, 0, 10)):
         series.append(*minute)
     assert (series.burst_seconds(0), series.burst_seconds(1), len(series)) == (140, 80, 17)
-
-
-def test_capacity_is_known_between_two_datapoints_and_the_higher_counts() -> None:
-    consumed = [600, 600, 1_320, 600, 600, 600, 1_320]
-    provisioned: list[int | None] = [10, None, None, None, None, 11, None]
-    nothing = [0] * 7
-    assert learned_seconds(consumed, nothing, provisioned) == 660 // 11 * 2, "minute 6 waits for its next datapoint"
-    assert learned_seconds(consumed, nothing, [10, *[None] * 6]) == 60
-    assert learned_seconds(consumed, nothing, [None] * 7) == 60
-    assert learned_seconds(consumed, [0, 0, 3, 0, 0, 0, 0], provisioned) == 60
 
 
 def test_capacity_that_carries_demand_through_the_bucket() -> None:
@@ -159,7 +148,7 @@ def test_drain_is_expected_if_it_is_like_those_before_and_the_bucket_serves_them
     assert not is_expected_so_far([BASE] * 60, [700], 11, 300)
 
 
-def test_burst_matters_after_a_spike_and_to_fleets_that_pulse() -> None:
-    assert needs_burst(Observation.of(7, HOUR), has_pulses=False)
-    assert not needs_burst(Observation.of(7, [BASE]), has_pulses=False)
-    assert needs_burst(Observation.of(7, [BASE]), has_pulses=True)
+def test_past_matters_after_a_spike_and_to_fleets_that_pulse() -> None:
+    assert needs_past(Observation.of(7, HOUR), has_pulses=False)
+    assert not needs_past(Observation.of(7, [BASE]), has_pulses=False)
+    assert needs_past(Observation.of(7, [BASE]), has_pulses=True)

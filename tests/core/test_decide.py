@@ -25,6 +25,7 @@ from highwater.core.scaler import (
     in_one_call,
     wanted_units,
 )
+from highwater.core.scaler.regret import Regret
 from tests.core.examples import SAME_EACH_TIME, examples
 
 NOW = datetime(2027, 3, 4, 10, 3, 40, tzinfo=UTC)
@@ -214,6 +215,28 @@ def test_caution_counts_the_jumps() -> None:
     assert decide(FLOOR, state(106), seen(twice, now=before), now=before).reason == (
         "peak of 200 units/s in the last 59 minutes at 75 %, cautious after 2 jumps"
     )
+
+
+def test_more_than_target_tracking_is_not_granted_where_it_was_not_worth_its_price() -> None:
+    dear = replace(steady(190), regret=Regret(150, 4_123, 2_900, 7))
+    decision = decide(FLOOR, state(100), dear, now=NOW)
+    assert decision.limits == (
+        Limit(
+            LimitCode.REGRET,
+            200,
+            150,
+            "the last day cost 42 % more than target tracking at 70 %, which would have throttled 7 units: more is not "
+            "worth its price",
+        ),
+    )
+    assert granted(180, dear) == 180, "the hour is paid for"
+    late = replace(steady(190, now=LATE), regret=dear.regret)
+    assert granted(180, late, now=LATE) == 150
+    assert granted(180, late, now=LATE, baseline=170) == 170
+    assert granted(180, late, now=LATE, boosts=40) == 190
+    assert granted(100, replace(steady(140), regret=dear.regret)) == 148, "less than target tracking"
+    assert granted(100, replace(dear, regret=Regret(150, 3_190, 2_900, 7))) == 200, "a tenth more"
+    assert granted(100, replace(dear, regret=Regret(150, 4_123, 2_900, 12_729))) == 200, "worth its price"
 
 
 def test_little_lower_stays_and_what_falls_to_the_plan_falls_all_the_way() -> None:
@@ -505,16 +528,26 @@ modes = st.sampled_from([FLOOR, DIRECT, replace(FLOOR, target_percent=70), repla
 nows = st.integers(0, 3_600).map(lambda second: NOW + timedelta(seconds=second))
 
 
-def observation(minutes: Sequence[tuple[int | None, int]], now: datetime) -> Observation:
-    return seen([units for units, _ in minutes], [throttled for _, throttled in minutes], now)
+regrets = st.none() | st.builds(
+    Regret, st.integers(1, 3_000), st.integers(0, 90_000), st.integers(0, 90_000), st.integers(0, 10**6)
+)
+
+
+def observation(minutes: Sequence[tuple[int | None, int]], now: datetime, regret: Regret | None = None) -> Observation:
+    found = seen([units for units, _ in minutes], [throttled for _, throttled in minutes], now)
+    return replace(found, regret=regret)
 
 
 @law
-@given(modes, states, series, nows)
+@given(modes, states, series, nows, regrets)
 def test_answer_is_within_ceiling_and_quota_and_never_below_the_plan(
-    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+    scaler: ScalerSettings,
+    target: TargetState,
+    minutes: list[tuple[int | None, int]],
+    now: datetime,
+    regret: Regret | None,
 ) -> None:
-    decision = decide(scaler, target, observation(minutes, now), now=now)
+    decision = decide(scaler, target, observation(minutes, now, regret), now=now)
     most = min(target.ceiling, target.quota_units)
     if scaler.mode is Mode.FLOOR:
         assert min(target.baseline, most) <= decision.granted <= most
@@ -524,11 +557,15 @@ def test_answer_is_within_ceiling_and_quota_and_never_below_the_plan(
 
 
 @law
-@given(modes, states, series, nows)
+@given(modes, states, series, nows, regrets)
 def test_deciding_again_on_the_answer_changes_nothing(
-    scaler: ScalerSettings, target: TargetState, minutes: list[tuple[int | None, int]], now: datetime
+    scaler: ScalerSettings,
+    target: TargetState,
+    minutes: list[tuple[int | None, int]],
+    now: datetime,
+    regret: Regret | None,
 ) -> None:
-    seen_now = observation(minutes, now)
+    seen_now = observation(minutes, now, regret)
     first = decide(scaler, target, seen_now, now=now)
     budget = target.budget.after(now) if first.granted < target.current else target.budget
     again = decide(scaler, replace(target, current=first.granted, budget=budget), seen_now, now=now)
@@ -536,12 +573,13 @@ def test_deciding_again_on_the_answer_changes_nothing(
 
 
 @law
-@given(modes, states, series, nows, st.integers(0, 999), st.integers(1, 30_000))
+@given(modes, states, series, nows, regrets, st.integers(0, 999), st.integers(1, 30_000))
 def test_more_throttles_never_give_a_lower_answer(
     scaler: ScalerSettings,
     target: TargetState,
     minutes: list[tuple[int | None, int]],
     now: datetime,
+    regret: Regret | None,
     at: int,
     more: int,
 ) -> None:
@@ -550,8 +588,8 @@ def test_more_throttles_never_give_a_lower_answer(
     at %= len(minutes)
     worse = [*minutes]
     worse[at] = (minutes[at][0], minutes[at][1] + more)
-    before = decide(scaler, target, observation(minutes, now), now=now)
-    after = decide(scaler, target, observation(worse, now), now=now)
+    before = decide(scaler, target, observation(minutes, now, regret), now=now)
+    after = decide(scaler, target, observation(worse, now, regret), now=now)
     assert after.granted >= before.granted
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from highwater.core import Dimension
 from highwater.core.scaler import Decision, Limit, LimitCode
-from highwater.core.scaler.stages import decision_document
+from highwater.core.scaler.decision import decision_document
 
 DECISION = Decision(
     index="by-day",

@@ -13,7 +13,7 @@ from highwater.aws.coordinator_table import LeaseTable, TableLeases
 from highwater.aws.observe import Kept
 from highwater.cli.situation import Situation, read_situations
 from highwater.core.scaler import Mode, ScaledPlan
-from highwater.core.scaler.stages import decision_document
+from highwater.core.scaler.decision import decision_document
 from tests.core.leases import lease
 from tests.handlers.test_pulsed_turn import PLAN, WRITE, World
 from tests.memory_aws.leases import MemoryDynamo

@@ -580,7 +580,7 @@ def test_spike_of_each_hour_is_served_by_the_burst_that_the_table_has_shown(stag
     assert decision["granted"] == 12, "36 units/s in the newest minute"
     reason = "peak of 36 units/s in the last 30 minutes at 100 %, spikes served by 240 s of burst"
     assert decision["reason"] == reason
-    assert stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"][1]["MetricStat"] == {
+    assert stage.wire.bodies("GetMetricData")[-1]["MetricDataQueries"][2]["MetricStat"] == {
         "Metric": {
             "Namespace": "AWS/DynamoDB",
             "MetricName": "ProvisionedWriteCapacityUnits",
@@ -597,10 +597,28 @@ def test_burst_that_cannot_be_read_is_taken_for_a_minute(stage: Stage, orders: T
     # the third call, after consumption and throttles
     stage.wire.fault = at(3, THROTTLED, "GetMetricData")
     outcome = stage.run("orders")
-    assert [note for note in outcome.notes if note.startswith("orders: the burst of ")] == [
-        "orders: the burst of table/orders write could not be read: An error occurred (ThrottlingException) when "
+    assert [note for note in outcome.notes if note.startswith("orders: the last day of ")] == [
+        "orders: the last day of table/orders write could not be read: An error occurred (ThrottlingException) when "
         "calling the GetMetricData operation: Rate exceeded"
     ]
     assert outcome.counts["MetricsMissing"] == 1
     (decision,) = [each for each in outcome.decisions if each["target"] == "table write"]
     assert decision["granted"] > 12
+
+
+def test_spike_is_not_bought_where_the_last_day_cost_more_than_it_is_worth(stage: Stage, orders: TargetName) -> None:
+    stage.provision("orders", Units(7, 60))
+    stage.consume(orders, 14)
+    stage.advance(180 * MINUTE)
+    stage.surge(orders, 36 * 60)
+    outcome = stage.run("orders")
+    (decision,) = [each for each in outcome.decisions if each["target"] == "table write"]
+    # 14 units/s are 20 at 70 %; four hours at 60
+    assert (decision["wanted"], decision["granted"]) == (36, 20)
+    assert [limit["sentence"] for limit in decision["limits"] if limit["code"] == "regret"] == [
+        "the last day cost 200 % more than target tracking at 70 %, which would have throttled 0 units: more is not "
+        "worth its price"
+    ]
+    assert outcome.counts["CostsMoreThanTracking"] == 1
+    asked = stage.wire.bodies("GetMetricData")[-1]
+    assert asked["EndTime"] - asked["StartTime"] == timedelta(days=1)

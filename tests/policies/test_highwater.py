@@ -11,7 +11,9 @@ from highwater_lab.policies.catalogue import find_policy, run_policy
 from highwater_lab.simulation import simulate
 from highwater_lab.simulation.fleet import Pulses
 from highwater_lab.simulation.run import EventKind
-from tests.simulation.tables import WRITE, table, tracked, writes
+from highwater_lab.traffic import Traffic
+from highwater_lab.traffic.series import Stream
+from tests.simulation.tables import START, WRITE, table, tracked, writes
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
 QUIET, SURGE = [95] * 60, [380] * 20
@@ -113,3 +115,14 @@ def test_minute_of_each_hour_that_the_bucket_serves_buys_nothing_for_long(name: 
     native = run_policy("native:70", table(tracked(low=10, high=40_000, target=70)), writes(*hour * 24))
     assert ours.throttled_units == native.throttled_units == 0
     assert ours.bill.per_month < 1.15 * native.bill.per_month
+
+
+def test_spikes_that_are_not_worth_it_are_bought_for_some_hours_only() -> None:
+    """Ten seconds of ten times the base, every ten minutes: nothing that target tracking would see."""
+    seconds = [*[870] * 180, *[8_700] * 10, *[870] * 410] * 6 * 48
+    traffic = Traffic.from_counts("made", {Stream(None, WRITE): seconds}, bin_seconds=1, start=START)
+    targets = table(tracked(low=10, high=40_000, target=70))
+    ours, native = (run_policy(name, targets, traffic) for name in ("highwater-floor-pulse", "native:70"))
+    assert native.throttled_units == 0
+    # seven times as much, until it has spent a tenth of a day too much
+    assert 1 < ours.bill.per_month / native.bill.per_month < 1.25

@@ -16,6 +16,7 @@ from rich.table import Table
 from highwater.cli.terminal import open_console, say
 from highwater.core import HighwaterError
 from highwater.core.plan.windows import DAYS, parse_days
+from highwater.core.scaler import ScalerSettings
 from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar, table_quota_option
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
@@ -186,7 +187,7 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, languag
         )
     console.print(view)
     console.print(f"[dim]{escape(prices.name)}[/]", highlight=False)
-    _print_scaler(recommendation, limit, console)
+    _print_scaler(recommendation, limit, prices, console)
     if recommendation.is_within_limit:
         console.print(
             f"{recommendation.tried} plans simulated; the cheapest that throttles at most {limit:g} %:\n",
@@ -202,8 +203,21 @@ def _print(recommendation: Recommendation, limit: float, prices: Prices, languag
     say(_WRITERS[language](recommendation.best), nl=False)
 
 
-def _print_scaler(recommendation: Recommendation, limit: float, console: Console) -> None:
-    """Print whether the scaler, with or without pulses, stays within the limit at a lower cost than the plan."""
+def _throttle_prices(prices: Prices) -> dict[str, float]:
+    """What the scaler spends at most, in USD, so that a million reads or writes are not throttled."""
+    units, requests = prices.throughput(), ScalerSettings().throttle_price_requests
+    return {"read": requests * units.on_demand_read_million, "write": requests * units.on_demand_write_million}
+
+
+def _print_scaler(recommendation: Recommendation, limit: float, prices: Prices, console: Console) -> None:
+    """Print what throttles are worth to the scaler, and whether it keeps the limit at a lower cost than the plan."""
+    worth = _throttle_prices(prices)
+    console.print(
+        f"[dim]the scaler spends at most {worth['read']:,.2f} USD more than target tracking for a million reads that "
+        f"are not throttled, and {worth['write']:,.2f} for a million writes[/]",
+        highlight=False,
+        soft_wrap=True,
+    )
     within = {name: each for name, each in recommendation.scaled.items() if each.throttled_percent <= limit}
     name = min(within, key=lambda each: within[each].cost_per_month, default=None)
     if name is None or (
@@ -256,6 +270,7 @@ def _document(recommendation: Recommendation, prices: Prices, language: str) -> 
         "last_step_usd_per_million": None
         if recommendation.last_step is None
         else round(recommendation.last_step.usd_per_million, 4),
+        "scaler_throttle_price_usd_per_million": _throttle_prices(prices),
         "tried": recommendation.tried,
         "was_stopped": recommendation.was_stopped,
     }

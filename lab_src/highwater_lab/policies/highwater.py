@@ -28,8 +28,8 @@ from highwater.core.scaler import (
     needs_throttles,
     review,
 )
-from highwater.core.scaler.attention import THROTTLE_MINUTES, follows_closely, needs_burst, scaled_targets
-from highwater.core.scaler.demand import COVERAGE_MINUTES
+from highwater.core.scaler.attention import THROTTLE_MINUTES, follows_closely, needs_past, scaled_targets
+from highwater.core.scaler.demand import COVERAGE_MINUTES, MINUTES_PER_DAY
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.simulation.fleet import Pulses
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _SLOTS: Final = (COVERAGE_MINUTES + 5) * SLOTS_PER_MINUTE
 # Metrics read for the throttles of a target: one, and three more if there are throttles (highwater.aws.cloudwatch).
 _THROTTLE_METRICS, _METRICS_OF_CAUSES = 1, 3
-_BURST_METRICS: Final = 2
+_PAST_METRICS: Final = 3
 
 
 class HighwaterScaler(Policy, ABC):
@@ -164,9 +164,11 @@ class HighwaterScaler(Policy, ABC):
         minutes = minutes_to_observe(scaled, clock)
         pulses = simulated.pulses(_SLOTS)
         observation = Observation(seen.minute_of(simulated.newest), simulated.minutes(minutes), pulses=pulses)
-        if needs_burst(observation, has_pulses=pulses is not None):
-            self._metrics_requested += _BURST_METRICS
-            observation = replace(observation, burst_seconds=simulated.burst_seconds(minutes))
+        if needs_past(observation, has_pulses=pulses is not None):
+            self._metrics_requested += _PAST_METRICS
+            past = simulated.past(target, seen.minute_of(0))
+            regret = past.regret(MINUTES_PER_DAY)
+            observation = replace(observation, burst_seconds=past.burst_seconds(minutes), regret=regret)
         self._metrics_requested += 1
         if needs_throttles(scaled, target, resource, observation, clock):
             self._metrics_requested += _THROTTLE_METRICS

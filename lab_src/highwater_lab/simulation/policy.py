@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from highwater.core import Bounds, Dimension, Units
+from highwater.core import Bounds, Dimension, Target, Units
 from highwater.core.pulses import SLOT_SECONDS, Slots
-from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
+from highwater.core.scaler.burst import CAPACITY_MINUTES
 from highwater.core.scaler.minutes import Minutes, MinuteSeries
+from highwater.core.scaler.regret import PastSeries, planned_by_minute
 from highwater_lab.physics import QUANTA_PER_UNIT, Cause
 from highwater_lab.services.update_table import CapacityControl, Refused
 from highwater_lab.simulation.fleet import Pulses, ToldSlots
@@ -42,7 +43,7 @@ class PolicyTarget:
         self.told: ToldSlots | None = None
         self.newest_slot, self.base_slot = -1, 0
         self._minutes = MinuteSeries()
-        self._drains = DrainSeries()
+        self._past: PastSeries | None = None
 
     @property
     def units(self) -> int:
@@ -99,17 +100,19 @@ class PolicyTarget:
             self._minutes.append(-(-consumed[len(self._minutes)] // QUANTA_PER_UNIT))
         return self._minutes.window(end, minutes)
 
-    def burst_seconds(self, minutes: int) -> int:
-        """The seconds of burst that the drains of the last known minutes justify, as CloudWatch would show them."""
-        drains, state = self._drains, self._state
+    def past(self, target: Target, first: int) -> PastSeries:
+        """The minutes that are known, as CloudWatch would show them; *target* has the plan, *first* is since 1970."""
+        past = self._past = self._past or PastSeries(first)
         # a minute waits for the next datapoint of its capacity
-        while len(drains) // CAPACITY_MINUTES * CAPACITY_MINUTES + CAPACITY_MINUTES <= self.newest:
-            minute = len(drains)
-            before = minute // CAPACITY_MINUTES * CAPACITY_MINUTES
+        while len(past) + CAPACITY_MINUTES <= self.newest:
+            before = len(past)
             capacity = max(self._capacity_at(before), self._capacity_at(before + CAPACITY_MINUTES))
-            throttled = state.throttled.get(minute, {}).get(Cause.PROVISIONED, 0)
-            drains.append(-(-state.consumed[minute] // QUANTA_PER_UNIT), throttled, capacity)
-        return drains.burst_seconds(max(0, self.newest + 1 - minutes))
+            planned = planned_by_minute(target, first + before, CAPACITY_MINUTES)
+            for minute, bounds in enumerate(planned, before):
+                throttled = self._state.throttled.get(minute, {}).get(Cause.PROVISIONED, 0) // QUANTA_PER_UNIT
+                consumed = -(-self._state.consumed[minute] // QUANTA_PER_UNIT)
+                past.append(consumed, throttled, capacity, bounds)
+        return past
 
     def _capacity_at(self, minute: int) -> int:
         """The capacity when a minute begins."""

@@ -14,8 +14,10 @@ from botocore.config import Config
 from botocore.utils import parse_timestamp
 
 from highwater.core.names import ALARM_PREFIX, TargetName
-from highwater.core.scaler.burst import learned_seconds
+from highwater.core.plan.plan import Target
+from highwater.core.scaler.demand import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Observation
+from highwater.core.scaler.regret import past_of, planned_by_minute
 from highwater.core.units import Dimension
 
 if TYPE_CHECKING:
@@ -146,28 +148,31 @@ def count_throttles(
     return {name: sum(filter(None, events[_Query(name, *_ANY_THROTTLE)])) for name in targets}
 
 
-def with_burst(
-    cloudwatch: CloudWatchClient, seen: Mapping[TargetName, Observation], now: datetime
+def with_past(
+    cloudwatch: CloudWatchClient,
+    seen: Mapping[TargetName, Observation],
+    targets: Mapping[TargetName, Target],
+    now: datetime,
 ) -> dict[TargetName, Observation]:
-    """Return the observations *seen* with the seconds of burst that their own minutes justify; two metrics per target.
+    """Return the observations *seen* with the burst and the regret that the last day justifies; three metrics each.
 
-    A target whose provisioned capacity CloudWatch does not have is believed to have 60 seconds.
+    Burst is learned from as many minutes as the observation has. A target whose provisioned capacity CloudWatch does
+    not have is believed to have 60 seconds.
     """
-    longest = max((len(each.consumed_units) for each in seen.values()), default=0)
-    queries = [_Query(name, *metric) for name in seen for metric in (_THROTTLED, _PROVISIONED)]
-    series = _read_metrics(cloudwatch, queries, longest, now) if longest else {}
-    return {name: _with_burst(observation, name, series) for name, observation in seen.items()}
-
-
-def _with_burst(
-    observation: Observation, name: TargetName, series: Mapping[_Query, tuple[int | None, ...]]
-) -> Observation:
-    minutes = len(observation.consumed_units)
-    if not minutes:
-        return observation
-    throttled = [count or 0 for count in series[_Query(name, *_THROTTLED)][-minutes:]]
-    provisioned = series[_Query(name, *_PROVISIONED)][-minutes:]
-    return replace(observation, burst_seconds=learned_seconds(observation.consumed_units[:], throttled, provisioned))
+    metrics = (_CONSUMED, _THROTTLED, _PROVISIONED)
+    series = _read_metrics(cloudwatch, [_Query(name, *m) for name in seen for m in metrics], MINUTES_PER_DAY, now)
+    first = _newest(now) - MINUTES_PER_DAY + 1
+    observed = {}
+    for name, observation in seen.items():
+        consumed, throttled, provisioned = (series[_Query(name, *metric)] for metric in metrics)
+        planned = planned_by_minute(targets[name], first, MINUTES_PER_DAY)
+        past = past_of(first, consumed, [count or 0 for count in throttled], provisioned, planned)
+        observed[name] = replace(
+            observation,
+            burst_seconds=past.burst_seconds(len(observation.consumed_units)),
+            regret=past.regret(MINUTES_PER_DAY),
+        )
+    return observed
 
 
 def _throttled(

@@ -25,7 +25,7 @@ from highwater.core.names import TargetName
 from highwater.core.plan.plan import Target, TargetKey
 from highwater.core.pulses import SLOTS_PER_MINUTE, Slots, slot_at
 from highwater.core.scaler import Clock, Observation, ScaledPlan, SeenTable, SeenTarget
-from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_burst, needs_throttles
+from highwater.core.scaler.attention import THROTTLE_MINUTES, needs_past, needs_throttles
 from highwater.core.scaler.demand import COVERAGE_MINUTES, MOST_TOLD_PERCENT, disagrees
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
@@ -59,8 +59,8 @@ class Region(Protocol):
         self, consumed: Mapping[TargetName, Observation], minutes: int, now: datetime
     ) -> Mapping[TargetName, Observation]: ...
 
-    def with_burst(  # noqa: D102
-        self, seen: Mapping[TargetName, Observation], now: datetime
+    def with_past(  # noqa: D102
+        self, seen: Mapping[TargetName, Observation], targets: Mapping[TargetName, Target], now: datetime
     ) -> Mapping[TargetName, Observation]: ...
 
     def describe_table(self, table: str) -> DescribedTable: ...  # noqa: D102
@@ -136,12 +136,12 @@ def observe_table(
     }
     observed = {**consumed, **_with_throttles(region, scaled, throttling, clock, problems)}
     pulses = _read_pulses(kept.pulses, scaled, clock, problems)
-    bursting = {
+    spiky = {
         name: observed[name]
         for name, target in names.items()
-        if scaled.mode.follows_demand and needs_burst(observed[name], has_pulses=target.key in pulses)
+        if scaled.mode.follows_demand and needs_past(observed[name], has_pulses=target.key in pulses)
     }
-    observed |= _with_burst(region, scaled, bursting, clock, problems)
+    observed |= _with_past(region, scaled, spiky, names, clock, problems)
     _note_disagreement(names, pulses, observed, problems)
     return SeenTable(
         resources,
@@ -220,16 +220,21 @@ def _with_throttles(
         return {name: replace(observation, lacks_throttles=True) for name, observation in consumed.items()}
 
 
-def _with_burst(
-    region: Region, scaled: ScaledPlan, seen: Mapping[TargetName, Observation], clock: Clock, problems: Problems
+def _with_past(
+    region: Region,
+    scaled: ScaledPlan,
+    seen: Mapping[TargetName, Observation],
+    targets: Mapping[TargetName, Target],
+    clock: Clock,
+    problems: Problems,
 ) -> Mapping[TargetName, Observation]:
-    """The observations with what their drains justify; where that cannot be read, with 60 seconds of burst."""
+    """The observations with what their last day says; where that cannot be read, with 60 seconds of burst."""
     if not seen:
         return {}
     try:
-        return region.with_burst(seen, clock.now)
+        return region.with_past(seen, targets, clock.now)
     except Exception as error:
         names = ", ".join(str(name) for name in seen)
-        problems.notes.append(f"{scaled.label}: the burst of {names} could not be read: {error}")
+        problems.notes.append(f"{scaled.label}: the last day of {names} could not be read: {error}")
         problems.count("MetricsMissing", len(seen))
         return {}

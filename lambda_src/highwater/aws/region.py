@@ -17,6 +17,8 @@ from highwater.aws.cloudwatch import DatapointRate, TargetAlarm
 from highwater.aws.parameters import ScaledPlans
 from highwater.aws.tables import DescribedTable
 from highwater.core.names import TargetName
+from highwater.core.plan.plan import Target
+from highwater.core.scaler.demand import MINUTES_PER_DAY
 from highwater.core.scaler.inputs import Observation
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Units
@@ -138,13 +140,15 @@ class AwsRegion:
         """Count the throttle events of each target in the last whole *minutes* before *now*."""
         return cloudwatch.count_throttles(self.clients.cloudwatch, names, minutes, now)
 
-    def with_burst(self, seen: Mapping[TargetName, Observation], now: datetime) -> Mapping[TargetName, Observation]:
-        """Return the observations *seen* with the seconds of burst that their own minutes justify.
+    def with_past(
+        self, seen: Mapping[TargetName, Observation], targets: Mapping[TargetName, Target], now: datetime
+    ) -> Mapping[TargetName, Observation]:
+        """Return the observations *seen* with the burst and the regret that the last day justifies.
 
         Waits if too many datapoints of this region were requested in the last seconds.
         """
-        self._datapoints.wait_for(2 * sum(len(each.consumed_units) for each in seen.values()))
-        return cloudwatch.with_burst(self.clients.cloudwatch, seen, now)
+        self._datapoints.wait_for(3 * MINUTES_PER_DAY * len(seen))
+        return cloudwatch.with_past(self.clients.cloudwatch, seen, targets, now)
 
     def describe_table(self, table: str) -> DescribedTable:
         """Read the table's capacities, decreases and last increases; raises the errors of `aws.tables`."""

@@ -41,7 +41,7 @@ from highwater.core.scaler import (
     review,
 )
 from highwater.core.scaler.attention import scaled_targets
-from highwater.core.scaler.stages import decision_document
+from highwater.core.scaler.decision import decision_document
 from highwater.core.units import Dimension, Units
 
 _AHEAD = timedelta(days=8)

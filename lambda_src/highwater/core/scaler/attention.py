@@ -131,6 +131,6 @@ def needs_throttles(
     return any(units is not None and units > near for units in consumed.consumed_units[-THROTTLE_MINUTES:])
 
 
-def needs_burst(seen: Observation, *, has_pulses: bool) -> bool:
-    """Whether it matters how much burst the target has: its fleet reports pulses, or it had a spike lately."""
+def needs_past(seen: Observation, *, has_pulses: bool) -> bool:
+    """Whether burst and regret matter: the target's fleet reports pulses, or it had a spike lately."""
     return has_pulses or has_spikes(seen.known_units)

@@ -31,8 +31,8 @@ _SPIKE_MINUTES: Final = 10
 _SPIKE_PERCENT: Final = 150
 # How long after a spike the next is expected: an hour, and what metrics and ticks are late.
 _NEXT_SPIKE_MINUTES: Final = 75
-# Between spikes the bucket fills a quarter faster than it must.
-_REFILL_PERCENT: Final = 125
+# Between spikes the bucket fills faster than it must: those of every hour have an hour for it, and not 75 minutes.
+_REFILL_PERCENT: Final = 135
 # A drain is over, full bucket or not, after this many minutes within capacity.
 _CALM_MINUTES: Final = 3
 # A spike is expected to be like so many before it, and up to a tenth more.
@@ -98,26 +98,11 @@ class DrainSeries:
             believed = min(most, max(believed, seconds * _STEP_PERCENT // 100))
         return believed
 
-
-def learned_seconds(
-    consumed_units: Sequence[int | None], throttled_units: Sequence[int], provisioned_units: Sequence[int | None]
-) -> int:
-    """Return how many seconds of burst the minutes of a target justify, from 60 to 300.
-
-    Args:
-        consumed_units: Units consumed in each minute, oldest first; `None` for no datapoint, which counts as none.
-        throttled_units: Units or requests throttled in each.
-        provisioned_units: Its capacity in units per second at some minutes, at least every five; `None` at the others.
-            A minute without such a datapoint within five minutes before it, and after it, is not used.
-    """
-    series = DrainSeries()
-    for at, (consumed, throttled) in enumerate(zip(consumed_units, throttled_units, strict=True)):
-        before = provisioned_units[max(0, at - CAPACITY_MINUTES + 1) : at + 1]
-        after = provisioned_units[at + 1 : at + 1 + CAPACITY_MINUTES]
-        known = [units for units in (*before, *after) if units is not None]
-        is_known = any(u is not None for u in before) and any(u is not None for u in after)
-        series.append(consumed or 0, throttled, max(known) if is_known else None)
-    return series.burst_seconds(0)
+    @property
+    def most_seconds(self) -> int:
+        """How many seconds of burst the drains with a throttle allow, from 60 to 300."""
+        throttled = (seconds for seconds, is_throttled in self._drains if is_throttled)
+        return max(min(throttled, default=MOST_SECONDS), BELIEVED_SECONDS)
 
 
 class Drain(NamedTuple):

@@ -18,6 +18,7 @@ from highwater.core.pulses import (
 )
 from highwater.core.scaler.inputs import Observation
 from highwater.core.scaler.minutes import Minutes
+from highwater.core.scaler.regret import REQUESTS_PER_UNIT_HOUR
 from highwater.core.scaler.settings import Mode
 from highwater.core.units import Dimension
 
@@ -258,9 +259,6 @@ def help_seconds(mode: Mode, rate: int, mark_units: int | None) -> int:
     return HELP_SECONDS[mode]
 
 
-# On-demand request units that cost as much as one unit provisioned for an hour. Writes: 0.00065 USD an hour, 0.625 USD
-# a million requests. Reads: 0.00013 and 0.125 USD (us-east-1, 2026-11; the ratio is nearly the same in all regions).
-_REQUESTS_PER_UNIT_HOUR: Final = 1_040
 # A write unit costs five times a read unit, both provisioned and on demand
 COST_WEIGHT: Final = {Dimension.READ: 1, Dimension.WRITE: 5}
 _HOUR_MINUTES: Final = 60
@@ -288,5 +286,5 @@ def on_demand_percent(days: Iterable[tuple[Dimension, Sequence[int | None]]]) ->
         for start in range(0, len(day), _HOUR_MINUTES):
             peak = max((units for units in day[start : start + _HOUR_MINUTES] if units is not None), default=0)
             # capacity is at least one unit
-            provisioned_cost += COST_WEIGHT[dimension] * max(1, -(-peak // 60)) * _REQUESTS_PER_UNIT_HOUR
+            provisioned_cost += COST_WEIGHT[dimension] * max(1, -(-peak // 60)) * REQUESTS_PER_UNIT_HOUR
     return -(-on_demand_cost * 100 // provisioned_cost) if on_demand_cost else None

@@ -12,6 +12,7 @@ from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
 from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import BELIEVED_SECONDS, Slots
 from highwater.core.scaler.minutes import Minutes
+from highwater.core.scaler.regret import Regret
 from highwater.core.schedule.bounds import Bounds
 from highwater.core.units import Dimension, Units
 
@@ -35,6 +36,7 @@ class Observation:
             that tells nothing.
         burst_seconds: How many seconds of its capacity the burst bucket is believed to hold, as
             `highwater.core.scaler.burst` learned it.
+        regret: What the last day cost and throttled, beside target tracking; `None` where that was not read.
     """
 
     newest: int
@@ -44,6 +46,7 @@ class Observation:
     lacks_throttles: bool = False
     pulses: Slots | None = None
     burst_seconds: int = BELIEVED_SECONDS
+    regret: Regret | None = None
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for more minutes of throttles than of consumption, and for amounts below zero."""

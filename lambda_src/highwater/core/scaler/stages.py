@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from highwater.core.names import target_label
-from highwater.core.plan.plan import TargetKey
 from highwater.core.pulses import BELIEVED_SECONDS
 from highwater.core.scaler.burst import (
     capacity_for_spikes,
@@ -19,8 +16,8 @@ from highwater.core.scaler.burst import (
     is_expected_so_far,
     without_spikes,
 )
+from highwater.core.scaler.decision import Decision, Limit, LimitCode
 from highwater.core.scaler.demand import (
-    COST_WEIGHT,
     Fresh,
     count_jumps,
     demand_by_minute,
@@ -31,100 +28,8 @@ from highwater.core.scaler.demand import (
     yesterday,
 )
 from highwater.core.scaler.inputs import Observation, TargetState
+from highwater.core.scaler.regret import NATIVE_TARGET_PERCENT
 from highwater.core.scaler.settings import JUMP_HISTORY, Mode, ScalerSettings
-from highwater.core.units import Dimension
-
-
-class LimitCode(StrEnum):
-    """The stages that may change the wanted value, in the order in which they are applied."""
-
-    STEP = "step"
-    BUCKET = "bucket"
-    TOLERANCE = "tolerance"
-    MISSING_DATA = "missing-data"
-    BASELINE = "baseline"
-    BOOST = "boost"
-    CEILING = "ceiling"
-    QUOTA = "quota"
-    PAID_HOUR = "paid-hour"
-    DECREASE_BUDGET = "decrease-budget"
-    RAISE_FIRST = "raise-first"
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A stage that changed the value from *before* to *after*, in units per second, and a sentence that says why."""
-
-    code: LimitCode
-    before: int
-    after: int
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The decision for one target. All values are floors, or provisioned capacity in DIRECT mode, in units per second.
-
-    Attributes:
-        index: Name of the index, `None` for the table.
-        dimension: READ or WRITE.
-        current: The present value.
-        wanted: The value that demand alone asks for.
-        granted: The value to set.
-        limits: The stages that changed `wanted` to `granted`, in order.
-        reason: The origin of `wanted`, in a sentence.
-        has_hot_key: Whether a single key's partition throttled requests. More capacity does not help then.
-        boosted: The units of *granted* that boosts account for. The next decision is given them, as consumption says
-            nothing of them: once the boosts have ended, the rest is what demand and plan account for.
-        lowered_to: In FLOOR mode, the capacity to lower to now, in units per second, in place of waiting for auto
-            scaling; `None` to leave it as it is.
-    """
-
-    index: str | None
-    dimension: Dimension
-    current: int
-    wanted: int
-    granted: int
-    limits: tuple[Limit, ...]
-    reason: str
-    has_hot_key: bool = False
-    boosted: int = 0
-    lowered_to: int | None = None
-
-    @property
-    def key(self) -> TargetKey:
-        """The index and dimension, which identify the target within its table."""
-        return self.index, self.dimension
-
-    @property
-    def changes(self) -> bool:
-        """Whether the granted value differs from the current one."""
-        return self.granted != self.current
-
-    @property
-    def label(self) -> str:
-        """The target's name in messages: `table write`, `index 'by_status' read`."""
-        return target_label(self.index, self.dimension)
-
-    def limited_by(self, code: LimitCode) -> bool:
-        """Whether the stage *code* changed the value."""
-        return any(limit.code is code for limit in self.limits)
-
-
-def decision_document(decision: Decision) -> dict[str, Any]:
-    """Return the decision as JSON-ready values, for the scaler's log and for `highwater explain --json`."""
-    return {
-        "current": decision.current,
-        "wanted": decision.wanted,
-        "granted": decision.granted,
-        "lowered_to": decision.lowered_to,
-        "reason": decision.reason,
-        "limits": [
-            {"code": str(limit.code), "before": limit.before, "after": limit.after, "sentence": limit.sentence}
-            for limit in decision.limits
-        ],
-        "hot_key": decision.has_hot_key,
-    }
 
 
 @dataclass(slots=True)
@@ -371,11 +276,13 @@ def decide(
     4. bucket: raised to the demand in the fleet's pulses where the burst bucket would not last until a raise takes
        effect, unless the surge is like earlier ones that the bucket served; where it would last, nothing is raised,
        and lowered only as far as it still lasts;
-    5. tolerance: a value only a little lower than the current one leaves it;
-    6. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
-    7. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
-    8. ceiling and quota: never above either;
-    9. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
+    5. regret: no more than target tracking would have, where the last day cost clearly more than that, for throttles
+       that are not worth it; within an hour that is paid for, nothing is lowered for it;
+    6. tolerance: a value only a little lower than the current one leaves it;
+    7. missing data: without fresh data the value may rise and never falls, as missing data is not zero;
+    8. baseline and boosts: never below the plan, and boosts on top; not lower while the leases cannot be read;
+    9. ceiling and quota: never above either;
+    10. paid hour and budget, in DIRECT mode: lower only late in an hour that is paid for anyway, and only where
        DynamoDB allows a decrease. A decrease that it refuses is the one case of capacity above its ceiling.
 
     In FLOOR mode capacity above the value is lowered to it at the end of an hour, if DynamoDB allows a decrease, no
@@ -400,6 +307,7 @@ def decide(
     answer.become(within_step, LimitCode.STEP, f"at most {STEP_PERCENT // 100} times what was consumed")
     if fresh is not None:
         heed_bucket(answer, settings, state, seen, fresh)
+    _mind_regret(answer, settings, state, seen, now)
     _tolerate(answer, state)
     missing = _missing_data(settings, seen, now)
     if missing is not None and state.current_without_boosts > state.baseline:
@@ -508,6 +416,24 @@ def _forecast(
     return Proposal(units, units, f"yesterday's next minutes: {-(-highest // 60):,} units/s at {percent} %")
 
 
+def _mind_regret(
+    answer: Answer, settings: ScalerSettings, state: TargetState, seen: Observation, now: datetime
+) -> None:
+    """Grant no more than is worth its price, where the last day cost more than target tracking and than it is worth."""
+    regret = seen.regret
+    most = None if regret is None else regret.most_units(settings.throttle_price_requests)
+    if regret is None or most is None:
+        return
+    if now.minute < settings.lower_from_minute:
+        # an hour is billed at its highest value
+        most = max(most, state.current_without_boosts)
+    sentence = (
+        f"the last day cost {regret.over_percent} % more than target tracking at {NATIVE_TARGET_PERCENT} %, which "
+        f"would have throttled {regret.native_throttled_units:,} units: more is not worth its price"
+    )
+    answer.become(min(answer.units, most), LimitCode.REGRET, sentence)
+
+
 def _tolerate(answer: Answer, state: TargetState) -> None:
     current = state.current_without_boosts
     # a value that falls to the plan's own floor falls all the way
@@ -554,40 +480,3 @@ def _mind_hour_and_budget(answer: Answer, settings: ScalerSettings, state: Targe
         at = state.budget.next_allowed(now)
         sentence = f"the day's decreases are used: the next is allowed at {at:%H:%M:%S} UTC"
         answer.become(not_lower, LimitCode.DECREASE_BUDGET, sentence)
-
-
-def in_one_call(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
-    """Return the decisions on one resource as a single call can apply them: if one raises, the other does not lower.
-
-    A call that lowers reads and writes counts as one decrease. DynamoDB may refuse a decrease and would then refuse the
-    increase in the same call, so an increase goes without one.
-    """
-    if not any(decision.granted > decision.current for decision in decisions):
-        return tuple(decisions)
-    return tuple(_kept(decision) if decision.granted < decision.current else decision for decision in decisions)
-
-
-def one_lowered(decisions: Sequence[Decision], capacities: Mapping[Dimension, int]) -> tuple[Decision, ...]:
-    """Return the decisions on one resource with at most one that lowers its capacity now: the one that saves most.
-
-    Reads and writes share the day's decreases, and while one is being lowered DynamoDB does not accept the other.
-    *capacities* are the resource's provisioned units per second.
-    """
-    saved = {
-        each.dimension: COST_WEIGHT[each.dimension] * (capacities[each.dimension] - each.lowered_to)
-        for each in decisions
-        if each.lowered_to is not None
-    }
-    most = max(saved, key=saved.__getitem__, default=None)
-    return tuple(each if each.dimension == most else replace(each, lowered_to=None) for each in decisions)
-
-
-def wanted_units(decisions: Sequence[Decision]) -> Mapping[Dimension, int]:
-    """Return the units of the dimensions that change, from the result of `in_one_call`; empty if no call is needed."""
-    return {decision.dimension: decision.granted for decision in decisions if decision.changes}
-
-
-def _kept(decision: Decision) -> Decision:
-    sentence = "the other dimension is raised first: the scaler never combines an increase and a decrease in one call"
-    limit = Limit(LimitCode.RAISE_FIRST, decision.granted, decision.current, sentence)
-    return replace(decision, granted=decision.current, limits=(*decision.limits, limit))

@@ -14,19 +14,12 @@ from highwater.core.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
 from highwater.core.plan.plan import Target
 from highwater.core.pulses import Hint
 from highwater.core.scaler.attention import alarm_threshold, is_daily_tick
+from highwater.core.scaler.decision import Decision, LimitCode, in_one_call, one_lowered, wanted_units
 from highwater.core.scaler.demand import Fresh, fresh_of, help_seconds, on_demand_percent
 from highwater.core.scaler.inputs import Clock, SeenResource, SeenTable, SeenTarget, TargetState
 from highwater.core.scaler.plan import ScaledPlan
 from highwater.core.scaler.settings import Mode, ScalerSettings
-from highwater.core.scaler.stages import (
-    Decision,
-    LimitCode,
-    decide,
-    decide_by_plan,
-    in_one_call,
-    one_lowered,
-    wanted_units,
-)
+from highwater.core.scaler.stages import decide, decide_by_plan
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension, Units
 
@@ -276,7 +269,7 @@ def _hint(
         fresh.coverage_percent or 100,
         help_seconds(mode, fresh.rate, _mark(resource, decision.dimension)),
         fresh.burst_seconds,
-        is_most=decision.limited_by(LimitCode.CEILING) or decision.limited_by(LimitCode.QUOTA),
+        is_most=any(decision.limited_by(code) for code in (LimitCode.REGRET, LimitCode.CEILING, LimitCode.QUOTA)),
     )
 
 

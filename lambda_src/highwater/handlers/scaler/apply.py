@@ -14,7 +14,7 @@ from highwater.core.names import TargetName
 from highwater.core.plan.plan import TargetKey
 from highwater.core.scaler import Decision, LimitCode, Mode, SeenTable, SkipReason, TableReview, TargetReview
 from highwater.core.scaler.attention import FULL_TICK_MINUTES, follows_closely
-from highwater.core.scaler.stages import decision_document
+from highwater.core.scaler.decision import decision_document
 from highwater.core.schedule.bounds import Bounds, bounds_at
 from highwater.core.units import Dimension
 from highwater.handlers.scaler.gather import GatheredRegion, RunOutcome, ThresholdChange
@@ -216,6 +216,8 @@ class Application:
             self.outcome.count("HotKeys")
         if decision.limited_by(LimitCode.CEILING):
             self.outcome.count("AtCeiling")
+        if decision.limited_by(LimitCode.REGRET):
+            self.outcome.count("CostsMoreThanTracking")
         if decision.limited_by(LimitCode.DECREASE_BUDGET):
             self.outcome.count("DecreaseBudgetExhausted")
         # an idle target is limited by the plan's floor all day, which is not worth a line in the log

@@ -33,6 +33,7 @@ _PUBLISHED = frozenset(
         "AtCeiling",
         "CapacitiesSet",
         "CheaperOnDemand",
+        "CostsMoreThanTracking",
         "DecreaseBudgetExhausted",
         "FloorsSet",
         "HotKeys",

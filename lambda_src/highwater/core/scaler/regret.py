@@ -1,0 +1,208 @@
+"""Regret: what a target cost and throttled over the last day, beside what native target tracking would have.
+
+The scaler buys capacity so that requests are not throttled. Where it spent clearly more than target tracking would
+have, for throttles that are not worth it, it grants no more than these are worth. docs/decisions/0038 has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from highwater.core.plan.plan import Target
+from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
+from highwater.core.schedule.bounds import Bounds, timeline
+
+# What most tables have: the default target utilization of DynamoDB's console.
+NATIVE_TARGET_PERCENT: Final = 70
+# Target tracking raises after two minutes above its target, and lowers after fifteen that are twenty points below it.
+_HIGH_MINUTES: Final = 2
+_LOW_MINUTES: Final = 15
+_LOW_POINTS: Final = 20
+# From the end of the minute that sets off an alarm until capacity is there: 150 s for the datapoint, and the change.
+_LAG_MINUTES: Final = 3
+_HOUR_MINUTES: Final = 60
+# Regret is what is spent above this share of what target tracking would have cost.
+MOST_COST_PERCENT: Final = 110
+# On-demand request units that cost as much as one unit provisioned for an hour. Writes: 0.00065 USD an hour, 0.625 USD
+# a million requests. Reads: 0.00013 and 0.125 USD (us-east-1, 2026-11; the ratio is nearly the same in all regions).
+REQUESTS_PER_UNIT_HOUR: Final = 1_040
+
+
+@dataclass(frozen=True, slots=True)
+class Regret:
+    """One target's last day, and the same day with target tracking at 70 % in its place.
+
+    Attributes:
+        capacity_units: What target tracking would ask for now, in units per second.
+        spent_unit_hours: The target's capacity, in units that are provisioned for an hour. An hour counts with its
+            highest capacity, as it is billed.
+        native_unit_hours: The same with target tracking.
+        native_throttled_units: Units that would have been throttled with target tracking.
+        hours: How many hours are known, from 1 to 25: the first and the last may be parts of one.
+    """
+
+    capacity_units: int
+    spent_unit_hours: int
+    native_unit_hours: int
+    native_throttled_units: int
+    hours: int = 24
+
+    @property
+    def over_percent(self) -> int:
+        """By how much more was spent than target tracking would have cost, in percent, rounded down."""
+        return self.spent_unit_hours * 100 // max(self.native_unit_hours, 1) - 100
+
+    def most_units(self, throttle_price_requests: int) -> int | None:
+        """The most capacity that is worth its price, in units per second; `None` where the last day was worth its own.
+
+        It was if it cost at most a tenth more than target tracking would have, or no more than the throttles are worth
+        that target tracking would have had. Otherwise it is target tracking's capacity, and as much more as these
+        throttles are worth in an hour.
+
+        Args:
+            throttle_price_requests: What it is worth that a unit is not throttled, in request units on demand.
+
+        The tenth is of a whole day: of a table that has existed for some hours, the rest of the day is taken to cost as
+        much an hour.
+        """
+        extra = self.spent_unit_hours - self.native_unit_hours
+        allowance = self.native_unit_hours * (MOST_COST_PERCENT - 100) * max(24, self.hours)
+        worth = self.native_throttled_units * throttle_price_requests // REQUESTS_PER_UNIT_HOUR
+        if extra * 100 * self.hours <= allowance or extra <= worth:
+            return None
+        return self.capacity_units + worth // self.hours
+
+
+class PastSeries:
+    """The minutes of a target: its drains, and how target tracking at 70 % would have met them.
+
+    It grows at its end. The simulator adds a minute at a time; the Lambda function adds the minutes of CloudWatch's
+    answer. What a turn needs of them is worked out as they are added.
+
+    Args:
+        first: The first minute that is added, counted since 1970, so that hours are known.
+    """
+
+    __slots__ = ("_burst", "_capacity", "_demand", "_drains", "_first", "_hours", "_length", "_level", "_pending")
+
+    def __init__(self, first: int) -> None:
+        self._first, self._length = first, 0
+        self._drains = DrainSeries()
+        self._burst = self._drains.most_seconds
+        self._capacity = self._level = 0
+        self._demand: list[int] = []
+        # changes under way: the minute from which on capacity is there, and the capacity
+        self._pending: list[tuple[int, int]] = []
+        # for each hour: highest capacity, the same with target tracking, and units throttled with target tracking
+        self._hours: list[list[int]] = []
+
+    def __len__(self) -> int:
+        """How many minutes were added."""
+        return self._length
+
+    def append(self, consumed_units: int, throttled_units: int, capacity_units: int | None, planned: Bounds) -> None:
+        """Add the next minute.
+
+        Args:
+            consumed_units: Units consumed in it.
+            throttled_units: Units or requests throttled in it for want of provisioned capacity.
+            capacity_units: The most capacity that it may have had, in units per second; `None` where that is not known.
+                It then counts as no drain, and is taken to have cost what target tracking would have.
+            planned: The floor and ceiling of the plan.
+        """
+        self._drains.append(consumed_units, throttled_units, capacity_units)
+        if throttled_units:
+            self._burst = self._drains.most_seconds
+        demand = consumed_units + throttled_units
+        self._demand = [*self._demand[1 - _LOW_MINUTES :], demand]
+        native_throttled = self._meet(demand, planned)
+        hour = (self._first + self._length) // _HOUR_MINUTES - self._first // _HOUR_MINUTES
+        if hour == len(self._hours):
+            self._hours.append([0, 0, 0])
+        row = self._hours[hour]
+        row[0] = max(row[0], self._capacity if capacity_units is None else capacity_units)
+        row[1] = max(row[1], self._capacity)
+        row[2] += native_throttled
+        self._track(planned)
+        self._length += 1
+
+    def _meet(self, demand: int, planned: Bounds) -> int:
+        """Serve a minute's demand with the capacity and the bucket that target tracking would have; what is refused."""
+        while self._pending and self._pending[0][0] <= self._length:
+            self._capacity = self._pending.pop(0)[1]
+        if self._length < _LOW_MINUTES:
+            # nobody knows what came before: capacity for the usual minute so far, and at first a full bucket
+            self._capacity = _wanted(sorted(self._demand)[len(self._demand) // 2])
+        self._capacity = min(max(self._capacity, planned.min), planned.max)
+        most = self._burst * self._capacity
+        self._level = min((self._level if self._length else most) + 60 * self._capacity - demand, most)
+        refused = max(0, -self._level)
+        self._level += refused
+        return refused
+
+    def _track(self, planned: Bounds) -> None:
+        """Decide as target tracking does once this minute's datapoint is known."""
+        asked = self._pending[-1][1] if self._pending else self._capacity
+        high, low = 60 * asked * NATIVE_TARGET_PERCENT, 60 * asked * (NATIVE_TARGET_PERCENT - _LOW_POINTS)
+        is_high = self._length >= _HIGH_MINUTES and min(self._demand[-_HIGH_MINUTES:]) * 100 > high
+        is_low = len(self._demand) == _LOW_MINUTES and max(self._demand) * 100 < low
+        wanted = min(max(_wanted(self._demand[-1]), planned.min), planned.max)
+        if (is_high and wanted > asked) or (is_low and wanted < asked):
+            self._pending.append((self._length + 1 + _LAG_MINUTES, wanted))
+
+    def burst_seconds(self, minutes: int) -> int:
+        """Return how many seconds of burst the drains of the last so many *minutes* justify, from 60 to 300."""
+        return self._drains.burst_seconds(max(0, self._length - minutes))
+
+    def regret(self, minutes: int) -> Regret | None:
+        """Sum up the hours in which the last so many *minutes* are; `None` while there are none."""
+        if not self._hours:
+            return None
+        first = max(0, self._length - minutes) + self._first
+        hours = self._hours[first // _HOUR_MINUTES - self._first // _HOUR_MINUTES :]
+        spent, native, throttled = (sum(column) for column in zip(*hours, strict=True))
+        capacity = self._pending[-1][1] if self._pending else self._capacity
+        return Regret(capacity, spent, native, throttled, len(hours))
+
+
+def _wanted(units_per_minute: int) -> int:
+    return max(1, -(-units_per_minute * 100 // (60 * NATIVE_TARGET_PERCENT)))
+
+
+def planned_by_minute(target: Target, first: int, minutes: int) -> list[Bounds]:
+    """Return the plan's floor and ceiling in each of so many *minutes* from the minute *first* since 1970 on."""
+    start = datetime.fromtimestamp(first * 60, UTC)
+    planned: list[Bounds] = []
+    for at, bounds in reversed(timeline(target, start, start + timedelta(minutes=minutes))):
+        planned += [bounds] * (minutes - len(planned) - (at - start) // timedelta(minutes=1))
+    return planned[::-1]
+
+
+def past_of(
+    first: int,
+    consumed_units: Sequence[int | None],
+    throttled_units: Sequence[int],
+    provisioned_units: Sequence[int | None],
+    planned: Sequence[Bounds],
+) -> PastSeries:
+    """Return the minutes of a target as a series.
+
+    Args:
+        first: The oldest minute, counted since 1970.
+        consumed_units: Units consumed in each minute, oldest first; `None` for no datapoint, which counts as none.
+        throttled_units: Units or requests throttled in each.
+        provisioned_units: Its capacity in units per second at some minutes, at least every five; `None` at the others.
+            The capacity of a minute without such a datapoint within five minutes before it, and after it, is not known.
+        planned: The plan's floor and ceiling in each.
+    """
+    series = PastSeries(first)
+    for at, (consumed, throttled, bounds) in enumerate(zip(consumed_units, throttled_units, planned, strict=True)):
+        before = provisioned_units[max(0, at - CAPACITY_MINUTES + 1) : at + 1]
+        after = provisioned_units[at + 1 : at + 1 + CAPACITY_MINUTES]
+        known = [units for units in (*before, *after) if units is not None]
+        is_known = any(u is not None for u in before) and any(u is not None for u in after)
+        series.append(consumed or 0, throttled, max(known) if is_known else None, bounds)
+    return series
