@@ -96,6 +96,17 @@ def test_throttle_says_how_much_burst_target_tracking_would_have_had() -> None:
     assert past.burst_seconds(1_440) == 90
 
 
+def test_throttle_is_forgotten_after_a_day() -> None:
+    past = series([CALM] * 20)
+    past.append(15_000, 7, 100, PLANNED)
+    for _ in range(1_500):
+        past.append(CALM, 0, 100, PLANNED)
+    past.append(36_017, 0, 100, PLANNED)
+    found = past.regret(60)
+    assert found is not None
+    assert found.native_throttled_units == 17
+
+
 def test_first_minutes_do_not_make_a_spike_the_usual_demand() -> None:
     assert regret([CALM, CALM, 40_000, *[CALM] * 30]).capacity_units == 100
 

@@ -98,10 +98,9 @@ class DrainSeries:
             believed = min(most, max(believed, seconds * _STEP_PERCENT // 100))
         return believed
 
-    @property
-    def most_seconds(self) -> int:
-        """How many seconds of burst the drains with a throttle allow, from 60 to 300."""
-        throttled = (seconds for seconds, is_throttled in self._drains if is_throttled)
+    def most_seconds(self, start: int) -> int:
+        """Return how many seconds of burst the throttles from the minute at *start* on allow, from 60 to 300."""
+        throttled = (seconds for seconds, is_throttled in self._drains[bisect_left(self._at, start) :] if is_throttled)
         return max(min(throttled, default=MOST_SECONDS), BELIEVED_SECONDS)
 
 

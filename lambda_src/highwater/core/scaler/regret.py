@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from highwater.core.plan.plan import Target
-from highwater.core.scaler.burst import CAPACITY_MINUTES, DrainSeries
+from highwater.core.scaler.burst import CAPACITY_MINUTES, MOST_SECONDS, DrainSeries
 from highwater.core.schedule.bounds import Bounds, timeline
 
 # What most tables have: the default target utilization of DynamoDB's console.
@@ -24,6 +24,8 @@ _LOW_POINTS: Final = 20
 # From the end of the minute that sets off an alarm until capacity is there: 150 s for the datapoint, and the change.
 _LAG_MINUTES: Final = 3
 _HOUR_MINUTES: Final = 60
+# A throttle is forgotten after a day.
+_DAY_MINUTES: Final = 1_440
 # Regret is what is spent above this share of what target tracking would have cost.
 MOST_COST_PERCENT: Final = 110
 # On-demand request units that cost as much as one unit provisioned for an hour. Writes: 0.00065 USD an hour, 0.625 USD
@@ -91,7 +93,7 @@ class PastSeries:
     def __init__(self, first: int) -> None:
         self._first, self._length = first, 0
         self._drains = DrainSeries()
-        self._burst = self._drains.most_seconds
+        self._burst = MOST_SECONDS
         self._capacity = self._level = 0
         self._demand: list[int] = []
         # changes under way: the minute from which on capacity is there, and the capacity
@@ -114,8 +116,8 @@ class PastSeries:
             planned: The floor and ceiling of the plan.
         """
         self._drains.append(consumed_units, throttled_units, capacity_units)
-        if throttled_units:
-            self._burst = self._drains.most_seconds
+        if throttled_units or self._length % _HOUR_MINUTES == 0:
+            self._burst = self._drains.most_seconds(max(0, self._length - _DAY_MINUTES))
         demand = consumed_units + throttled_units
         self._demand = [*self._demand[1 - _LOW_MINUTES :], demand]
         native_throttled = self._meet(demand, planned)
