@@ -1,7 +1,6 @@
 """Prints the cost of the scaler with its defaults, in USD a month at us-east-1 prices: `make scaler-cost`.
 
-CloudWatch's and DynamoDB's prices are from prices.json in `highwater.core`. The prices of Lambda and EventBridge
-Scheduler are from their price pages, read 2026-11, without free tiers.
+The prices are from prices.json in `highwater.core`, without free tiers.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import sys
 from typing import Final
 
 from highwater.core.pulses import PULSE_SHARDS
-from highwater_lab.services.billing import HOURS_PER_MONTH
+from highwater_lab.services.billing import HOURS_PER_MONTH, scaler_items
 from highwater_lab.services.prices import load_prices
 
 LIMIT: Final = 0.25
@@ -19,11 +18,9 @@ _MINUTES: Final = HOURS_PER_MONTH * 60
 # 10,220: one metric every five minutes and another twice an hour. The scaler requests more while the target's alarm is
 # in ALARM, and in the half hour after an increase.
 METRICS_PER_MONTH: Final = 17_592
-_LAMBDA_GB_SECOND, _LAMBDA_REQUEST, _SCHEDULE_RUN = 0.0000133334, 0.0000002, 0.000001
-_MEMORY_GB, _SECONDS_PER_RUN = 0.5, 1.0
+_MEMORY_GB: Final = 0.5
 _OWN_ALARMS: Final = 11
-# Amazon CloudWatch pricing and AWS Systems Manager pricing, us-east-1, read 2026-11
-_CUSTOM_METRIC: Final = 0.30
+# AWS Systems Manager pricing, us-east-1, read 2026-11
 _ADVANCED_PARAMETER, _PARAMETER_READ = 0.05, 0.000005
 _TRACKING_ALARMS: Final = 4
 _COORDINATOR_ALARMS: Final = 6
@@ -51,13 +48,7 @@ def per_scaler() -> list[tuple[str, float]]:
     """Return the items of a scaler's cost apart from its targets: description and USD a month."""
     return [
         (f"{_OWN_ALARMS} alarms on itself", _OWN_ALARMS * load_prices().alarm_month),
-        (f"{_MINUTES:,} runs of a schedule", _MINUTES * _SCHEDULE_RUN),
-        (
-            f"{_MINUTES:,} runs of {_SECONDS_PER_RUN:.0f} s at {_MEMORY_GB} GB",
-            _MINUTES * (_MEMORY_GB * _SECONDS_PER_RUN * _LAMBDA_GB_SECOND + _LAMBDA_REQUEST),
-        ),
-        # every floor that is set counts; the other metrics have a value only when something is wrong
-        ("a custom metric, FloorsSet", _CUSTOM_METRIC),
+        *scaler_items(load_prices()).items(),
     ]
 
 
@@ -72,12 +63,13 @@ def besides() -> list[tuple[str, float]]:
 
 def per_boost() -> list[tuple[str, float]]:
     """Return the items of the cost of a boost of half an hour, apart from its capacity: description and USD."""
-    prices = load_prices().throughput()
-    read, write = prices.on_demand_read_million / 1_000_000, prices.on_demand_write_million / 1_000_000
-    function = _MEMORY_GB * _SECONDS_PER_CALL * _LAMBDA_GB_SECOND + _LAMBDA_REQUEST
+    prices = load_prices()
+    unit = prices.throughput()
+    read, write = unit.on_demand_read_million / 1_000_000, unit.on_demand_write_million / 1_000_000
+    function = _MEMORY_GB * _SECONDS_PER_CALL * prices.lambda_gb_second + prices.lambda_request
     return [
         (f"{_CALLS} requests to the function", _CALLS * function),
-        (f"{_WAKES} runs of a schedule, one a minute", _WAKES * (_SCHEDULE_RUN + function)),
+        (f"{_WAKES} runs of a schedule, one a minute", _WAKES * (prices.schedule_run + function)),
         (
             f"{_LEASE_WRITES} writes and {_LEASE_READS} reads of the lease table",
             _LEASE_WRITES * write + _LEASE_READS * read,
@@ -111,13 +103,14 @@ def of_fleet(tables: int, indexes: int = 0) -> list[tuple[str, float]]:
     Reads and writes of each table and index are autoscaled. Capacity itself is not included.
     """
     targets = tables * (1 + indexes) * 2
-    alarm = load_prices().alarm_month
+    prices = load_prices()
+    alarm = prices.alarm_month
     return [
         ("Highwater: the scaler itself", sum(usd for _, usd in per_scaler())),
         (f"Highwater: {targets} targets", targets * sum(usd for _, usd in per_target())),
         (f"with or without it: {targets * _TRACKING_ALARMS} alarms of target tracking", targets * besides()[0][1]),
         (f"if you want: {targets * _CAPACITY_ALARMS} alarms of CapacityAlarms", targets * _CAPACITY_ALARMS * alarm),
-        ("if you want: a coordinator that shares the scaler's function", alarm + _CUSTOM_METRIC),
+        ("if you want: a coordinator that shares the scaler's function", alarm + prices.custom_metric_month),
     ]
 
 

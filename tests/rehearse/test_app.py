@@ -11,6 +11,7 @@ from highwater.core import Dimension
 from highwater_lab.rehearse import (
     AppRehearsal,
     Change,
+    FixedCost,
     Limits,
     Outcome,
     TableRehearsal,
@@ -18,7 +19,8 @@ from highwater_lab.rehearse import (
     rehearse_app,
     traffic_for,
 )
-from highwater_lab.report.app import app_document, app_markdown, sentence, share, total_sentence, usd
+from highwater_lab.report.app import app_document, app_markdown, fixed_sentence, sentence, share, total_sentence, usd
+from highwater_lab.report.terminal import config_text
 from highwater_lab.services.autoscaling import TargetTracking
 from highwater_lab.services.prices import Commitments, load_prices
 from highwater_lab.simulation import ResourceSetup, TableSetup, TargetSetup
@@ -266,6 +268,56 @@ demand: 1,039.
     )
 
 
+def test_alarms_and_scalers_are_rows_of_their_stage_and_part_of_its_sums() -> None:
+    alarms = FixedCost(stage="Beta", what="alarm", before=8, after=1, usd=0.1)
+    scaler = FixedCost(stage="Prod", what="scaler", before=1, after=1, usd=0.64)
+    own = FixedCost(stage="Ops", what="alarm", before=0, after=12, usd=0.1)
+    app = replace(APP, tables=(CARTS,), fixed=(alarms, own, scaler))
+    assert app.before is not None
+    assert (app.before.cost_per_month, app.after.cost_per_month) == pytest.approx((589.84, 590.34))
+    assert total_sentence(app) == (
+        "1 table, 13 alarms, 1 scaler: 590 USD a month, 5.06 % throttled. Before (main): 590, 5.06 %."
+    )
+    assert fixed_sentence(alarms, "main") == (
+        "Beta: 1 alarm, whatever the traffic: 0.10 USD a month. Before (main): 8, 0.80."
+    )
+    assert fixed_sentence(replace(own, stage=""), "") == "12 alarms, whatever the traffic: 1.20 USD a month."
+    rows = [line for line in app_markdown(app).splitlines() if "alarm" in line and line.startswith("|")]
+    assert rows == [
+        "| 1 alarm (before: 8) | **0.10** | 0.80 | −0.70 |  |  |  |",
+        "| 12 alarms (before: 0) | **1.20** | 0.00 | +1.20 |  |  |  |",
+    ]
+    assert [app.in_stage(stage).differs() for stage in app.stages] == [True, True, False]
+    assert app_document(app)["fixed"] == [
+        {"stage": "Beta", "what": "alarm", "before": 8, "after": 1, "cost_per_month_usd": 0.1},
+        {"stage": "Ops", "what": "alarm", "before": 0, "after": 12, "cost_per_month_usd": 1.2},
+        {"stage": "Prod", "what": "scaler", "before": 1, "after": 1, "cost_per_month_usd": 0.64},
+    ]
+
+
+def test_config_records_each_change_of_the_table_and_of_its_four_alarms() -> None:
+    without, recorded = (rehearse(_setup(300), STEP, has_config_recorder=recorder) for recorder in (False, True))
+    bill = recorded.declared.bill
+    changes = sum(len(target.capacity) - 1 for target in recorded.declared.targets)
+    assert bill.config_items == 5 * changes > 0
+    assert bill.per_month - without.declared.bill.per_month == pytest.approx(
+        bill.config_items * 0.003 * 730 * 60 / STEP.minutes
+    )
+    assert config_text(bill) == (
+        f": at most {bill.config_items_per_month:,.0f} items a month, {bill.config_per_month:,.2f} USD"
+    )
+    assert config_text(Outcome.of_run(without.declared)) == (
+        f"; without AWS Config: at most {bill.config_items_per_month:,.0f} items a month, {bill.config_per_month:,.2f} "
+        "USD, if it records the account; --config-recorder adds them"
+    )
+    app = rehearse_app([_table("A", _setup(300)), _table("B", _setup(300))], lambda _: STEP, has_config_recorder=True)
+    assert app.after.config_per_month == pytest.approx(2 * bill.config_per_month)
+    assert app.after.cost_per_month == pytest.approx(
+        2 * rehearse(_setup(300), STEP, price_region="eu-west-1", has_config_recorder=True).cost_per_month
+    )
+    assert app_document(app)["after"]["config"]["is_included"]
+
+
 def test_document_of_a_stage_in_which_nothing_changed_says_so_in_its_second_line() -> None:
     unchanged = replace(APP, tables=(CARTS, LOST))
     lines = app_markdown(unchanged).splitlines()
@@ -312,6 +364,7 @@ def test_document_has_nulls_for_what_is_not_known() -> None:
     assert by_name["Prod/Shop/Orders"]["after"] == {
         "cost_per_month_usd": 701.2,
         "warm_up_once_usd": 0.0,
+        "config": {"items_per_month": 0.0, "cost_per_month_usd": 0.0, "is_included": False},
         "throttled_percent": pytest.approx(0.09),
         "throttled_units": 900.0,
         "throttled_minutes": 9,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from highwater.core import Dimension
-from highwater_lab.services.billing import Bill, BilledReplica, bill
+from highwater_lab.services.billing import Bill, BilledReplica, bill, scaler_items
 from highwater_lab.services.prices import Commitments, PriceError, Prices, RegionPrices, UnitPrices, load_prices
 
 READ, WRITE = Dimension.READ, Dimension.WRITE
@@ -18,6 +18,11 @@ OWN = {
     "dated": "2030-01",
     "alarm_month": 0.2,
     "thousand_metrics_requested": 0.02,
+    "custom_metric_month": 0.7,
+    "config_item": 0.005,
+    "lambda_gb_second": 3e-5,
+    "lambda_request": 4e-7,
+    "schedule_run": 6e-6,
     "regions": {
         region: {
             "standard": dict(zip(_MEMBERS, (first, 2 * first, 3 * first, 4 * first), strict=True)),
@@ -40,6 +45,11 @@ def _prices() -> Prices:
         dated="2030-01",
         alarm_month=0.2,
         thousand_metrics_requested=0.02,
+        custom_metric_month=0.7,
+        config_item=0.005,
+        lambda_gb_second=3e-5,
+        lambda_request=4e-7,
+        schedule_run=6e-6,
         regions=by_region,
         source="mine.json",
     )
@@ -173,9 +183,44 @@ def test_file_of_ones_own_counts_instead(tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(OWN))
     found = load_prices("moon-2", file)
+    assert found == replace(_prices(), region="moon-2", source=str(file))
     assert found.name == "prices of moon-2, 2030-01"
-    assert (found.throughput().write_unit_hour, found.throughput().read_unit_hour) == (100, 200)
-    assert (found.alarm_month, found.thousand_metrics_requested) == (0.2, 0.02)
+
+
+def test_price_of_all_regions_that_a_file_lacks_is_the_labs(tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps({key: value for key, value in OWN.items() if key != "config_item"}))
+    found = load_prices("moon-1", file)
+    assert (found.config_item, found.schedule_run) == (0.003, 6e-6)
+
+
+def test_configuration_items_are_paid_for_only_if_they_are_recorded() -> None:
+    recorded = _prices().committed(Commitments(), has_config_recorder=True)
+    without, found = (
+        bill(
+            prices,
+            [(WRITE, (100, 700))],
+            [],
+            hours=2,
+            seconds=5_400,
+            policies=0,
+            metrics_requested=0,
+            config_items=30,
+            is_infrequent_access=False,
+            warm_up=0.0,
+        )
+        for prices in (_prices(), recorded)
+    )
+    assert (found.config_items, found.config) == (without.config_items, without.config) == (30, 30 * 0.005)
+    assert (found.config_items_per_month, found.config_per_month) == pytest.approx((30 * 730 / 1.5, 73))
+    assert found.per_month - without.per_month == pytest.approx(73)
+    assert recorded.name == "prices of moon-1, 2030-01, with AWS Config"
+    assert found.running - without.running == pytest.approx(0.15)
+
+
+def test_scaler_costs_its_runs_and_its_metric() -> None:
+    runs = 730 * 60
+    assert list(scaler_items(_prices()).values()) == pytest.approx([runs * 6e-6, runs * (0.5 * 1.0 * 3e-5 + 4e-7), 0.7])
 
 
 @pytest.mark.parametrize(

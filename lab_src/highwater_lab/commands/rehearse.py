@@ -258,6 +258,7 @@ def rehearse_command(
                 price_region=source.price_region,
                 prices_file=source.prices_file,
                 commitments=source.commitments,
+                has_config_recorder=source.config_recorder,
                 progress=progress,
             )
         if source.save is not None:

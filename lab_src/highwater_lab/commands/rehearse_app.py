@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,8 @@ from highwater_lab.commands.options import Misuse, check_places, progress_bar
 from highwater_lab.commands.traffic_source import TrafficSource
 from highwater_lab.rehearse import AppRehearsal, Limits, rehearse_app
 from highwater_lab.report.app import app_document, app_markdown, print_app
-from highwater_lab.template import ListedTable, is_plan, list_tables, load_prior, load_templates
+from highwater_lab.template import ListedTable, count_fixed, is_plan, list_tables, load_prior, load_templates
+from highwater_lab.template.document import Template
 
 # What --against is for the state that a Terraform plan was made from
 PRIOR = "prior"
@@ -61,13 +63,13 @@ class AppCommand:
         """
         check_places({"TEMPLATE": self.template, **self.source.inputs}, {})
         try:
-            after = self._tables(self.template)
-            before = None
+            after, fixed = self._read(load_templates(self.template))
+            before, fixed_before = None, fixed
             if self.against == PRIOR and is_plan(self.template):
-                before = list_tables(load_prior(self.template), self.parameters)
+                before, fixed_before = self._read(load_prior(self.template))
             elif self.against is not None:
                 with _old_app(self.against) as old:
-                    before = self._tables(old)
+                    before, fixed_before = self._read(load_templates(old))
             if not after and not before:
                 raise Misuse(f"{self.template}: no DynamoDB table, so there is nothing to rehearse")
             after, before = self._chosen(after, before)
@@ -82,6 +84,9 @@ class AppCommand:
                     price_region=self.source.price_region,
                     prices_file=self.source.prices_file,
                     commitments=self.source.commitments,
+                    has_config_recorder=self.source.config_recorder,
+                    fixed=fixed,
+                    fixed_before=fixed_before,
                     cheapest_within=self.cheapest_within,
                     progress=progress,
                 )
@@ -89,8 +94,10 @@ class AppCommand:
             raise Misuse(str(error)) from error
         return self._print(app)
 
-    def _tables(self, place: Path) -> list[ListedTable]:
-        return list_tables(load_templates(place), self.parameters)
+    def _read(self, templates: list[Template]) -> tuple[list[ListedTable], Counter[tuple[str, str]]]:
+        """Return the tables, and what is paid for beside them if they are all rehearsed."""
+        fixed = count_fixed(templates, self.parameters) if self.table is None else Counter()
+        return list_tables(templates, self.parameters), fixed
 
     def _chosen(
         self, after: list[ListedTable], before: list[ListedTable] | None

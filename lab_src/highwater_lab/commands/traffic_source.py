@@ -55,6 +55,7 @@ class TrafficSource:
     reserved_read: int
     reserved_write: int
     savings_plan: bool
+    config_recorder: bool
 
     @property
     def commitments(self) -> Commitments:
@@ -163,7 +164,7 @@ class TrafficSource:
         Raises `PriceError`.
         """
         prices = load_prices(self.price_region or self.table_region or DEFAULT_REGION, self.prices_file)
-        return prices.committed(self.commitments)
+        return prices.committed(self.commitments, has_config_recorder=self.config_recorder)
 
     def timing(self) -> Timing:
         """The delays of the AWS services."""
@@ -277,6 +278,11 @@ _OPTIONS = (
         help="Reserved write units in the region, likewise.",
     ),
     click.option("--savings-plan", is_flag=True, help="A Database Savings Plan covers what is not reserved."),
+    click.option(
+        "--config-recorder",
+        is_flag=True,
+        help="AWS Config records the account continuously: each change of capacity costs configuration items.",
+    ),
 )
 
 

@@ -1,6 +1,14 @@
 """Rehearsals: a template is simulated under traffic before it is deployed."""
 
-from highwater_lab.rehearse.app import AppRehearsal, Change, Outcome, TableRehearsal, rehearse_app, traffic_for
+from highwater_lab.rehearse.app import (
+    AppRehearsal,
+    Change,
+    FixedCost,
+    Outcome,
+    TableRehearsal,
+    rehearse_app,
+    traffic_for,
+)
 from highwater_lab.rehearse.jobs import PlannedBoost, PlannedJob
 from highwater_lab.rehearse.limits import Limits, Passed
 from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
@@ -8,6 +16,7 @@ from highwater_lab.rehearse.rehearsal import Rehearsal, RehearsalError, rehearse
 __all__ = [
     "AppRehearsal",
     "Change",
+    "FixedCost",
     "Limits",
     "Outcome",
     "Passed",

@@ -18,7 +18,7 @@ from highwater_lab.policies.catalogue import run_policy
 from highwater_lab.policies.declared import Declared
 from highwater_lab.policies.dynamodb import OnDemandMode
 from highwater_lab.recommend.search import recommend
-from highwater_lab.services.billing import HOURS_PER_MONTH, hourly_units
+from highwater_lab.services.billing import HOURS_PER_MONTH, hourly_units, scaler_items
 from highwater_lab.services.prices import (
     DEFAULT_REGION,
     NO_COMMITMENTS,
@@ -49,6 +49,9 @@ class Outcome:
     Attributes:
         cost_per_month: USD a month, without one-time charges.
         warm_up: The one-time charge for raising high-water marks, in USD.
+        config_items_per_month: The number of items that AWS Config records of tables and alarms, at most.
+        config_per_month: Their cost, USD a month.
+        has_config_recorder: Whether AWS Config records: only then is this a part of *cost_per_month*.
         demanded_units: Units that were requested in the rehearsed time.
         throttled_units: Units of them that were throttled.
         throttled_minutes: The number of minutes with throttling.
@@ -63,6 +66,9 @@ class Outcome:
     throttled_units: float
     throttled_minutes: int
     worst_at: datetime | None
+    config_items_per_month: float = 0.0
+    config_per_month: float = 0.0
+    has_config_recorder: bool = False
     hourly: Mapping[Dimension, tuple[int, ...]] = field(default_factory=dict)
     unit_hour: Mapping[Dimension, float] = field(default_factory=dict)
 
@@ -78,6 +84,9 @@ class Outcome:
             throttled_units=run.throttled_units,
             throttled_minutes=len(run.throttled_minutes()),
             worst_at=None if worst is None else run.start + timedelta(minutes=worst[0]),
+            config_items_per_month=run.bill.config_items_per_month,
+            config_per_month=run.bill.config_per_month,
+            has_config_recorder=run.bill.has_config_recorder,
             hourly={} if prices is None else hourly_units(peaks),
             unit_hour={} if prices is None else {dimension: prices.unit_hour(dimension) for dimension in Dimension},
         )
@@ -130,6 +139,26 @@ class TableRehearsal:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedCost:
+    """What a stage pays for every month beside its tables, whatever their traffic is.
+
+    Attributes:
+        stage: The stage, empty for stacks outside of stages.
+        what: `alarm`, one that a template declares, or `scaler`, whose alarms are counted among these. The alarms of
+            target tracking, and of a scaler on the consumption of tables, are part of the tables' costs.
+        before: How many there are in the old app, 0 if the app is not compared.
+        after: How many there are in the new app.
+        usd: The cost of one, USD a month.
+    """
+
+    stage: str
+    what: str
+    before: int
+    after: int
+    usd: float
+
+
 @dataclass(frozen=True, slots=True)
 class AppRehearsal:
     """The result of `rehearse_app`.
@@ -141,6 +170,7 @@ class AppRehearsal:
         prices: The regions whose prices were used, with the prices' date.
         commitments: What was bought before. Reserved capacity is subtracted from the sums of an app, as its tables
             share it, and not from the costs of single tables.
+        fixed: What is paid for beside the tables; it is part of the sums.
     """
 
     tables: tuple[TableRehearsal, ...]
@@ -148,49 +178,66 @@ class AppRehearsal:
     traffic: str
     prices: str
     commitments: Commitments = NO_COMMITMENTS
+    fixed: tuple[FixedCost, ...] = ()
 
     def changed(self) -> tuple[TableRehearsal, ...]:
         """Return the known tables whose declaration differs; all known ones if the app is not compared."""
         known = (table for table in self.tables if not table.unknown)
         return tuple(table for table in known if not self.against or table.change is not Change.UNCHANGED)
 
+    def fixed_changed(self) -> tuple[FixedCost, ...]:
+        """Return the fixed costs whose number differs; all of them if the app is not compared."""
+        return tuple(each for each in self.fixed if not self.against or each.before != each.after)
+
     def differs(self) -> bool:
-        """Whether the declaration of any table differs, also of an unknown one; true if the app is not compared."""
-        return not self.against or any(table.change is not Change.UNCHANGED for table in self.tables)
+        """Whether any table, also an unknown one, or fixed cost differs; true if the app is not compared."""
+        is_same = all(table.change is Change.UNCHANGED for table in self.tables)
+        return not self.against or not is_same or bool(self.fixed_changed())
 
     def unknown(self) -> tuple[TableRehearsal, ...]:
         """Return the tables of which nothing is known."""
         return tuple(table for table in self.tables if table.unknown)
 
     def in_stage(self, stage: str) -> AppRehearsal:
-        """Return the rehearsal of one stage's tables."""
-        return replace(self, tables=tuple(table for table in self.tables if table.stage == stage))
+        """Return the rehearsal of one stage."""
+        return replace(
+            self,
+            tables=tuple(table for table in self.tables if table.stage == stage),
+            fixed=tuple(each for each in self.fixed if each.stage == stage),
+        )
 
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages in the order of their names; an empty name stands for stacks outside of stages."""
-        return tuple(sorted({table.stage for table in self.tables}))
+        return tuple(sorted({table.stage for table in self.tables} | {each.stage for each in self.fixed}))
 
     @property
     def before(self) -> Outcome | None:
-        """The sum of all known tables in the old app; `None` if the app is not compared."""
-        return _total((table.before for table in self.tables), self.commitments) if self.against else None
+        """The sum of all known tables and fixed costs of the old app; `None` if the app is not compared."""
+        if not self.against:
+            return None
+        fixed = sum(each.before * each.usd for each in self.fixed)
+        return _total((table.before for table in self.tables), self.commitments, fixed)
 
     @property
     def after(self) -> Outcome:
-        """The sum of all known tables in the new app."""
-        return _total((table.after for table in self.tables), self.commitments)
+        """The sum of all known tables and fixed costs of the new app."""
+        fixed = sum(each.after * each.usd for each in self.fixed)
+        return _total((table.after for table in self.tables), self.commitments, fixed)
 
 
-def _total(outcomes: Iterable[Outcome | None], commitments: Commitments) -> Outcome:
+def _total(outcomes: Iterable[Outcome | None], commitments: Commitments, fixed: float) -> Outcome:
     known = [outcome for outcome in outcomes if outcome is not None]
     return Outcome(
-        cost_per_month=sum(each.cost_per_month for each in known) - _covered(known, commitments),
+        cost_per_month=sum(each.cost_per_month for each in known) - _covered(known, commitments) + fixed,
         warm_up=sum(each.warm_up for each in known),
         demanded_units=sum(each.demanded_units for each in known),
         throttled_units=sum(each.throttled_units for each in known),
         throttled_minutes=sum(each.throttled_minutes for each in known),
         worst_at=None,
+        config_items_per_month=sum(each.config_items_per_month for each in known),
+        config_per_month=sum(each.config_per_month for each in known),
+        has_config_recorder=any(each.has_config_recorder for each in known),
     )
 
 
@@ -314,6 +361,9 @@ def rehearse_app(
     price_region: str | None = None,
     prices_file: Path | None = None,
     commitments: Commitments = NO_COMMITMENTS,
+    has_config_recorder: bool = False,
+    fixed: Mapping[tuple[str, str], int] | None = None,
+    fixed_before: Mapping[tuple[str, str], int] | None = None,
     cheapest_within: float | None = None,
     processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -329,6 +379,9 @@ def rehearse_app(
         price_region: The region whose prices are used; by default each table's own, or us-east-1 if it is unknown.
         prices_file: The file of prices; by default the lab's.
         commitments: Reserved capacity, which the tables share, and savings plans. By default none.
+        has_config_recorder: Whether AWS Config records each change of tables and alarms. By default it does not.
+        fixed: By stage and `alarm` or `scaler` how many there are, as `count_fixed` returns it. By default none.
+        fixed_before: The same of the old app.
         cheapest_within: The highest percentage of throttled units of the cheapest plan that is searched for; by
             default none is. A search simulates tens of plans.
         processes: How many processes simulate at once, 1 or more; by default one for each processor.
@@ -341,7 +394,9 @@ def rehearse_app(
     old = {table.name: table for table in before or ()}
     # reserved capacity is shared by all tables, and so subtracted from their sum
     savings_plan = Commitments(has_savings_plan=commitments.has_savings_plan)
-    prices_of = cache(lambda region: load_prices(region, prices_file).committed(savings_plan))
+    prices_of = cache(
+        lambda region: load_prices(region, prices_file).committed(savings_plan, has_config_recorder=has_config_recorder)
+    )
     known: dict[str, _Work] = {}
     tables: dict[str, TableRehearsal] = {}
     spans: list[Traffic] = []
@@ -373,6 +428,18 @@ def rehearse_app(
         traffic=_span(spans),
         prices="; ".join(sorted({each.prices.name for each in known.values()})),
         commitments=commitments,
+        fixed=_fixed(fixed or {}, fixed_before or {}, prices_of(price_region or DEFAULT_REGION)),
+    )
+
+
+def _fixed(
+    after: Mapping[tuple[str, str], int], before: Mapping[tuple[str, str], int], prices: Prices
+) -> tuple[FixedCost, ...]:
+    usd = {"alarm": prices.alarm_month, "scaler": sum(scaler_items(prices).values())}
+    return tuple(
+        FixedCost(stage=stage, what=what, before=before.get(key, 0), after=after.get(key, 0), usd=usd[what])
+        for key in sorted(after.keys() | before.keys())
+        for stage, what in [key]
     )
 
 

@@ -82,6 +82,7 @@ def rehearse(
     price_region: str | None = None,
     prices_file: Path | None = None,
     commitments: Commitments = NO_COMMITMENTS,
+    has_config_recorder: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rehearsal:
     """Rehearse a template (a `cdk.out` folder or a file) under traffic (a CSV file or `Traffic`).
@@ -111,6 +112,7 @@ def rehearse(
         price_region: The region whose prices are used; by default the table's region, or us-east-1 if that is unknown.
         prices_file: The file of prices, see `load_prices`; by default the lab's.
         commitments: Reserved capacity and savings plans. By default none.
+        has_config_recorder: Whether AWS Config records each change of the table and its alarms. By default it does not.
         progress: Called from time to time with the minutes simulated and their total over all runs.
 
     Raises:
@@ -143,7 +145,7 @@ def rehearse(
         if name != CLAIRVOYANT:
             find_policy(name)  # raises for an unknown name before the first run, which may take minutes
     prices = load_prices(price_region or setup.region or region or DEFAULT_REGION, prices_file)
-    prices = prices.committed(commitments)
+    prices = prices.committed(commitments, has_config_recorder=has_config_recorder)
     runs = []
     for number, name in enumerate([Declared.name, *names]):
         minutes_before = number * series.minutes

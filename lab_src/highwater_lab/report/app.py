@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -10,7 +11,9 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.markup import escape
 
-from highwater_lab.rehearse import AppRehearsal, Change, Outcome, Passed, TableRehearsal
+from highwater_lab.rehearse import AppRehearsal, Change, FixedCost, Outcome, Passed, TableRehearsal
+from highwater_lab.report.document import config_document
+from highwater_lab.report.terminal import config_text
 
 # A comment on a pull request is found again by this line, which names the stage alone, as `marked` writes it.
 MARKER: Final = "<!-- highwater rehearsal: {stage} -->"
@@ -74,7 +77,10 @@ def _cost_and_throttles(outcome: Outcome) -> str:
 def total_sentence(app: AppRehearsal) -> str:
     """Return the sum of the app's known tables in words, and how many tables are unknown."""
     known = len(app.tables) - len(app.unknown())
-    what = "1 table" if known == 1 else f"{known} tables"
+    fixed: Counter[str] = Counter()
+    for each in app.fixed:
+        fixed[each.what] += each.after
+    what = ", ".join([_counted(known, "table"), *(_counted(number, noun) for noun, number in fixed.items() if number)])
     text = f"{what}: {usd(app.after.cost_per_month)} USD a month, {share(app.after.throttled_percent)} % throttled."
     if app.before is not None:
         text += f" {_before(app.before, app.against)}"
@@ -83,12 +89,25 @@ def total_sentence(app: AppRehearsal) -> str:
     return text
 
 
+def fixed_sentence(cost: FixedCost, against: str) -> str:
+    """Return a fixed cost in words."""
+    stage = f"{cost.stage}: " if cost.stage else ""
+    text = f"{stage}{_counted(cost.after, cost.what)}, whatever the traffic: {usd(cost.after * cost.usd)} USD a month."
+    return f"{text} Before ({against}): {cost.before}, {usd(cost.before * cost.usd)}." if against else text
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def print_app(app: AppRehearsal, console: Console) -> None:
     """Print the sum, a line for each table that differs, and for each that is unknown."""
     console.print(f"[bold]{escape(total_sentence(app))}[/]", highlight=False, soft_wrap=True)
     shown = app.changed()
     for table in shown:
         console.print(escape(sentence(table, app.against)), highlight=False, soft_wrap=True)
+    for each in app.fixed_changed():
+        console.print(escape(fixed_sentence(each, app.against)), highlight=False, soft_wrap=True)
     same = len(app.tables) - len(shown) - len(app.unknown())
     if app.against and same:
         console.print(f"{same} {'is' if same == 1 else 'are'} unchanged.", highlight=False)
@@ -100,7 +119,7 @@ def print_app(app: AppRehearsal, console: Console) -> None:
 def _sources(app: AppRehearsal) -> str:
     reserved = replace(app.commitments, has_savings_plan=False).name
     shared = f"; {reserved}, which the sums count and the tables do not" if reserved else ""
-    return f"{app.traffic}; {app.prices or 'no prices'}{shared}"
+    return f"{app.traffic}; {app.prices or 'no prices'}{shared}{config_text(app.after)}"
 
 
 def app_markdown(app: AppRehearsal, passed: Sequence[Passed] = ()) -> str:
@@ -124,8 +143,8 @@ def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> 
     lines += [cell(total_sentence(app)), ""]
     lines += [f"- ❌ {cell(text)}" for text in own] + [""] * bool(own)
     shown = app.changed()
-    if shown:
-        lines += [*_table(shown, app.against), ""]
+    if shown or app.fixed_changed():
+        lines += [*_table(shown, app.fixed_changed(), app.against), ""]
     same = len(app.tables) - len(shown) - len(app.unknown())
     if same:
         lines += [f"{same} {'table' if same == 1 else 'tables'} unchanged.", ""]
@@ -139,7 +158,7 @@ def _stage_markdown(app: AppRehearsal, stage: str, passed: Sequence[Passed]) -> 
     return "\n".join(lines)
 
 
-def _table(shown: Iterable[TableRehearsal], against: str) -> list[str]:
+def _table(shown: Iterable[TableRehearsal], fixed: Iterable[FixedCost], against: str) -> list[str]:
     headings = ["table", "USD a month", "before", "", "throttled", "before", "on demand"]
     lines = []
     for table in shown:
@@ -154,6 +173,10 @@ def _table(shown: Iterable[TableRehearsal], against: str) -> list[str]:
         name = cell(table.name) + (f" ({table.change})" if table.change in (Change.ADDED, Change.REMOVED) else "")
         on_demand = "" if table.on_demand is None else usd(table.on_demand.cost_per_month)
         lines.append([name, cost, old_cost, gap, throttled, old_throttled, on_demand])
+    for each in fixed:
+        now, old = each.after * each.usd, each.before * each.usd
+        name = _counted(each.after, each.what) + (f" (before: {each.before:,})" if against else "")
+        lines.append([name, f"**{usd(now)}**", usd(old), _difference(now, old), "", "", ""])
     rows = [headings, ["---", *["---:"] * 6], *lines]
     # without an old app, the columns about it are left out
     return [f"| {' | '.join(row if against else [row[0], row[1], row[4], row[6]])} |" for row in rows]
@@ -200,6 +223,16 @@ def app_document(app: AppRehearsal, passed: Sequence[Passed] = ()) -> dict[str, 
             }
             for table in app.tables
         ],
+        "fixed": [
+            {
+                "stage": each.stage or None,
+                "what": each.what,
+                "before": each.before if app.against else None,
+                "after": each.after,
+                "cost_per_month_usd": round(each.after * each.usd, 2),
+            }
+            for each in app.fixed
+        ],
         "passed": [each.what for each in passed],
     }
 
@@ -208,6 +241,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     return {
         "cost_per_month_usd": round(outcome.cost_per_month, 2),
         "warm_up_once_usd": round(outcome.warm_up, 2),
+        "config": config_document(outcome),
         "throttled_percent": outcome.throttled_percent,
         "throttled_units": round(outcome.throttled_units, 3),
         "throttled_minutes": outcome.throttled_minutes,

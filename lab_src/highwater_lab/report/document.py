@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from highwater_lab.rehearse import Rehearsal
+from highwater_lab.rehearse import Outcome, Rehearsal
+from highwater_lab.services.billing import Bill
 from highwater_lab.simulation import JobRun, Run
 from highwater_lab.simulation.run import Event
 
@@ -59,6 +60,7 @@ def run_document(run: Run) -> dict[str, Any]:
             "on_demand": round(run.bill.on_demand, 4),
             "scaler": round(run.bill.scaler, 4),
         },
+        "config": config_document(run.bill),
         "utilization_percent": None if run.utilization_percent is None else round(run.utilization_percent, 2),
         "decreases": run.decreases,
         "refused_decreases": run.refused_decreases,
@@ -75,6 +77,15 @@ def run_document(run: Run) -> dict[str, Any]:
         ],
         "jobs": [_job(run, each) for each in run.jobs],
         "events": [_event(run, event) for event in run.events],
+    }
+
+
+def config_document(costs: Bill | Outcome) -> dict[str, Any]:
+    """Return what AWS Config costs a month for the changes of capacity, and whether that is part of the costs."""
+    return {
+        "items_per_month": round(costs.config_items_per_month, 1),
+        "cost_per_month_usd": round(costs.config_per_month, 4),
+        "is_included": costs.has_config_recorder,
     }
 
 

@@ -17,7 +17,7 @@ from highwater_lab.files import replace_file
 from highwater_lab.rehearse import Passed, Rehearsal
 from highwater_lab.report.picture import curves, shown_targets
 from highwater_lab.report.plan import declared_text, plan_lines, zone_of
-from highwater_lab.report.terminal import advice, job_lines, share_text, span_text
+from highwater_lab.report.terminal import advice, config_text, job_lines, share_text, span_text
 from highwater_lab.simulation import Run, TargetRun
 from highwater_lab.simulation.run import EventKind
 
@@ -139,7 +139,7 @@ def _span(rehearsal: Rehearsal) -> str:
     )
     return (
         f"{span_text(traffic.minutes)}, {traffic.start:%a %Y-%m-%d %H:%M} UTC to {end:%a %Y-%m-%d %H:%M} UTC; "
-        f"{rehearsal.prices.name}.{thinned}{coarse}"
+        f"{rehearsal.prices.name}{config_text(rehearsal.declared.bill)}.{thinned}{coarse}"
     )
 
 
@@ -189,6 +189,8 @@ def _plan(rehearsal: Rehearsal) -> str:
         ]
         if run.bill.scaler_per_month:
             parts.append(("alarms and metrics", "", run.bill.scaler_per_month, "", ""))
+        if run.bill.has_config_recorder:
+            parts.append(("AWS Config", "", run.bill.config_per_month, "", ""))
         parts.append((f"<b>{html.escape(run.policy)}</b>", "", run.bill.per_month, share_text(run), ""))
         rows = "".join(
             f"<tr><td>{part}</td><td class='usd'>{usd:,.2f}</td><td>{declared}</td><td>{share}</td><td>{peak}</td></tr>"

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from highwater_lab.rehearse import Rehearsal
+from highwater_lab.rehearse import Outcome, Rehearsal
+from highwater_lab.services.billing import Bill
 from highwater_lab.simulation import Run, TargetRun
 
 
@@ -36,8 +37,18 @@ def print_rehearsal(rehearsal: Rehearsal, console: Console) -> None:
     console.print(_comparison(rehearsal))
     for line in job_lines(run):
         console.print(line, highlight=False, markup=False)
-    console.print(f"[dim]{escape(rehearsal.prices.name)}[/]", highlight=False)
+    console.print(f"[dim]{escape(rehearsal.prices.name)}{config_text(run.bill)}[/]", highlight=False)
     _print_advice(run, console)
+
+
+def config_text(costs: Bill | Outcome) -> str:
+    """Return the end of a line about prices: what AWS Config costs, and whether that is included; empty for nothing."""
+    if not costs.config_items_per_month:
+        return ""
+    items = f"at most {costs.config_items_per_month:,.0f} items a month, {costs.config_per_month:,.2f} USD"
+    if costs.has_config_recorder:
+        return f": {items}"
+    return f"; without AWS Config: {items}, if it records the account; --config-recorder adds them"
 
 
 def _comparison(rehearsal: Rehearsal) -> Table:

@@ -14,6 +14,20 @@ from highwater_lab.services.prices import Prices, UnitPrices
 HOURS_PER_MONTH: Final = 730
 # The number of CloudWatch alarms that Application Auto Scaling creates for each target tracking policy on DynamoDB
 ALARMS_PER_POLICY: Final = 4
+# A scaler runs each minute, for a second or less, with this memory
+_RUNS_PER_MONTH: Final = HOURS_PER_MONTH * 60
+_RUN_SECONDS, _RUN_GB = 1.0, 0.5
+
+
+def scaler_items(prices: Prices) -> dict[str, float]:
+    """Return what a scaler costs a month in USD apart from its targets and its alarms, by description."""
+    run = _RUN_GB * _RUN_SECONDS * prices.lambda_gb_second + prices.lambda_request
+    return {
+        f"{_RUNS_PER_MONTH:,} runs of a schedule": _RUNS_PER_MONTH * prices.schedule_run,
+        f"{_RUNS_PER_MONTH:,} runs of {_RUN_SECONDS:.0f} s at {_RUN_GB} GB": _RUNS_PER_MONTH * run,
+        # every floor that is set counts; the other metrics have a value only when something is wrong
+        "a custom metric, FloorsSet": prices.custom_metric_month,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +41,9 @@ class Bill:
         on_demand: The cost of consumed request units, on demand, of all replicas.
         alarms: The cost of the alarms of target tracking and of a scaler.
         metrics: The cost of the metrics that a scaler requested from CloudWatch.
+        config_items: The number of configuration items that AWS Config would record.
+        config: What they cost, whether it records them or not.
+        has_config_recorder: Whether it records them: only then are they part of the sums.
         warm_up: The one-time charge for raising the high-water mark.
         by_target: The part of *provisioned* or of *on_demand* that each target costs, in the order that they were
             given. What is reserved covers all targets of a dimension alike.
@@ -38,13 +55,16 @@ class Bill:
     on_demand: float
     alarms: float
     metrics: float
+    config_items: int = 0
+    config: float = 0.0
+    has_config_recorder: bool = False
     warm_up: float = 0.0
     by_target: tuple[float, ...] = ()
 
     @property
     def running(self) -> float:
         """All costs except the one-time charge."""
-        return self.provisioned + self.on_demand + self.scaler
+        return self.provisioned + self.on_demand + self.scaler + self.config * self.has_config_recorder
 
     @property
     def scaler(self) -> float:
@@ -55,22 +75,40 @@ class Bill:
     def per_month(self) -> float:
         """The cost of a month of 730 hours at the same rate, without the one-time charge.
 
-        Capacity and alarms are scaled by clock hours, requests and metrics by seconds.
+        Capacity and alarms are scaled by clock hours; requests, metrics and configuration items by seconds.
         """
-        by_hour = (self.provisioned + self.alarms) / self.hours
-        by_request = (self.on_demand + self.metrics) * 3600 / self.seconds
-        return (by_hour + by_request) * HOURS_PER_MONTH
+        by_hour = self.provisioned / self.hours * HOURS_PER_MONTH
+        config = self.config * self.has_config_recorder
+        return by_hour + self.scaler_per_month + (self.on_demand + config) * self._months
 
     @property
     def targets_per_month(self) -> tuple[float, ...]:
-        """The cost of each target in a month; with `scaler_per_month`, they add up to `per_month`."""
-        factor = HOURS_PER_MONTH * 3600 / self.seconds if self.on_demand else HOURS_PER_MONTH / self.hours
+        """The cost of each target in a month.
+
+        They add up to `per_month` with `scaler_per_month`, and with `config_per_month` if AWS Config records.
+        """
+        factor = self._months if self.on_demand else HOURS_PER_MONTH / self.hours
         return tuple(usd * factor for usd in self.by_target)
 
     @property
     def scaler_per_month(self) -> float:
         """The cost of scaling itself in a month."""
-        return (self.alarms / self.hours + self.metrics * 3600 / self.seconds) * HOURS_PER_MONTH
+        return self.alarms / self.hours * HOURS_PER_MONTH + self.metrics * self._months
+
+    @property
+    def config_items_per_month(self) -> float:
+        """The number of configuration items in a month."""
+        return self.config_items * self._months
+
+    @property
+    def config_per_month(self) -> float:
+        """What they cost in a month, whether AWS Config records them or not."""
+        return self.config * self._months
+
+    @property
+    def _months(self) -> float:
+        """The factor from the simulated time to a month."""
+        return HOURS_PER_MONTH * 3600 / self.seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +147,7 @@ def bill(
     policies: int,
     alarms: int = 0,
     metrics_requested: int,
+    config_items: int = 0,
     is_infrequent_access: bool,
     warm_up: float,
     replicas: Sequence[BilledReplica] = (),
@@ -126,6 +165,7 @@ def bill(
         policies: The number of target tracking policies; the bill includes their alarms.
         alarms: The number of further alarms, such as a scaler's.
         metrics_requested: The number of metrics requested from CloudWatch.
+        config_items: The number of configuration items that AWS Config would record.
         is_infrequent_access: Whether the table class is Standard-IA.
         warm_up: The one-time charge for raising the high-water mark, in USD.
         replicas: The further replicas of a global table; each has the same policies.
@@ -161,6 +201,9 @@ def bill(
         on_demand=sum(on_demand) * committed.on_demand_factor,
         alarms=alarm_cost,
         metrics=metrics,
+        config_items=config_items,
+        config=prices.config_item * config_items,
+        has_config_recorder=prices.has_config_recorder,
         warm_up=warm_up,
         by_target=tuple(by_target),
     )

@@ -124,20 +124,33 @@ class Prices:
     Attributes:
         region: The region whose prices are used.
         dated: The date on which the prices were read.
-        alarm_month: The price of one standard-resolution alarm for a month, the same in nearly all regions.
-        thousand_metrics_requested: The price of a thousand metrics requested with GetMetricData, likewise.
+        alarm_month: The price of one standard-resolution alarm for a month; this and the next six are the same in
+            nearly all regions.
+        thousand_metrics_requested: The price of a thousand metrics requested with GetMetricData.
+        custom_metric_month: The price of a custom metric of CloudWatch for a month.
+        config_item: The price of a configuration item that AWS Config records.
+        lambda_gb_second: The price of a gigabyte of a Lambda function's memory for a second, on Arm.
+        lambda_request: The price of an invocation of a Lambda function.
+        schedule_run: The price of a run of an EventBridge schedule.
         regions: The prices of throughput by region.
         source: The name of the prices' file, for messages.
         commitments: What was bought before. By default nothing.
+        has_config_recorder: Whether AWS Config records each change of tables and alarms. By default it does not.
     """
 
     region: str
     dated: str
     alarm_month: float
     thousand_metrics_requested: float
+    custom_metric_month: float
+    config_item: float
+    lambda_gb_second: float
+    lambda_request: float
+    schedule_run: float
     regions: Mapping[str, RegionPrices]
     source: str = "prices.json"
     commitments: Commitments = NO_COMMITMENTS
+    has_config_recorder: bool = False
 
     def in_region(self, region: str) -> Prices:
         """Return the prices for another region; raises `PriceError` for a region without prices."""
@@ -156,24 +169,25 @@ class Prices:
 
     @property
     def name(self) -> str:
-        """Region and date, for reports."""
-        commitments = self.commitments.name
-        return f"prices of {self.region}, {self.dated}" + (f", {commitments}" if commitments else "")
+        """Region and date, and what changes the prices, for reports."""
+        more = [self.commitments.name, "with AWS Config" if self.has_config_recorder else ""]
+        return ", ".join([f"prices of {self.region}, {self.dated}", *filter(None, more)])
 
-    def committed(self, commitments: Commitments) -> Prices:
-        """Return the same prices with what was bought before."""
-        return replace(self, commitments=commitments)
+    def committed(self, commitments: Commitments, *, has_config_recorder: bool = False) -> Prices:
+        """Return the same prices with what was bought before, and with or without what AWS Config records."""
+        return replace(self, commitments=commitments, has_config_recorder=has_config_recorder)
 
 
 def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Prices:
     """Load prices for *region* from *file*, by default from the file that is part of the lab.
 
-    A file has the same members as the lab's `prices.json`; `highwater prices --fetch` makes one. Raises `PriceError` if
-    a member is missing or invalid, or if the file has no prices of the region.
+    A file has the same members as the lab's `prices.json`, whose prices that are the same in all regions are taken
+    where the file lacks them; `highwater prices --fetch` makes one. Raises `PriceError` if a member is missing or
+    invalid, or if the file has no prices of the region.
     """
     name = str(file) if file else "prices.json"
     document = _load_shipped() if file is None else _load(file)
-    alarm, metrics = (_price(name, key, document.get(key)) for key in ("alarm_month", "thousand_metrics_requested"))
+    flat: dict[str, Any] = {key: _price(name, key, document.get(key, usd)) for key, usd in _flat().items()}
     regions = document.get("regions")
     if not isinstance(regions, dict):
         raise PriceError(f"{name}: regions is {str(regions)[:60]}; expected the prices of throughput by region")
@@ -182,10 +196,9 @@ def load_prices(region: str = DEFAULT_REGION, file: Path | None = None) -> Price
     made = Prices(
         region=region,
         dated=dated,
-        alarm_month=alarm,
-        thousand_metrics_requested=metrics,
         regions=read,
         source=name,
+        **flat,
     )
     return made.in_region(region)
 
@@ -214,6 +227,11 @@ def _price(name: str, label: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _MOST:
         raise PriceError(f"{name}: {label} is {str(value)[:60]}; expected a price in USD, from 0 to 1,000,000")
     return value
+
+
+def _flat() -> dict[str, float]:
+    """Return the lab's prices that are the same in nearly all regions."""
+    return {key: usd for key, usd in _load_shipped().items() if isinstance(usd, float)}
 
 
 @cache
@@ -247,8 +265,6 @@ _MEMBERS: Final = {
     ("Read", "RequestUnits"): "on_demand_read_million",
     ("", "TimedStorage-ByteHrs"): "storage_gb_month",
 }
-# CloudWatch's prices, which are the same in nearly all regions (FACTS.md, section 5)
-_FLAT: Final = {"alarm_month": 0.10, "thousand_metrics_requested": 0.01}
 
 
 def price_file(text: str, where: str, today: date) -> dict[str, Any]:
@@ -280,7 +296,7 @@ def price_file(text: str, where: str, today: date) -> dict[str, Any]:
     }
     if not whole:
         raise PriceError(f"{where}: has no region with all prices of DynamoDB's throughput")
-    return {"dated": f"{today:%Y-%m}", "source": where, **_FLAT, "regions": whole}
+    return {"dated": f"{today:%Y-%m}", "source": where, **_flat(), "regions": whole}
 
 
 def _rates_of_json(document: Any) -> Iterator[tuple[str, str, float]]:

@@ -9,7 +9,7 @@ from highwater.core import Bounds, Dimension
 from highwater.core.pulses import SLOT_SECONDS
 from highwater_lab.physics import QUANTA_PER_UNIT
 from highwater_lab.services.autoscaling import bounds_before
-from highwater_lab.services.billing import Bill, BilledReplica, bill
+from highwater_lab.services.billing import ALARMS_PER_POLICY, Bill, BilledReplica, bill
 from highwater_lab.services.prices import Prices, load_prices
 from highwater_lab.services.timing import Timing
 from highwater_lab.services.update_table import Refused
@@ -195,12 +195,23 @@ def _bill(table: SimulatedTable, prices: Prices, metrics_requested: int, policy:
         policies=sum(t.tracking is not None for t in table.targets),
         alarms=policy.alarms_per_target * len(table.targets),
         metrics_requested=metrics_requested,
+        config_items=_config_items(table, policy),
         is_infrequent_access=setup.is_infrequent_access,
         warm_up=sum(
             _mark_price(setup, priced) for priced in (prices, *(prices.in_region(r.region) for r in setup.replicas))
         ),
         replicas=billed_replicas(setup, prices),
     )
+
+
+def _config_items(table: SimulatedTable, policy: Policy) -> int:
+    """Return how many items AWS Config records: one of the table for each change, and one of each alarm that moves."""
+    of_table = {(target.index, at) for target in table.targets for at, _ in target.capacity[1:]}
+    of_alarms = sum(
+        (len(target.capacity) - 1) * (ALARMS_PER_POLICY * (target.tracking is not None) + policy.alarms_per_target)
+        for target in table.targets
+    )
+    return len(of_table) + of_alarms
 
 
 def billed_replicas(setup: TableSetup, prices: Prices) -> list[BilledReplica]:

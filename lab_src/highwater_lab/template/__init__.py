@@ -2,6 +2,15 @@
 
 from highwater_lab.template.assembly import is_plan, load_prior, load_templates
 from highwater_lab.template.document import TemplateError
-from highwater_lab.template.selection import ListedTable, find_table, list_tables
+from highwater_lab.template.selection import ListedTable, count_fixed, find_table, list_tables
 
-__all__ = ["ListedTable", "TemplateError", "find_table", "is_plan", "list_tables", "load_prior", "load_templates"]
+__all__ = [
+    "ListedTable",
+    "TemplateError",
+    "count_fixed",
+    "find_table",
+    "is_plan",
+    "list_tables",
+    "load_prior",
+    "load_templates",
+]

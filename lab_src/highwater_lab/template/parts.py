@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from highwater.core import Dimension
-from highwater.core.names import PLANS_PATH, TargetName, names_of_parameter
+from highwater.core.names import ALARM_PREFIX, PLANS_PATH, TargetName, names_of_parameter
 from highwater.core.scaler.plan import ScaledPlan
 from highwater_lab.template.document import TemplateError
 from highwater_lab.template.intrinsics import OPEN, TABLE_TYPES
@@ -25,6 +25,11 @@ _POLICY: Final = "AWS::ApplicationAutoScaling::ScalingPolicy"
 _FLOORS: Final = "Custom::HighwaterFloors"
 _MARKS: Final = "Custom::HighwaterMarks"
 _PLAN: Final = "AWS::SSM::Parameter"
+_ALARM: Final = "AWS::CloudWatch::Alarm"
+_FUNCTION: Final = "AWS::Lambda::Function"
+_SCHEDULE: Final = "AWS::Scheduler::Schedule"
+# by this variable a function knows whose plans it reads; a coordinator's has it too, and no schedule
+_SCALER_VARIABLE: Final = "HIGHWATER_SCALER"
 _DIMENSION: Final = re.compile(r"dynamodb:(table|index):(Read|Write)CapacityUnits")
 _OWN: Final = re.compile(r"\$\{([A-Za-z0-9]+)\}")
 Scope = tuple[str, ...]
@@ -203,6 +208,25 @@ class Parts:
         stem = reference[2:].partition(":")[0] if ":" in reference else None
         others = [part for part in self.targets if part.logical_id == logical_id and part.stack.template.stem == stem]
         return own if stem is None else next(iter(others), None)
+
+
+def fixed_of(stack: Stack) -> Iterator[str]:
+    """Yield `alarm` for each alarm of a stack and `scaler` for each scaler, which are paid for whatever the traffic is.
+
+    A scaler's alarms on the consumption of tables are left out: they belong to the tables.
+    """
+    functions = {
+        f"${{{logical_id}.Arn}}"
+        for logical_id, properties in stack.resources(_FUNCTION)
+        if _SCALER_VARIABLE in str(properties.get("Environment"))
+    }
+    for logical_id, properties in stack.resources(_ALARM):
+        if may_exist(stack, logical_id) and not _text(stack, properties.get("AlarmName")).startswith(ALARM_PREFIX):
+            yield "alarm"
+    for logical_id, properties in stack.resources(_SCHEDULE):
+        target = properties.get("Target")
+        if isinstance(target, dict) and may_exist(stack, logical_id) and _text(stack, target.get("Arn")) in functions:
+            yield "scaler"
 
 
 def identity(stack: Stack, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any, Final
 
 from highwater_lab.simulation.setup import TableSetup
 from highwater_lab.template.document import Dialect, Template, TemplateError
-from highwater_lab.template.parts import Parts
-from highwater_lab.template.stacks import Stacks, is_open
+from highwater_lab.template.parts import Parts, fixed_of
+from highwater_lab.template.stacks import Stack, Stacks, is_open
 from highwater_lab.template.tables import Found, read_table, tables_of
 
 _MOST_NAMES: Final = 6
@@ -107,9 +108,20 @@ def list_tables(templates: list[Template], parameters: Mapping[str, str] | None 
     return [_list_table(label, found, parts) for label, found in tables.items() if not _is_own(found)]
 
 
+def count_fixed(templates: list[Template], parameters: Mapping[str, str] | None = None) -> Counter[tuple[str, str]]:
+    """Return by stage how many alarms and scalers the templates declare: `("Prod", "alarm")`, `("Prod", "scaler")`."""
+    return Counter(
+        (_stage(stack), what) for stack in Stacks(templates, parameters or {}).all for what in fixed_of(stack)
+    )
+
+
+def _stage(stack: Stack) -> str:
+    folder = Path(stack.template.folder).name
+    return folder.removeprefix(_STAGE_FOLDER) if folder.startswith(_STAGE_FOLDER) else ""
+
+
 def _list_table(label: str, found: Found, parts: Parts) -> ListedTable:
     template = found.stack.template
-    folder = Path(template.folder).name
     setup, problem = None, ""
     try:
         setup = read_table(found, parts)
@@ -117,7 +129,7 @@ def _list_table(label: str, found: Found, parts: Parts) -> ListedTable:
         problem = str(error)
     return ListedTable(
         name=label,
-        stage=folder.removeprefix(_STAGE_FOLDER) if folder.startswith(_STAGE_FOLDER) else "",
+        stage=_stage(found.stack),
         stack=template.environment.stack or "",
         logical_id=found.logical_id,
         physical=None if is_open(found.table) else found.table,
