@@ -24,7 +24,7 @@ from research.mutants.mutant import CORE, mutants_of
 # the settings in pyproject.toml, without what is for the terminal and for several processes
 OPTIONS = (
     *("-o", "addopts=--strict-markers --strict-config --import-mode=importlib"),
-    *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:timeout"),
+    *("-o", "timeout=0", "-p", "no:cacheprovider", "-p", "no:xdist"),
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )
 
