@@ -162,7 +162,7 @@ def test_option_of_rehearse_that_cannot_be_is_told_and_loses_nothing(
         ),
         (
             "recommend --scenario constant --timezone Mars",
-            "unknown timezone 'Mars'; use an IANA name such as 'Europe/Berlin'",
+            "--timezone: unknown timezone 'Mars'; use an IANA name such as 'Europe/Berlin'",
         ),
         ("prices --fetch --from rates.csv --out x", "give --fetch or --from, not both"),
         ("prices --from rates.csv", "--fetch and --from need --out FILE"),

@@ -180,7 +180,7 @@ def test_command_serves_until_it_is_interrupted(command: Command) -> None:
 def test_command_refuses_with_one_line(command: Command) -> None:
     zone = ("plan", "--scenario", "step", "--timezone", "Berlin")
     assert refused(command(*zone)) == (
-        "highwater plan: --timezone: got 'Berlin'; use an IANA name such as 'Europe/Berlin'"
+        "highwater plan: --timezone: unknown timezone 'Berlin'; use an IANA name such as 'Europe/Berlin'"
     )
     assert refused(command("plan")) == (
         "highwater plan: give the traffic with exactly one of --traffic FILE, --scenario NAME, --live-table NAME and "

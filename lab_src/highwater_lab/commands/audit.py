@@ -27,7 +27,6 @@ import click
 
 from highwater.cli.terminal import say
 from highwater.core import HighwaterError
-from highwater.core.plan.zones import find_zone
 from highwater_lab.audit import (
     AuditFolder,
     Judgement,
@@ -40,7 +39,7 @@ from highwater_lab.audit import (
     read_tables,
 )
 from highwater_lab.audit.account import WORKERS
-from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar
+from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar, timezone_option
 from highwater_lab.commands.traffic_source import open_session, telling_of
 from highwater_lab.files import replace_file
 from highwater_lab.report.audit import Audit, audit_csv, audit_document, audit_lines, audit_page
@@ -75,7 +74,7 @@ _path = click.Path(path_type=Path)
     show_default=True,
     help="Highest allowed percentage of throttled requests.",
 )
-@click.option("--timezone", default="UTC", show_default=True, help="IANA time zone of recurring surges and of windows.")
+@timezone_option
 @click.option(
     "--code", "language", type=click.Choice(["cdk", "hcl"]), default="cdk", show_default=True, help="The code."
 )
@@ -123,8 +122,6 @@ def audit_command(
     check_places({"--prices": prices_file}, {"--html": html_file, "--csv": csv_file})
     if regions and all_regions:
         raise Misuse("give --region or --all-regions, not both")
-    if find_zone(timezone) is None:
-        raise Misuse(f"--timezone: unknown timezone {timezone!r}; use an IANA name such as 'Europe/Berlin'")
     question = Question(
         days=days,
         max_throttled=max_throttled,

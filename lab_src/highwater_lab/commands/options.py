@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from highwater.cli.terminal import open_console
 from highwater.core.limits import DEFAULT_TABLE_QUOTA_UNITS
+from highwater.core.plan.zones import find_zone
 from highwater_lab.physics import KeyDistribution
 
 
@@ -45,6 +46,21 @@ table_quota_option = click.option(
     default=DEFAULT_TABLE_QUOTA_UNITS,
     show_default=True,
     help="Your account's quota of units per table and index.",
+)
+
+
+def _check_zone(ctx: click.Context, option: click.Parameter, name: str) -> str:  # noqa: ARG001 - click gives them
+    if find_zone(name) is None:
+        raise Misuse(f"--timezone: unknown timezone {name!r}; use an IANA name such as 'Europe/Berlin'")
+    return name
+
+
+timezone_option = click.option(
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    callback=_check_zone,
+    help="IANA time zone of windows and of surges that recur.",
 )
 
 

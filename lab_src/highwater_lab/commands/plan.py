@@ -9,8 +9,7 @@ import click
 
 from highwater.cli.terminal import say, stopped_by_signals
 from highwater.core import HighwaterError
-from highwater.core.plan.zones import find_zone
-from highwater_lab.commands.options import Misuse, check_places, table_quota_option
+from highwater_lab.commands.options import Misuse, check_places, table_quota_option, timezone_option
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.plan.engine import Engine
 from highwater_lab.plan.server import PlannerServer
@@ -19,7 +18,7 @@ from highwater_lab.traffic import write_traffic
 
 @click.command("plan", short_help="Drag a plan over its traffic, and copy the code.")
 @traffic_options
-@click.option("--timezone", default="UTC", show_default=True, help="IANA time zone of windows.")
+@timezone_option
 @table_quota_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the page. [default: one that is free]")
 @click.option("--no-browser", is_flag=True, help="Print the page's address, and do not open it.")
@@ -37,8 +36,6 @@ def plan_command(source: TrafficSource, timezone: str, table_quota: int, port: i
     Exit status: 0 ended by Ctrl-C, 2 misuse.
     """  # noqa: D301 - a real backspace character, after which click keeps the line breaks
     check_places(source.inputs, {"--save": source.save})
-    if find_zone(timezone) is None:
-        raise Misuse(f"--timezone: got {timezone!r}; use an IANA name such as 'Europe/Berlin'")
     try:
         traffic = source.read_traffic()
         engine = Engine(

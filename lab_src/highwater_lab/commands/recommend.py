@@ -17,7 +17,14 @@ from highwater.cli.terminal import open_console, say
 from highwater.core import HighwaterError
 from highwater.core.plan.windows import DAYS, parse_days
 from highwater.core.scaler import ScalerSettings
-from highwater_lab.commands.options import Finite, Misuse, check_places, progress_bar, table_quota_option
+from highwater_lab.commands.options import (
+    Finite,
+    Misuse,
+    check_places,
+    progress_bar,
+    table_quota_option,
+    timezone_option,
+)
 from highwater_lab.commands.traffic_source import TrafficSource, tell_notes, traffic_options
 from highwater_lab.recommend import Candidate, Recommendation, recommend
 from highwater_lab.recommend.code import code_of
@@ -42,7 +49,7 @@ _path = click.Path(path_type=Path)
     show_default=True,
     help="Highest allowed percentage of throttled units.",
 )
-@click.option("--timezone", default="UTC", show_default=True, help="IANA time zone of recurring surges and of windows.")
+@timezone_option
 @table_quota_option
 @click.option(
     "--code",
