@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from highwater_lab.local import LocalCloud
-from tests.local.world import World, client
+from tests.local.world import Stack, World, client
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +31,14 @@ def world(cloud: LocalCloud, clients: dict[str, Any]) -> Iterator[World]:
     made = World(cloud, clients["application-autoscaling"], clients["dynamodb"])
     yield made
     made.forget()
+
+
+@pytest.fixture
+def make_stack(clients: dict[str, Any], world: World) -> Callable[[], Stack]:
+    del world  # forgets tables and targets at the end
+    return lambda: Stack(clients["cloudformation"])
+
+
+@pytest.fixture
+def stack(make_stack: Callable[[], Stack]) -> Stack:
+    return make_stack()

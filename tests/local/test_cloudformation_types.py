@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import boto3
 import pytest
 
 from highwater_lab.local import LocalCloud
@@ -17,11 +14,11 @@ from tests.local.world import (
     MINUTE,
     READ,
     WRITE,
+    Stack,
     World,
     index_definition,
     key,
     refused,
-    stack_status,
     unique,
     units,
     warmth,
@@ -29,64 +26,6 @@ from tests.local.world import (
 
 Resources = dict[str, Any]
 _NIGHTLY = "cron(0 3 * * ? *)"
-_DONE = ("_COMPLETE", "_FAILED")
-
-
-class Stack:
-    """One stack, created, updated and deleted; each waits until it is done and returns the status."""
-
-    def __init__(self, cloudformation: Any) -> None:
-        self._cloudformation = cloudformation
-        self.name = unique("stack")
-
-    def create(self, **resources: Any) -> str:
-        self._cloudformation.create_stack(StackName=self.name, TemplateBody=_template(resources))
-        return self._wait()
-
-    def update(self, **resources: Any) -> str:
-        self._cloudformation.update_stack(StackName=self.name, TemplateBody=_template(resources))
-        return self._wait()
-
-    def delete(self) -> str:
-        found = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]["StackId"]
-        self._cloudformation.delete_stack(StackName=self.name)
-        return self._wait(found)
-
-    def physical_id(self, logical_id: str) -> str:
-        answer = self._cloudformation.describe_stack_resource(StackName=self.name, LogicalResourceId=logical_id)
-        return str(answer["StackResourceDetail"]["PhysicalResourceId"])
-
-    def outputs(self) -> dict[str, str]:
-        found = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0].get("Outputs", [])
-        return {output["OutputKey"]: output["OutputValue"] for output in found}
-
-    def reasons(self) -> str:
-        """Why resources failed, newest first."""
-        events = self._cloudformation.describe_stack_events(StackName=self.name)["StackEvents"]
-        return "\n".join(
-            event.get("ResourceStatusReason", "") for event in events if event["ResourceStatus"].endswith("_FAILED")
-        )
-
-    def _wait(self, name: str | None = None) -> str:
-        return stack_status(self._cloudformation, name or self.name)
-
-
-def _template(resources: Resources) -> str:
-    outputs = {
-        name: {"Value": {"Ref": name}} for name, one in resources.items() if "ApplicationAutoScaling" in one["Type"]
-    }
-    return json.dumps({"Resources": resources, **({"Outputs": outputs} if outputs else {})})
-
-
-@pytest.fixture
-def make_stack(clients: dict[str, Any], world: World) -> Callable[[], Stack]:
-    del world  # forgets tables and targets at the end
-    return lambda: Stack(clients["cloudformation"])
-
-
-@pytest.fixture
-def stack(make_stack: Callable[[], Stack]) -> Stack:
-    return make_stack()
 
 
 def _target(resource: str, minimum: Any, maximum: Any, dim: str = READ, **more: Any) -> Resources:
@@ -134,11 +73,6 @@ def _actions(world: World, resource: str) -> dict[str, Any]:
     return {action["ScheduledActionName"]: action for action in found["ScheduledActions"]}
 
 
-def _policies(world: World, resource: str) -> dict[str, Any]:
-    found = world.autoscaling.describe_scaling_policies(ServiceNamespace="dynamodb", ResourceId=resource)
-    return {policy["PolicyName"]: policy for policy in found["ScalingPolicies"]}
-
-
 def _targets(world: World) -> set[tuple[str, str]]:
     found = world.autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb")["ScalableTargets"]
     return {(target["ResourceId"], target["ScalableDimension"]) for target in found}
@@ -162,7 +96,7 @@ def test_target_and_policy_when_created_are_there_and_named_by_ref(world: World,
     assert found["up"]["ScalableTargetAction"] == {"MinCapacity": 9}
     assert found["down"]["ScalableTargetAction"] == {"MaxCapacity": 90}
     assert (found["down"]["Timezone"], found["down"]["StartTime"]) == ("Europe/Berlin", start)
-    policy = _policies(world, resource)["tracking"]
+    policy = world.policies(resource)["tracking"]
     assert policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 65
     assert stack.outputs() == {"Target": f"{resource}|{READ}|dynamodb", "Policy": policy["PolicyARN"]}
 
@@ -171,7 +105,7 @@ def test_policy_that_names_its_target_by_resource_is_put_on_it(world: World, sta
     resource = f"table/{world.table(40, 41)}"
     policy = _policy("tracking", 65, **key(resource)) | {"DependsOn": "Target"}
     assert stack.create(Target=_target(resource, 7, 900), Policy=policy) == "CREATE_COMPLETE"
-    assert list(_policies(world, resource)) == ["tracking"]
+    assert list(world.policies(resource)) == ["tracking"]
 
 
 def test_numbers_given_as_strings_are_numbers(world: World, stack: Stack) -> None:
@@ -181,7 +115,7 @@ def test_numbers_given_as_strings_are_numbers(world: World, stack: Stack) -> Non
     assert stack.create(Target=target, Policy=_policy("tracking", "65.5")) == "CREATE_COMPLETE"
     assert (world.bounds(resource), world.capacity(table)) == ((50, 900), (50, 41))
     assert _actions(world, resource)["up"]["ScalableTargetAction"] == {"MinCapacity": 9, "MaxCapacity": 90}
-    assert _policies(world, resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 65.5
+    assert world.policies(resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 65.5
 
 
 def test_target_with_suspended_state_is_created_suspended(world: World, stack: Stack) -> None:
@@ -214,7 +148,7 @@ def test_target_with_changed_bounds_is_updated_in_place_and_clamps(
     assert stack.update(Target=_target(resource, *bounds), Policy=_policy("tracking")) == "UPDATE_COMPLETE"
     assert (world.bounds(resource), world.capacity(table)) == (bounds, expected)
     assert world.target(resource)["ScalableTargetARN"] == before["ScalableTargetARN"]
-    assert list(_policies(world, resource)) == ["tracking"]
+    assert list(world.policies(resource)) == ["tracking"]
 
 
 def test_target_with_changed_actions_has_just_the_new_ones_after_an_update(world: World, stack: Stack) -> None:
@@ -255,7 +189,7 @@ def test_policy_with_a_changed_value_is_updated_in_place(world: World, stack: St
     before = stack.physical_id("Policy")
     assert stack.update(Target=_target(resource, 7, 900), Policy=_policy("tracking", 61)) == "UPDATE_COMPLETE"
     assert stack.physical_id("Policy") == before
-    assert _policies(world, resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 61
+    assert world.policies(resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 61
 
 
 @pytest.mark.parametrize("what", ["resource", "dimension"])
@@ -269,7 +203,7 @@ def test_target_of_another_resource_or_dimension_replaces_the_old_with_its_polic
     assert status == "UPDATE_COMPLETE"
     assert _targets(world) == {new}
     assert stack.outputs()["Target"] == f"{new[0]}|{new[1]}|dynamodb"
-    policy = _policies(world, new[0])["tracking"]
+    policy = world.policies(new[0])["tracking"]
     assert policy["ScalableDimension"] == new[1]
 
 
@@ -282,8 +216,8 @@ def test_policy_with_another_name_replaces_the_old(world: World, stack: Stack) -
     settings = {"TargetValue": 70, "CustomizedMetricSpecification": metric}
     new["Properties"]["TargetTrackingScalingPolicyConfiguration"] = settings
     assert stack.update(Target=_target(resource, 7, 900), Policy=new) == "UPDATE_COMPLETE"
-    assert list(_policies(world, resource)) == ["new"]
-    assert stack.physical_id("Policy") == _policies(world, resource)["new"]["PolicyARN"] != before
+    assert list(world.policies(resource)) == ["new"]
+    assert stack.physical_id("Policy") == world.policies(resource)["new"]["PolicyARN"] != before
 
 
 def test_policy_with_another_name_and_the_same_metric_fails_as_both_are_there_for_a_while(
@@ -297,14 +231,14 @@ def test_policy_with_another_name_and_the_same_metric_fails_as_both_are_there_fo
         "Only one TargetTrackingScaling policy for a given metric specification is allowed. (Service: "
         "ApplicationAutoScaling, Status Code: 400, ValidationException)"
     )
-    assert list(_policies(world, resource)) == ["old"]
+    assert list(world.policies(resource)) == ["old"]
 
 
 def test_policy_removed_from_the_template_is_deleted_and_its_target_stays(world: World, stack: Stack) -> None:
     resource = f"table/{world.table(40, 41)}"
     stack.create(Target=_target(resource, 7, 900), Policy=_policy("tracking"))
     assert stack.update(Target=_target(resource, 7, 900)) == "UPDATE_COMPLETE"
-    assert _policies(world, resource) == {}
+    assert world.policies(resource) == {}
     assert world.bounds(resource) == (7, 900)
 
 
@@ -313,7 +247,7 @@ def test_deleted_stack_leaves_capacity_and_nothing_else(world: World, stack: Sta
     resource = f"table/{table}"
     stack.create(Target=_target(resource, 50, 900, ScheduledActions=[_action("up", 9)]), Policy=_policy("tracking"))
     assert stack.delete() == "DELETE_COMPLETE"
-    assert (_targets(world), _actions(world, resource), _policies(world, resource)) == (set(), {}, {})
+    assert (_targets(world), _actions(world, resource), world.policies(resource)) == (set(), {}, {})
     assert world.capacity(table) == (50, 41)
 
 
@@ -405,7 +339,7 @@ def test_update_that_fails_rolls_back_bounds_actions_and_policy(
     assert world.bounds(resource) == (7, 900)
     found = {name: action["ScalableTargetAction"] for name, action in _actions(world, resource).items()}
     assert found == {"kept": {"MinCapacity": 9}, "changed": {"MinCapacity": 10}}
-    assert _policies(world, resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
+    assert world.policies(resource)["tracking"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 60
 
 
 # tables
@@ -570,159 +504,6 @@ def test_table_that_the_template_names_is_not_replaced(world: World, stack: Stac
     assert stack.update(Table=_keyed("pk", table)) == "UPDATE_ROLLBACK_COMPLETE"
     assert "CloudFormation cannot update a stack when a custom-named resource requires replacing" in stack.reasons()
     assert world.dynamodb.describe_table(TableName=table)["Table"]["KeySchema"][0]["AttributeName"] == "id"
-
-
-# global tables
-
-
-def _scaling(minimum: Any, maximum: Any, value: Any, **more: Any) -> Resources:
-    return {
-        "MinCapacity": minimum,
-        "MaxCapacity": maximum,
-        "TargetTrackingScalingPolicyConfiguration": {"TargetValue": value},
-    } | more
-
-
-def _global_table(
-    name: str, read: Resources, write: Resources, index: tuple[Resources, Resources] | None = None
-) -> Resources:
-    replica: Resources = {
-        "Region": "us-east-1",
-        "ReadProvisionedThroughputSettings": {"ReadCapacityAutoScalingSettings": read},
-        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-    }
-    properties: Resources = {
-        "TableName": name,
-        "BillingMode": "PROVISIONED",
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        "WriteProvisionedThroughputSettings": {"WriteCapacityAutoScalingSettings": write},
-        "Replicas": [replica],
-    }
-    if index is not None:
-        properties["AttributeDefinitions"].append({"AttributeName": "city", "AttributeType": "S"})
-        definition = {name: value for name, value in index_definition("by-city", 1, 1).items() if "Through" not in name}
-        properties["GlobalSecondaryIndexes"] = [
-            definition | {"WriteProvisionedThroughputSettings": {"WriteCapacityAutoScalingSettings": index[1]}}
-        ]
-        replica["GlobalSecondaryIndexes"] = [
-            {"IndexName": "by-city", "ReadProvisionedThroughputSettings": {"ReadCapacityAutoScalingSettings": index[0]}}
-        ]
-    return {"Type": "AWS::DynamoDB::GlobalTable", "Properties": properties}
-
-
-def test_global_table_with_auto_scaling_settings_registers_its_targets(world: World, stack: Stack) -> None:
-    table = unique("table")
-    resource = f"table/{table}"
-    resources = _global_table(table, _scaling(12, 120, 62), _scaling("13", "130", "63"))
-    assert stack.create(Table=resources) == "CREATE_COMPLETE"
-    assert (world.bounds(resource), world.bounds(resource, WRITE)) == ((12, 120), (13, 130))
-    assert world.capacity(table) == (12, 13)
-    values = {
-        policy["ScalableDimension"]: policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
-        for policy in _policies(world, resource).values()
-    }
-    assert values == {READ: 62, WRITE: 63}
-    backups = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
-    assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
-
-
-def test_global_table_with_changed_settings_moves_targets_and_capacity(world: World, stack: Stack) -> None:
-    table = unique("table")
-    resource = f"table/{table}"
-    stack.create(Table=_global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63)))
-    world.dynamodb.put_item(TableName=table, Item={"id": {"S": "one"}})
-    status = stack.update(Table=_global_table(table, _scaling(22, 220, 62), _scaling(13, 130, 66)))
-    assert status == "UPDATE_COMPLETE"
-    assert (world.bounds(resource), world.bounds(resource, WRITE)) == ((22, 220), (13, 130))
-    assert world.capacity(table) == (22, 13)
-    assert world.dynamodb.scan(TableName=table)["Count"] == 1
-
-
-def test_global_table_with_auto_scaling_settings_on_an_index_registers_the_index(world: World, stack: Stack) -> None:
-    table = unique("table")
-    index = (_scaling(14, 140, 64), _scaling(15, 150, 65))
-    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63), index)
-    assert stack.create(Table=resources) == "CREATE_COMPLETE"
-    resource = f"table/{table}/index/by-city"
-    assert world.bounds(resource, INDEX_READ) == (14, 140)
-    assert world.bounds(resource, "dynamodb:index:WriteCapacityUnits") == (15, 150)
-    assert world.capacity(table, "by-city") == (14, 15)
-
-
-def _targets_of(world: World, table: str) -> set[tuple[str, str]]:
-    pages = world.autoscaling.get_paginator("describe_scalable_targets").paginate(ServiceNamespace="dynamodb")
-    targets = [target for page in pages for target in page["ScalableTargets"]]
-    return {
-        (target["ResourceId"], target["ScalableDimension"])
-        for target in targets
-        if target["ResourceId"].split("/")[1] == table
-    }
-
-
-def test_global_table_is_deleted_with_its_targets(world: World, stack: Stack) -> None:
-    table = unique("table")
-    index = (_scaling(14, 140, 64), _scaling(15, 150, 65))
-    stack.create(Table=_global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63), index))
-    assert len(_targets_of(world, table)) == 4
-    # with the index go its targets
-    stack.update(Table=_global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63)))
-    assert _targets_of(world, table) == {(f"table/{table}", READ), (f"table/{table}", WRITE)}
-    # a target that is gone already is no obstacle
-    world.autoscaling.deregister_scalable_target(**key(f"table/{table}", READ))
-    assert stack.delete() == "DELETE_COMPLETE"
-    assert _targets_of(world, table) == set()
-
-
-def test_global_table_that_is_replaced_takes_its_targets_along(world: World, stack: Stack) -> None:
-    table = unique("table")
-    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63))
-    stack.create(Table=resources)
-    del resources["Properties"]["TableName"]
-    assert stack.update(Table=resources) == "UPDATE_COMPLETE"
-    replacement = stack.physical_id("Table")
-    assert replacement != table
-    assert _targets_of(world, table) == set()
-    assert len(_targets_of(world, replacement)) == 2
-    assert stack.delete() == "DELETE_COMPLETE"
-    assert _targets_of(world, replacement) == set()
-
-
-def test_global_table_has_its_replicas_with_their_own_targets_for_as_long_as_the_template_has_them(
-    cloud: LocalCloud, world: World, stack: Stack
-) -> None:
-    table = unique("table")
-    resource = f"table/{table}"
-    resources = _global_table(table, _scaling(12, 120, 62), _scaling(13, 130, 63))
-    there = {"ReadCapacityAutoScalingSettings": _scaling(24, 240, 64)}
-    elsewhere = {"Region": "eu-west-1", "ReadProvisionedThroughputSettings": there}
-    with_replica = copy.deepcopy(resources)
-    with_replica["Properties"]["Replicas"].append(elsewhere)
-    arguments: Any = cloud.client_arguments() | {"region_name": "eu-west-1"}
-    dynamodb = boto3.client("dynamodb", **arguments)
-    autoscaling = boto3.client("application-autoscaling", **arguments)
-
-    def seen_there() -> dict[str, int]:
-        found = autoscaling.describe_scalable_targets(ServiceNamespace="dynamodb", ResourceIds=[resource])
-        return {each["ScalableDimension"]: each["MinCapacity"] for each in found["ScalableTargets"]}
-
-    assert stack.create(Table=with_replica) == "CREATE_COMPLETE"
-    assert (world.bounds(resource), world.bounds(resource, WRITE)) == ((12, 120), (13, 130))
-    assert seen_there() == {READ: 24, WRITE: 13}
-    world.dynamodb.put_item(TableName=table, Item={"id": {"S": "one"}})
-    assert dynamodb.scan(TableName=table)["Count"] == 1
-    throughput = dynamodb.describe_table(TableName=table)["Table"]["ProvisionedThroughput"]
-    assert (throughput["ReadCapacityUnits"], throughput["WriteCapacityUnits"]) == (24, 13)
-    assert stack.update(Table=resources) == "UPDATE_COMPLETE"
-    assert seen_there() == {}
-    assert stack.update(Table=with_replica) == "UPDATE_COMPLETE"
-    assert seen_there() == {READ: 24, WRITE: 13}
-    assert stack.delete() == "DELETE_COMPLETE"
-    assert (seen_there(), _targets_of(world, table)) == ({}, set())
-    with pytest.raises(dynamodb.exceptions.ResourceNotFoundException):
-        dynamodb.describe_table(TableName=table)
-    dynamodb.close()
-    autoscaling.close()
 
 
 def test_stack_with_table_target_and_action_runs_the_action(world: World, stack: Stack) -> None:

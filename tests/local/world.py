@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,57 @@ def stack_status(cloudformation: Any, stack: str, *wanted: str) -> str:
             status = "DELETE_COMPLETE"
         if status in wanted if wanted else not status.endswith("PROGRESS"):
             return status
+
+
+class Stack:
+    """One stack, created, updated and deleted; each waits until it is done and returns the status."""
+
+    def __init__(self, cloudformation: Any) -> None:
+        self._cloudformation = cloudformation
+        self.name = unique("stack")
+
+    def create(self, **resources: Any) -> str:
+        """Create it with these resources by logical id."""
+        self._cloudformation.create_stack(StackName=self.name, TemplateBody=_template(resources))
+        return self._wait()
+
+    def update(self, **resources: Any) -> str:
+        """Update it to these resources."""
+        self._cloudformation.update_stack(StackName=self.name, TemplateBody=_template(resources))
+        return self._wait()
+
+    def delete(self) -> str:
+        """Delete it."""
+        found = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]["StackId"]
+        self._cloudformation.delete_stack(StackName=self.name)
+        return self._wait(found)
+
+    def physical_id(self, logical_id: str) -> str:
+        """The physical id of a resource."""
+        answer = self._cloudformation.describe_stack_resource(StackName=self.name, LogicalResourceId=logical_id)
+        return str(answer["StackResourceDetail"]["PhysicalResourceId"])
+
+    def outputs(self) -> dict[str, str]:
+        """What Ref of each target and policy gives."""
+        found = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0].get("Outputs", [])
+        return {output["OutputKey"]: output["OutputValue"] for output in found}
+
+    def reasons(self) -> str:
+        """Why resources failed, newest first."""
+        events = self._cloudformation.describe_stack_events(StackName=self.name)["StackEvents"]
+        return "\n".join(
+            event.get("ResourceStatusReason", "") for event in events if event["ResourceStatus"].endswith("_FAILED")
+        )
+
+    def _wait(self, name: str | None = None) -> str:
+        return stack_status(self._cloudformation, name or self.name)
+
+
+def _template(resources: dict[str, Any]) -> str:
+    outputs = {
+        name: {"Value": {"Ref": name}} for name, one in resources.items() if "ApplicationAutoScaling" in one["Type"]
+    }
+    return json.dumps({"Resources": resources, **({"Outputs": outputs} if outputs else {})})
 
 
 def unique(prefix: str) -> str:
@@ -225,6 +277,11 @@ class World:
                 **more,
             },
         )
+
+    def policies(self, resource: str) -> dict[str, Any]:
+        """The scaling policies of a resource by name."""
+        found = self.autoscaling.describe_scaling_policies(ServiceNamespace="dynamodb", ResourceId=resource)
+        return {policy["PolicyName"]: policy for policy in found["ScalingPolicies"]}
 
     def activities(self, resource: str, **more: Any) -> list[dict[str, Any]]:
         """Scaling activities as described, one page."""
