@@ -93,6 +93,18 @@ def score_of(trace: Trace, policy: str, simulated: Run) -> Score:
     )
 
 
+def add_traces(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the folder of traces; if the folder is missing, the program says so and ends with status 0."""
+    parser.add_argument("--traces", type=_existing, default=str(DEFAULT_TRACES), help="folder of traces")
+
+
+def _existing(folder: str) -> Path:
+    if not Path(folder).is_dir():
+        print(f"SKIPPED: no traces at {folder}; give a folder of CSV files with --traces", file=sys.stderr)
+        sys.exit(0)
+    return Path(folder)
+
+
 def find_traces(folder: Path) -> Iterator[Trace]:
     """Yield the traces of a folder, with the classes of its manifest if it has one.
 
@@ -141,16 +153,13 @@ def score(traces: Sequence[Trace], processes: int) -> Scores:
 def main(arguments: Sequence[str]) -> int:
     """Simulate everything and write the page; return 2 if the folder has no traces, else 0."""
     parser = argparse.ArgumentParser(prog="scoreboard", description=__doc__)
-    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
+    add_traces(parser)
     parser.add_argument("--processes", type=int, default=2, help="number of processes (default %(default)s)")
     parser.add_argument("--no-scenarios", action="store_true", help="leave out the scenarios")
     parser.add_argument(
         "--out", type=Path, default=PAGE, help="page to write; its pictures go into pictures/ beside it"
     )
     options = parser.parse_args(arguments)
-    if not options.traces.is_dir():
-        print(f"SKIPPED: no traces at {options.traces}; give a folder of CSV files with --traces", file=sys.stderr)
-        return 0
     began = time.monotonic()
     traces = [*find_traces(options.traces), *([] if options.no_scenarios else _scenarios())]
     if not traces:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.scoreboard import DEFAULT_TRACES, find_traces, load, make_setup, run, score_of
+from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
 from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
 from highwater_lab.policies.highwater import HighwaterFloor
 from highwater_lab.services.prices import load_prices
@@ -66,11 +65,8 @@ def run_one(trace: Trace, percent: int) -> Score:
 def main(arguments: list[str]) -> int:
     """Print throttles and costs of each way, then what the alarms of a fleet cost."""
     parser = argparse.ArgumentParser(prog="fleet_alarm", description=__doc__)
-    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
+    add_traces(parser)
     given = parser.parse_args(arguments)
-    if not given.traces.is_dir():
-        print(f"SKIPPED: no traces at {given.traces}; give a folder of CSV files with --traces", file=sys.stderr)
-        return 0
     fine = [trace for trace in find_traces(given.traces) if trace.bin_seconds in (60, 300)]
     scores: dict[tuple[str, str], Score] = {}
     with ProcessPoolExecutor(2) as pool:

@@ -17,10 +17,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
-from pathlib import Path
 from typing import Final
 
-from benchmarks.scoreboard import DEFAULT_TRACES, find_traces, load, make_setup
+from benchmarks.scoreboard import add_traces, find_traces, load, make_setup
 from benchmarks.scores import Trace
 from highwater.core import Dimension
 from highwater_lab.policies.catalogue import run_policy
@@ -134,11 +133,8 @@ def row_of(trace: Trace) -> Row:
 def main(arguments: Sequence[str]) -> int:
     """Print a line for each trace, the largest gain of one window first."""
     parser = argparse.ArgumentParser(prog="hours", description=__doc__)
-    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
+    add_traces(parser)
     given = parser.parse_args(arguments)
-    if not given.traces.is_dir():
-        print(f"SKIPPED: no traces at {given.traces}; give a folder of CSV files with --traces", file=sys.stderr)
-        return 0
     traces = [trace for trace in find_traces(given.traces) if trace.days >= 2]
     with ProcessPoolExecutor(2) as pool:
         rows = sorted(pool.map(row_of, traces), key=lambda row: -row.gain_percent(row.window_usd))

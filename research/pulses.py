@@ -13,13 +13,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.scoreboard import DEFAULT_TRACES, find_traces, load, make_setup, score_of
+from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, score_of
 from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.catalogue import find_policy
@@ -126,7 +125,7 @@ def _based(variant: Variant, traces: Iterable[Trace], scores: Scores) -> Scores:
 def main(arguments: Sequence[str]) -> int:
     """Print the table; return 2 if the folder has no traces that native target tracking serves, else 0."""
     parser = argparse.ArgumentParser(prog="pulses", description=__doc__)
-    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="a folder of CSV files")
+    add_traces(parser)
     parser.add_argument("--processes", type=int, default=None)
     given = parser.parse_args(arguments)
     traces = list(find_traces(given.traces))

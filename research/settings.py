@@ -23,13 +23,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.scoreboard import DEFAULT_TRACES, find_traces, load, make_setup, run, score_of
+from benchmarks.scoreboard import add_traces, find_traces, load, make_setup, run, score_of
 from benchmarks.scores import BASE, Score, Scores, Trace, relative, serviceable
 from highwater.core.scaler import Mode, ScalerSettings
 from highwater_lab.policies.highwater import HighwaterDirect, HighwaterFloor
@@ -202,12 +201,9 @@ def table(rows: Sequence[Row]) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Measure every change and print the table."""
     parser = argparse.ArgumentParser(prog="settings", description=__doc__)
-    parser.add_argument("--traces", type=Path, default=DEFAULT_TRACES, help="folder of traces")
+    add_traces(parser)
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args(arguments)
-    if not given.traces.is_dir():
-        print(f"SKIPPED: no traces at {given.traces}; give a folder of CSV files with --traces", file=sys.stderr)
-        return 0
     began = time.monotonic()
     fine = [trace for trace in find_traces(given.traces) if trace.bin_seconds in (60, 300)]
     base: Scores = {(trace.name, BASE): run(trace, BASE) for trace in fine}
