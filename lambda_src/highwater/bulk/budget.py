@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from highwater.bulk.in_flight import MOST_IN_FLIGHT
 from highwater.bulk.shared import Lane, SharedBudget
@@ -71,6 +71,41 @@ def pause_before(tries: int) -> float:
     """Return the seconds of backoff before retry number *tries*: exponential, jittered, at most 20."""
     longest = min(_SHORTEST_PAUSE * 2.0 ** min(tries, 10), _LONGEST_PAUSE)
     return random.uniform(longest / 2, longest)  # noqa: S311 - not for security
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same request may succeed later, to DynamoDB or to SQS."""
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
+        return "Throttl" in error.response.get("Error", {}).get("Code", "") or status == 429 or status >= 500
+    return isinstance(error, ConnectionError | HTTPClientError)
+
+
+@dataclass(slots=True)
+class Retries:
+    """The retries of one request, which end after eight attempts that failed.
+
+    Attributes:
+        why: Returns what the error that ends them says.
+        is_patient: Whether throttled attempts are repeated for as long as it takes. By default they are.
+    """
+
+    why: Callable[[Exception], str]
+    is_patient: bool = True
+    _throttled: int = 0
+    _failed: int = 0
+
+    def pause_after(self, error: Exception, *, is_throttled: bool) -> float:
+        """Return the seconds to wait before the next attempt; raises `PacedWorkError` if there is to be none."""
+        if is_throttled:
+            self._throttled += 1
+        elif may_pass(error):
+            self._failed += 1
+        else:
+            raise PacedWorkError(self.why(error)) from error
+        if self._failed >= TRIES or (self._throttled >= TRIES and not self.is_patient):
+            raise PacedWorkError(f"{self.why(error)} (tried {TRIES} times)") from error
+        return pause_before(self._throttled if is_throttled else self._failed)
 
 
 def read_checkpoint(path: Path, kind: str) -> dict[str, Any] | None:

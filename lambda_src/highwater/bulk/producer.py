@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, Self
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.bulk.budget import TRIES, pause_before
+from highwater.bulk.budget import TRIES, may_pass, pause_before
 from highwater.bulk.items import Delete, Put, Values
 from highwater.bulk.send import Rejected, job_of
 from highwater.client.sessions import check_session
@@ -264,7 +264,7 @@ class BufferedProducer:
             answer = self._client.send_message_batch(QueueUrl=self.queue_url, Entries=entries)
         except (ClientError, BotoCoreError) as error:
             self._why = " ".join(str(error).split())
-            if not _may_pass(error):
+            if not may_pass(error):
                 fix = "check the URL, the session's region, and grant_send"
                 raise BufferedWriteError(f"{self._where}: nothing is sent: {self._why}; {fix}") from error
             answer = {}
@@ -297,7 +297,7 @@ class BufferedProducer:
             found = self._client.get_queue_attributes(QueueUrl=self.queue_url, AttributeNames=list(_COUNTS))
             self._queued = sum(int(found["Attributes"][name]) for name in _COUNTS)
         except (ClientError, BotoCoreError) as error:
-            if not _may_pass(error):
+            if not may_pass(error):
                 fix = 'allow it: buffered.queue.grant(role, "sqs:GetQueueAttributes")'
                 raise BufferedWriteError(f"{self._where}: max_queued: cannot count: {error}; {fix}") from error
         self._counts_at = self.clock() + round(self.count_seconds * NANOSECONDS)
@@ -328,14 +328,6 @@ def _message_of(what: Literal["put", "delete"], action: Put | Delete) -> tuple[s
         got = f"the message has {size:,} bytes, allowed: {MOST_MESSAGE_BYTES:,} (1 MiB)"
         raise BufferedWriteError(f"{what}: {got}; control characters take six bytes each")
     return body, size
-
-
-def _may_pass(error: Exception) -> bool:
-    """Whether the same request may succeed later."""
-    if isinstance(error, ClientError):
-        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
-        return "Throttl" in error.response.get("Error", {}).get("Code", "") or status == 429 or status >= 500
-    return isinstance(error, ConnectionError | HTTPClientError)
 
 
 def _check(name: str, got: object, is_allowed: bool, allowed: str) -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from highwater.bulk.budget import TRIES, PacedWorkError, Pacer, check_workers, pause_before
+from highwater.bulk.budget import PacedWorkError, Pacer, Retries, check_workers
 from highwater.client.hooks import refusals_of
 from highwater.core.errors import did_you_mean
 from highwater.core.pacing import PAGE_BYTES, page_units
@@ -375,7 +375,7 @@ class _Reader:
         """Return the answer and its read units; *expected* units are paid for until they are known."""
         at = (self.table, (self.index, Dimension.READ))
         has_budget = self.pacer.rate(self.table, self.index, Dimension.READ) is not None
-        throttled, failed = 0, 0
+        retries = Retries(lambda error: self._why(key, error), is_patient=has_budget)
         while True:
             paid = self.pacer.wait({at: expected})
             if self.is_stopped.is_set():
@@ -383,21 +383,11 @@ class _Reader:
                 raise PacedWorkError(f"{self.what} of {self.table}, key {key!r}: it was closed before its end")
             try:
                 answer: dict[str, Any] = getattr(self.client, operation)(**arguments, ReturnConsumedCapacity="TOTAL")
-            except (ClientError, ConnectionError, HTTPClientError) as error:
-                response: Any = getattr(error, "response", None) or {}
-                refusals = refusals_of(response)
+            except (ClientError, BotoCoreError) as error:
+                refusals = refusals_of(error.response) if isinstance(error, ClientError) else []
                 if refusals:
                     self.pacer.refund(paid, self.table, Dimension.READ, refusals)
-                    throttled += 1
-                elif response and response["ResponseMetadata"].get("HTTPStatusCode", 400) < 500:
-                    raise PacedWorkError(self._why(key, error)) from error
-                else:
-                    failed += 1
-                if failed >= TRIES or (throttled >= TRIES and not has_budget):
-                    raise PacedWorkError(f"{self._why(key, error)} (tried {TRIES} times)") from error
-                self.pacer.pause(pause_before(throttled if refusals else failed))
-            except BotoCoreError as error:
-                raise PacedWorkError(self._why(key, error)) from error
+                self.pacer.pause(retries.pause_after(error, is_throttled=bool(refusals)))
             else:
                 units = float((answer.get("ConsumedCapacity") or {}).get("CapacityUnits") or 0)
                 self.pacer.settle(paid, {at: units})

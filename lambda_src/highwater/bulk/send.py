@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, ParamValidationError
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from highwater.bulk.budget import GOES_ON, TRIES, Costs, PacedWorkError, Pacer, Paid, pause_before
+from highwater.bulk.budget import GOES_ON, Costs, PacedWorkError, Pacer, Paid, Retries, pause_before
 from highwater.bulk.in_flight import InFlight
 from highwater.bulk.items import Action, Delete, Put, Update
 from highwater.client.hooks import RefusalKind, Throttle, refusals_of, units_of
@@ -56,7 +56,7 @@ class PageReader:
         """
         start = {} if key is None else {"ExclusiveStartKey": key}
         at = (self.table, (self.index, Dimension.READ))
-        failed, throttled = 0, 0
+        retries = Retries(self._why)
         while True:
             with self._lock:
                 limit, expected = self.size.limit, self.size.milliunits / 1_000
@@ -66,22 +66,11 @@ class PageReader:
                 page: dict[str, Any] = self.client.scan(
                     **self.arguments, **start, Segment=segment, Limit=limit, ReturnConsumedCapacity="TOTAL"
                 )
-            except ClientError as error:
-                refusals = refusals_of(error.response)
+            except (ClientError, BotoCoreError) as error:
+                refusals = refusals_of(error.response) if isinstance(error, ClientError) else []
                 if refusals:
                     self.pacer.refund(paid, self.table, Dimension.READ, refusals)
-                    throttled += 1
-                    self.pause(pause_before(throttled))
-                    continue
-                if error.response["ResponseMetadata"].get("HTTPStatusCode", 400) < 500:
-                    raise PacedWorkError(self._why(error)) from error
-                failed += 1
-                self._give_up_after(failed, error)
-            except (ConnectionError, HTTPClientError) as error:
-                failed += 1
-                self._give_up_after(failed, error)
-            except BotoCoreError as error:
-                raise PacedWorkError(self._why(error)) from error
+                self.pause(retries.pause_after(error, is_throttled=bool(refusals)))
             else:
                 units = self.units_of(page)
                 if self.in_flight is not None:
@@ -95,11 +84,6 @@ class PageReader:
     def units_of(self, page: Mapping[str, Any]) -> float:
         """Return the read units that a page consumed."""
         return float((page.get("ConsumedCapacity") or {}).get("CapacityUnits") or 0)
-
-    def _give_up_after(self, failed: int, error: Exception) -> None:
-        if failed >= TRIES:
-            raise PacedWorkError(f"{self._why(error)} (tried {TRIES} times)") from error
-        self.pause(pause_before(failed))
 
     def _why(self, error: Exception) -> str:
         return f"scan of {self.table} stopped: {error}; {self.goes_on}"
@@ -310,44 +294,38 @@ class BatchSender:
     def _call(self, operation: str, units: int, **members: Any) -> dict[str, Any]:
         """Pay for, send and settle one request; retry it while it is throttled, conflicts or fails."""
         expected: Costs = {(self.table, (None, _WRITE)): float(units)}
-        throttled, conflicts, failed = 0, 0, 0
+        retries, conflicts = Retries(self._why), 0
         while True:
             paid = _pay(self.pacer, expected, self.is_stopped)
             sent_at = self.pacer.clock()
             try:
                 answer: dict[str, Any] = getattr(self.client, operation)(**members, ReturnConsumedCapacity="INDEXES")
-            except ClientError as error:
-                refusals = refusals_of(error.response)
-                code = error.response["Error"]["Code"]
-                if refusals:
-                    self.pacer.refund(paid, self.table, _WRITE, refusals)
-                    throttled += 1
-                    self.pause(pause_before(throttled))
-                elif code in _CONFLICTS:
+            except ParamValidationError as error:
+                # botocore rejects values that are not in DynamoDB's JSON, without sending them
+                self.pacer.settle(paid, {})
+                raise _RefusedItemError(" ".join(str(error).split())) from error
+            except (ClientError, BotoCoreError) as error:
+                response: Any = error.response if isinstance(error, ClientError) else {}
+                refusals = refusals_of(response)
+                code = response.get("Error", {}).get("Code")
+                if code in _CONFLICTS:
                     # More capacity would not help, so nothing is slowed down. What such a request consumes is not
                     # documented: it is counted in full, like a successful one.
                     self.pacer.settle(paid, expected)
                     conflicts += 1
                     self.pause(pause_before(conflicts))
-                elif code == "ConditionalCheckFailedException":
+                    continue
+                if code == "ConditionalCheckFailedException":
                     # a write whose condition is false consumes units all the same
                     raise _ConditionError from error
-                elif code in _OF_ONE_ITEM:
+                if code in _OF_ONE_ITEM:
                     # nothing was written
                     self.pacer.settle(paid, {})
-                    raise _RefusedItemError(error.response["Error"].get("Message", code)) from error
-                elif error.response["ResponseMetadata"].get("HTTPStatusCode", 400) < 500:
-                    raise self._stopped(error) from error
-                else:
-                    failed = self._failed(failed, error)
-            except (ConnectionError, HTTPClientError) as error:
-                failed = self._failed(failed, error)
-            except ParamValidationError as error:
-                # botocore rejects values that are not in DynamoDB's JSON, without sending them
-                self.pacer.settle(paid, {})
-                raise _RefusedItemError(" ".join(str(error).split())) from error
-            except BotoCoreError as error:
-                raise self._stopped(error) from error
+                    raise _RefusedItemError(response["Error"].get("Message", code)) from error
+                if refusals:
+                    self.pacer.refund(paid, self.table, _WRITE, refusals)
+                # a failed request may have succeeded, so the retry may repeat it
+                self.pause(retries.pause_after(error, is_throttled=bool(refusals)))
             else:
                 consumed = self._consumed(answer)
                 if self.in_flight is not None:
@@ -361,15 +339,8 @@ class BatchSender:
     def _consumed(self, answer: Mapping[str, Any]) -> Costs:
         return {(self.table, key): units for key, units in _by_target(answer) if units}
 
-    def _failed(self, failed: int, error: Exception) -> int:
-        """Wait before the retry of a failed request; such a request may have succeeded, so the retry may repeat it."""
-        if failed + 1 >= TRIES:
-            raise PacedWorkError(f"{self._stopped(error)} (tried {TRIES} times)") from error
-        self.pause(pause_before(failed + 1))
-        return failed + 1
-
-    def _stopped(self, error: Exception) -> PacedWorkError:
-        return PacedWorkError(f"writes to {self.table} stopped: {error}; {self.goes_on}")
+    def _why(self, error: Exception) -> str:
+        return f"writes to {self.table} stopped: {error}; {self.goes_on}"
 
 
 class _RefusedItemError(Exception):
